@@ -1,0 +1,133 @@
+"""Every exception that capeval raises on purpose.
+
+A user can cause all of these; each becomes one line on stderr and an exit code.
+
+    CapevalError
+    ├── InputError              a file or a value in it is not what it must be   exit 2
+    ├── UsageError              options that do not fit together                 exit 2
+    │   └── MissingExtra        an optional dependency is not installed          exit 2
+    ├── RunLocked               another process works on the same run            exit 2
+    ├── EndpointError           a model endpoint did not give a usable reply
+    │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
+    │   ├── EndpointDown        it stopped answering altogether: the run stops           exit 3
+    │   ├── RequestRefused      this one request is refused (filter, too long)   unscored
+    │   └── RetriesExhausted    every attempt failed                             unscored
+    ├── ReplyError              a reply came but breaks its contract             asked again
+    ├── BudgetReached           the cost cap is spent                            exit 3
+    └── CacheMiss               an offline client has no stored reply            (dry run)
+
+Anything else that escapes is a fault of ours (exit 1).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetReached",
+    "CacheMiss",
+    "CapevalError",
+    "EndpointDown",
+    "EndpointError",
+    "EndpointRefused",
+    "InputError",
+    "MissingExtra",
+    "ReplyError",
+    "RequestRefused",
+    "RetriesExhausted",
+    "RunLocked",
+    "UsageError",
+    "one_line",
+]
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    r"""Return `text` on one line, control characters shown as escapes, cut at `limit` characters.
+
+    >>> one_line("two\nlines\x00")
+    'two lines\\x00'
+    """
+    # A hostile file can be a megabyte long: only what can be shown is looked at.
+    flat = " ".join(text[: 4 * limit].split())
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
+    )
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+class CapevalError(Exception):
+    """Base of all; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+class InputError(CapevalError):
+    """Bad input, told as `FILE: WHERE: FIELD: what is wrong and what to do`.
+
+    `where` is a line ("line 3") or an index ('index "TUNA_0001"'); `field` a dotted path.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self, message: str, *, file: object = None, where: str = "", field: str = ""
+    ) -> None:
+        self.message, self.where, self.field = message, where, field
+        self.file = None if file is None else str(file)
+        parts = (self.file or "", where, field, message)
+        super().__init__(": ".join(part for part in parts if part))
+
+
+class UsageError(CapevalError):
+    """Options or arguments that do not fit together."""
+
+    exit_code = 2
+
+
+class MissingExtra(UsageError):
+    """An optional dependency is needed; the message says what to install."""
+
+
+class RunLocked(CapevalError):
+    """Another process works on this run."""
+
+    exit_code = 2
+
+
+class EndpointError(CapevalError):
+    """A model endpoint did not give a usable reply."""
+
+    exit_code = 3
+
+
+class EndpointRefused(EndpointError):
+    """The endpoint refuses the key, the model or the account: no call can succeed."""
+
+    exit_code = 2
+
+
+class EndpointDown(EndpointError):
+    """The endpoint stopped answering; calling on would only burn time."""
+
+
+class RequestRefused(EndpointError):
+    """The endpoint refuses this one request (content filter, input too long)."""
+
+
+class RetriesExhausted(EndpointError):
+    """Every attempt at this request failed."""
+
+
+class ReplyError(CapevalError):
+    """A reply breaks its contract; the message is the reason that the model is told."""
+
+
+class BudgetReached(CapevalError):
+    """The cost cap is spent; what is left stays unscored and is done by the next run."""
+
+    exit_code = 3
+
+
+class CacheMiss(CapevalError):
+    """An offline client was asked for a reply that it does not hold."""

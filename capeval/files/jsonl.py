@@ -1,0 +1,138 @@
+"""JSON lines that survive a crash: appended a line at a time, finished by an atomic rewrite."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from capeval.errors import InputError
+from capeval.files.text import parse_json, read_text
+
+__all__ = ["JsonlAppender", "dumps", "iter_jsonl", "whole_lines", "write_atomic", "write_jsonl"]
+
+
+def dumps(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON as every file of ours writes it: keys in the order given, Unicode as it is.
+
+    A lone surrogate cannot be written as UTF-8; text that has one is escaped instead.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent)
+    return text
+
+
+def iter_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line that is not blank.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or a line is not JSON.
+    """
+    # Not splitlines(): U+2028 and its like are allowed inside a JSON string.
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield number, parse_json(line, file=path, line=number)
+
+
+def whole_lines(path: Path) -> list[Any]:
+    """Return the values of a file that a killed process may have left with a torn last line.
+
+    The torn line is passed over; a broken line before the last is damage and raises.
+
+    Raises
+    ------
+    InputError
+        A line that is not the last is not JSON.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    values: list[Any] = []
+    body, _, _torn = data.rpartition(b"\n")
+    if not body:
+        return []
+    for number, line in enumerate(body.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputError(
+                "is damaged (not UTF-8); remove the line and run again",
+                file=path,
+                where=f"line {number}",
+            ) from None
+        values.append(parse_json(text, file=path, line=number))
+    return values
+
+
+class JsonlAppender:
+    """Appends JSON lines, each whole or not at all; a torn last line is cut off first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        size = os.fstat(self._fd).st_size
+        os.ftruncate(self._fd, _end_of_last_line(self._fd, size))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def append(self, value: Any) -> None:
+        """Write one line; it is the kernel's before this returns, so kill -9 cannot lose it."""
+        if self._fd is None:
+            raise ValueError("the appender is not open")
+        line = memoryview((dumps(value) + "\n").encode("utf-8"))
+        while line:
+            line = line[os.write(self._fd, line) :]
+
+
+def _end_of_last_line(fd: int, size: int) -> int:
+    end = size
+    while end > 0:
+        start = max(0, end - 65536)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half of either."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_jsonl(path: Path, values: Iterable[Any]) -> None:
+    """Write JSON lines atomically."""
+    write_atomic(path, "".join(dumps(value) + "\n" for value in values))

@@ -1,0 +1,30 @@
+"""Where the prompts and the sample are: in a wheel inside the package, in a checkout beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capeval.errors import InputError
+
+__all__ = ["packaged", "sample_folder"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def packaged(name: str) -> Path:
+    """Return the folder `prompts` or `annotations` of this installation.
+
+    Raises
+    ------
+    InputError
+        The installation is broken.
+    """
+    for root in (_PACKAGE / "_packaged", _PACKAGE.parent):
+        if (root / name).is_dir():
+            return root / name
+    raise InputError("is missing from this installation; install capeval again", file=name)
+
+
+def sample_folder() -> Path:
+    """Return the folder of the bundled sample set."""
+    return packaged("annotations") / "sample"

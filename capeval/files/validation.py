@@ -1,0 +1,78 @@
+"""Turns pydantic's complaints about a user's file into one line with the nearest valid name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from capeval.errors import InputError
+
+__all__ = ["nearest", "shown", "validated"]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def shown(value: Any) -> str:
+    """Return a short JSON-like rendering of a value from a file."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def nearest(value: Any, valid: Sequence[str]) -> str:
+    """Return `; did you mean X?` when one of `valid` is near, else an empty string.
+
+    >>> nearest("cammera", ["camera", "scene"])
+    '; did you mean "camera"?'
+    """
+    if not isinstance(value, str):
+        return ""
+    # Comparing is quadratic in length, and no valid name is that long.
+    near = get_close_matches(value[:100].lower(), [name.lower() for name in valid], n=1, cutoff=0.5)
+    original = {name.lower(): name for name in valid}
+    return f'; did you mean "{original[near[0]]}"?' if near else ""
+
+
+def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
+    """Validate one record of a file.
+
+    Raises
+    ------
+    InputError
+        For the first fault, with file, place and dotted field (list positions from 1).
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=where)
+    try:
+        return model.model_validate(value)
+    except ValidationError as faults:
+        fault = faults.errors(include_url=False)[0]
+    field = ".".join(str(p + 1) if isinstance(p, int) else p for p in fault["loc"])
+    raise InputError(_message(fault), file=file, where=where, field=field) from None
+
+
+def _message(fault: Any) -> str:
+    kind, value, context = fault["type"], fault.get("input"), fault.get("ctx", {})
+    if kind == "missing":
+        near = nearest(fault["loc"][-1], list(value) if isinstance(value, dict) else [])
+        return "is missing" + near
+    if kind == "literal_error":
+        valid = [part.strip().strip("'") for part in context["expected"].split(",")]
+        valid = [name for part in valid for name in part.replace("' or '", "|").split("|")]
+        return f"{shown(value)} is unknown; one of {', '.join(valid)}{nearest(value, valid)}"
+    if kind == "value_error":
+        return f"{context['error']}, not {shown(value)}"
+    if kind == "too_short":
+        return "must have at least one entry"
+    if kind == "string_pattern_mismatch":
+        return "must not be empty"
+    if kind == "string_type":
+        return f"must be a string, not {shown(value)}"
+    return f"{fault['msg']}, not {shown(value)}"

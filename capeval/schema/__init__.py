@@ -1,0 +1,41 @@
+"""The nouns of capeval, as frozen pydantic models."""
+
+from capeval.schema.annotation import (
+    CHARACTERISTICS,
+    ELEMENT_TYPES,
+    Annotation,
+    Characteristic,
+    ElementType,
+    Event,
+    VisualElement,
+)
+from capeval.schema.caption import Caption
+from capeval.schema.judgment import (
+    JUDGMENT,
+    RELATIONS,
+    Judgment,
+    Relation,
+    Scored,
+    Unscored,
+    Verdict,
+)
+from capeval.schema.usage import Usage
+
+__all__ = [
+    "CHARACTERISTICS",
+    "ELEMENT_TYPES",
+    "JUDGMENT",
+    "RELATIONS",
+    "Annotation",
+    "Caption",
+    "Characteristic",
+    "ElementType",
+    "Event",
+    "Judgment",
+    "Relation",
+    "Scored",
+    "Unscored",
+    "Usage",
+    "Verdict",
+    "VisualElement",
+]

@@ -1,0 +1,81 @@
+"""Annotated videos: events in chronological order, each with its visual elements (TUNA, 3.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+__all__ = [
+    "CHARACTERISTICS",
+    "ELEMENT_TYPES",
+    "Annotation",
+    "Characteristic",
+    "ElementType",
+    "Event",
+    "VisualElement",
+    "Weight",
+]
+
+ElementType = Literal["camera", "scene", "action", "attribute"]
+ELEMENT_TYPES: tuple[ElementType, ...] = get_args(ElementType)
+
+Characteristic = Literal["Low-Dynamic", "High-Dynamic", "Multi-Scene", "Multi-Subject"]
+CHARACTERISTICS: tuple[Characteristic, ...] = get_args(Characteristic)
+
+Weight = Literal[1, 2, 3]
+
+Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+
+
+def _strict_weight(value: Any) -> Any:
+    # Literal compares by ==, and True == 1 == 1.0: only a real integer is a weight.
+    if type(value) is not int:
+        raise ValueError("must be the integer 1, 2 or 3")
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    # Published as "A,B" or "A, B"; a set of one's own may hold a list or nothing.
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+class _Noun(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class VisualElement(_Noun):
+    """One atomic statement about the video, with its type and its weight (3 = main and salient)."""
+
+    content: Sentence
+    type: ElementType
+    weight: Annotated[Weight, BeforeValidator(_strict_weight)]
+
+
+class Event(_Noun):
+    """One event: its sentence(s) and the visual elements that it consists of."""
+
+    event: Sentence
+    visual_elements: tuple[VisualElement, ...] = Field(min_length=1)
+
+
+class Annotation(_Noun):
+    """One annotated video.
+
+    `visual_characteristic` and `domain` may be absent in a set of one's own.
+    """
+
+    index: Sentence
+    video: str | None = None
+    visual_characteristic: Annotated[tuple[Characteristic, ...], BeforeValidator(_as_list)] = ()
+    domain: str | None = None
+    events: tuple[Event, ...] = Field(min_length=1)
+
+    @property
+    def element_count(self) -> int:
+        """Number of visual elements over all events."""
+        return sum(len(event.visual_elements) for event in self.events)

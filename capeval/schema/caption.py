@@ -1,0 +1,24 @@
+"""A caption to be judged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+__all__ = ["Caption"]
+
+
+class Caption(BaseModel):
+    """What a captioner wrote about one video; other fields of its line are kept as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    index: Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+    caption: Annotated[str, StringConstraints(strict=True)]
+    model: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is no letter or digit of any script: nothing was said."""
+        return not any(character.isalnum() for character in self.caption)

@@ -1,0 +1,21 @@
+"""Weighted precision, recall and F1 from verdicts, with breakdowns, intervals and a signature."""
+
+from capeval.scoring.aggregate import DRAWS, score_judgments
+from capeval.scoring.counts import GROUPS, MEASURES, fits, measures, weight_counts
+from capeval.scoring.result import Bucket, Estimate, Scores, TypeScores
+from capeval.scoring.signature import signature
+
+__all__ = [
+    "DRAWS",
+    "GROUPS",
+    "MEASURES",
+    "Bucket",
+    "Estimate",
+    "Scores",
+    "TypeScores",
+    "fits",
+    "measures",
+    "score_judgments",
+    "signature",
+    "weight_counts",
+]

@@ -1,0 +1,117 @@
+"""The layout of `scores.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from capeval.schema import Usage
+
+__all__ = [
+    "Breakdown",
+    "Bucket",
+    "Counts",
+    "Estimate",
+    "RepeatSpread",
+    "Scores",
+    "TypeScores",
+    "UnmatchedEvents",
+    "VideoScore",
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(_Part):
+    """A mean over videos with its 95% interval; None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class TypeScores(_Part):
+    """Precision, recall and F1 of one type in one bucket, over `n` videos."""
+
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    n: int
+
+
+class Bucket(_Part):
+    """One bucket of videos: all elements pooled, and each type."""
+
+    all: TypeScores
+    camera: TypeScores
+    scene: TypeScores
+    action: TypeScores
+    attribute: TypeScores
+
+
+class Breakdown(_Part):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+    visual_characteristic: dict[str, Bucket]
+    domain: dict[str, Bucket]
+    events: dict[str, Bucket]
+    elements: dict[str, Bucket]
+
+
+class Counts(_Part):
+    """How many videos are behind the numbers; `unscored` = captioned - scored."""
+
+    annotated: int
+    captioned: int
+    scored: int
+    unscored: int
+
+
+class VideoScore(_Part):
+    """Weights and measures of one video and type."""
+
+    entailed: int
+    contradicted: int
+    total: int
+    precision: float
+    recall: float
+    f1: float
+
+
+class UnmatchedEvents(_Part):
+    """Candidate events that no reference event was found for: what the method cannot check."""
+
+    unmatched: int
+    candidate: int
+    share: float | None
+
+
+class RepeatSpread(_Part):
+    """How much the judge differs from itself over repeats of the same captions."""
+
+    repeats: int
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+    f1: tuple[float, ...]
+    """Overall, one number per repeat."""
+    f1_sd: float
+    """Sample standard deviation of `f1`."""
+    unanimous: float
+    """Share of elements that every repeat labels alike."""
+
+
+class Scores(_Part):
+    """All that `scores.json` holds; fractions from 0 to 1 at full precision."""
+
+    signature: str
+    counts: Counts
+    overall: Bucket
+    by: Breakdown
+    videos: dict[str, dict[str, VideoScore]]
+    unmatched_events: UnmatchedEvents
+    repeat_spread: RepeatSpread | None
+    usage: dict[str, Usage]
+    settings: dict[str, Any] = Field(default_factory=dict)
