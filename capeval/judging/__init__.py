@@ -1,0 +1,1 @@
+"""The three stages, the pipeline that composes them, and the judges."""

@@ -11,31 +11,57 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
 
 from capeval.errors import ReplyError
 
-__all__ = ["candidates", "parse_reply"]
+__all__ = ["candidates", "read_reply"]
+
+T = TypeVar("T")
 
 _THINKING = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
 _NAMES: dict[str, Any] = {"null": None, "true": True, "false": False, "NULL": None}
+_MAX_CANDIDATES = 16
 _MAX_LITERAL = 200_000
 _MAX_DEPTH = 40
 
 
-def parse_reply(text: str) -> Any:
-    """Return the value that a reply holds; among several the last, as models draft first.
+def read_reply(text: str, read: Callable[[Any, list[str]], T]) -> tuple[T, list[str]]:
+    """Return what `read` makes of the one value in a reply that keeps the contract, and its notes.
+
+    A draft and its correction both keep it: then nobody knows which was meant, and the model is
+    asked again.
+
+    Parameters
+    ----------
+    text : the model's reply
+    read : checks one value against the contract and notes what it repaired
 
     Raises
     ------
     ReplyError
-        There is no complete JSON value in it.
+        There is no complete JSON value, none that keeps the contract, or two that differ.
     """
-    for value in candidates(text):
-        return value
+    complaint: ReplyError | None = None
+    kept: list[tuple[T, list[str]]] = []
+    for value in islice(candidates(text), _MAX_CANDIDATES):
+        notes: list[str] = []
+        try:
+            result = read(value, notes)
+        except ReplyError as fault:
+            complaint = complaint or fault
+            continue
+        if kept and kept[0][0] != result:
+            raise ReplyError("the reply holds two different answers; give one")
+        kept.append((result, notes))
+    if kept:
+        return kept[0]
+    if complaint:
+        raise complaint
     if not text.strip():
         raise ReplyError("the reply is empty")
     raise ReplyError("the reply holds no complete JSON value")

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 from capeval.errors import ReplyError
 
-__all__ = ["check_split", "clean", "normalised", "words"]
+__all__ = ["check_split", "clean", "words"]
 
 # Scripts without spaces count by character; elsewhere a word may hold an apostrophe or hyphen.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]|[^\W_]+(?:['’][^\W_]+)*")
-_PUNCTUATION = re.compile(r"[\W_]+")
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]|[^\W_]+(?:['’][^\W_]+)*"
+)
 
 _MIN_COVERED = 0.90
 _MAX_FOREIGN = 0.05
@@ -35,15 +36,6 @@ def words(text: str) -> list[str]:
     """
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     return _WORD.findall(folded)
-
-
-def normalised(text: str) -> str:
-    """Return text for comparing echoes: case, punctuation and spacing do not count.
-
-    >>> normalised("The  van has the logo “KXBD”.")
-    'the van has the logo kxbd'
-    """
-    return _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 def check_split(caption: str, events: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ __all__ = [
     "JUDGMENT",
     "RELATIONS",
     "Judgment",
+    "Provenance",
     "Relation",
     "Scored",
     "Unscored",
@@ -43,13 +44,23 @@ class Verdict(_Noun):
     notes: tuple[str, ...] = ()
 
 
+class Provenance(_Noun):
+    """Who answered: snapshots and fingerprints as the endpoint named them, and the request
+    parameters that it does not take.
+    """
+
+    models: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    left_off: tuple[str, ...] = ()
+
+
 class _Judged(_Noun):
     index: str
+    inputs: str = ""
+    """Hash of what was judged and by what; a stored judgment with another one is out of date."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
-    models: tuple[str, ...] = ()
-    """Model snapshots that answered, as the endpoint named them."""
-    fingerprints: tuple[str, ...] = ()
+    provenance: Provenance = Field(default_factory=Provenance)
 
 
 class Scored(_Judged):

@@ -176,9 +176,7 @@ def _number(value: np.float64) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _video_scores(
-    counts: NDArray[np.int64], values: NDArray[np.float64]
-) -> dict[str, VideoScore]:
+def _video_scores(counts: NDArray[np.int64], values: NDArray[np.float64]) -> dict[str, VideoScore]:
     return {
         group: VideoScore(
             **dict(zip(COUNTS, counts[g].tolist(), strict=True)),

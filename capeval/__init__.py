@@ -1,0 +1,56 @@
+"""capeval measures how well video-language models describe dense, dynamic video.
+
+>>> import capeval
+>>> scores = capeval.judge({"sample_01": ""}, "sample", judge="lexical")
+>>> scores.overall.all.f1.value
+0.0
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from capeval.version import __version__
+
+if TYPE_CHECKING:
+    from capeval.api import judge, judge_async, score, score_async
+    from capeval.schema import Annotation, Caption, Judgment
+    from capeval.scoring import Scores
+
+__all__ = [
+    "Annotation",
+    "Caption",
+    "Judgment",
+    "Scores",
+    "__version__",
+    "judge",
+    "judge_async",
+    "score",
+    "score_async",
+]
+
+_HOMES = {
+    "judge": "capeval.api",
+    "judge_async": "capeval.api",
+    "score": "capeval.api",
+    "score_async": "capeval.api",
+    "Annotation": "capeval.schema",
+    "Caption": "capeval.schema",
+    "Judgment": "capeval.schema",
+    "Scores": "capeval.scoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Names load when they are first used, so that `capeval --help` need not wait for numpy.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'capeval' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""What people type; one file per command."""
+
+from capeval.cli.app import main
+
+__all__ = ["main"]

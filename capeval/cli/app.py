@@ -1,0 +1,79 @@
+"""The `capeval` command: its subcommands, and how every failure ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from capeval.cli import cache_command, judge_command, score_command
+from capeval.errors import CapevalError, one_line
+from capeval.version import __version__
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="capeval",
+    help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+    epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage; 3 finished with "
+    "captions left unscored, or the cost cap was reached; 4 a gate failed; 130 Ctrl-C.",
+)
+app.command("judge")(judge_command.judge)
+app.command("score")(score_command.score)
+app.add_typer(cache_command.app, name="cache")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"capeval {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Measure how well video-language models describe dense, dynamic video (TUNA-CAP)."""
+
+
+def main() -> None:
+    """Run the command line; every failure is one line on stderr and an exit code."""
+    try:
+        app()
+    except CapevalError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}")
+        sys.exit(2)
+    except Exception as error:
+        if os.environ.get("CAPEVAL_TRACEBACK"):
+            traceback.print_exc()
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        _complain(
+            f"a fault of capeval: {type(error).__name__}: {error} "
+            f"({last.name}, line {last.lineno}); please report it"
+        )
+        sys.exit(1)
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

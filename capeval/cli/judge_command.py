@@ -1,0 +1,175 @@
+"""`capeval judge`: what it takes; the work is in `judging_session`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["judge"]
+
+_INPUTS, _JUDGE, _LIMITS, _OUTPUT = "What to judge", "Judge", "Limits", "Output"
+
+
+def judge(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN or CAPTIONS]...",
+            help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
+            "Without any: every run not yet judged; where there is none, the bundled sample.",
+            show_default=False,
+        ),
+    ] = None,
+    annotations: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotations (JSON or JSONL); 'sample' for the bundled ones.",
+            show_default=False,
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the run that a captions file becomes; else the file's stem.",
+            show_default=False,
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these indexes (repeat, or separate by commas).",
+            show_default=False,
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Only the first so many captions.",
+            show_default=False,
+            rich_help_panel=_INPUTS,
+        ),
+    ] = None,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-unknown",
+            help="Skip captions that the annotations do not know.",
+            rich_help_panel=_INPUTS,
+        ),
+    ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A chat model, or 'lexical', the embedded baseline. Default: "
+            "gpt-4o-2024-08-06, or the sole model of --base-url.",
+            show_default=False,
+            rich_help_panel=_JUDGE,
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="An OpenAI-compatible endpoint, such as http://localhost:8000/v1.",
+            show_default=False,
+            rich_help_panel=_JUDGE,
+        ),
+    ] = None,
+    prompts: Annotated[
+        str,
+        typer.Option(help="A packaged prompt set, or a folder with one.", rich_help_panel=_JUDGE),
+    ] = "tuna-cap-v1",
+    repeats: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Judge so many times; the majority label counts.",
+            rich_help_panel=_JUDGE,
+        ),
+    ] = 1,
+    max_concurrency: Annotated[
+        int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=_LIMITS)
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds for one call.", rich_help_panel=_LIMITS)
+    ] = 120.0,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Stop calling after so many US dollars; implies --yes.",
+            show_default=False,
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    max_unscored: Annotated[
+        str,
+        typer.Option(
+            help="Exit 3 if more stay unscored: a number, or a share such as 1%.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = "0",
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=_LIMITS
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show the calls, tokens and money expected, and stop.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print {run: scores} alone on stdout.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=_OUTPUT)
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=_OUTPUT)
+    ] = 0,
+) -> None:
+    """Judge captions event by event and score them: precision, recall and F1.
+
+    A judge splits each caption into events, matches them in order to the annotated events, and
+    says of every annotated visual element whether the caption entails, lacks or contradicts it.
+    Run the same command again to go on where it stopped; nothing is paid for twice.
+    """
+    from capeval.cli.judging_session import JudgeArguments, run_session
+
+    code = run_session(
+        JudgeArguments(
+            targets=tuple(targets or ()),
+            annotations=annotations,
+            run=run,
+            only=tuple(only or ()),
+            limit=limit,
+            ignore_unknown=ignore_unknown,
+            judge=judge,
+            base_url=base_url,
+            prompts=prompts,
+            repeats=repeats,
+            max_concurrency=max_concurrency,
+            timeout=timeout,
+            max_cost=max_cost,
+            max_unscored=max_unscored,
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+            quiet=quiet,
+            seed=seed,
+        )
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,47 @@
+"""Reading option values that typer has no type for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capeval.errors import UsageError
+
+__all__ = ["Allowance", "indexes"]
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How many captions may stay unscored: a number, or a share of the captioned."""
+
+    number: float
+    is_share: bool
+
+    @classmethod
+    def read(cls, text: str) -> Allowance:
+        """Read `5` or `0.5%`.
+
+        Raises
+        ------
+        UsageError
+            It is neither.
+        """
+        share = text.strip().endswith("%")
+        try:
+            number = float(text.strip().removesuffix("%"))
+        except ValueError:
+            number = -1.0
+        whole = share or number == int(number) if abs(number) < 1e12 else False
+        if not (number >= 0 and whole and (not share or number <= 100)):
+            raise UsageError(
+                f"--max-unscored: {text!r} must be a number such as 5 or a percentage such as 0.5%"
+            )
+        return cls(number, share)
+
+    def allows(self, unscored: int, captioned: int) -> bool:
+        """Say whether so many may stay unscored."""
+        return unscored <= (self.number / 100 * captioned if self.is_share else self.number)
+
+
+def indexes(values: list[str] | None) -> list[str]:
+    """Return the indexes of a repeatable option that also takes commas."""
+    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]

@@ -1,0 +1,75 @@
+"""`capeval score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["score"]
+
+
+def score(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.",
+            show_default=False,
+        ),
+    ],
+    annotations: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. A run knows its own.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write scores.json here.", show_default=False)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print scores.json alone on stdout.")
+    ] = False,
+) -> None:
+    """Score stored verdicts again, without any model."""
+    from rich.console import Console
+
+    from capeval.errors import UsageError
+    from capeval.evaluation.rescoring import rescore
+    from capeval.evaluation.sources import annotations_of
+    from capeval.files.jsonl import dumps, write_atomic
+    from capeval.files.run_folder import RunFolder
+    from capeval.reporting.tables import print_scores
+
+    if not path.exists() and (Path("runs") / path).is_dir():
+        path = Path("runs") / path
+    known = (
+        annotations
+        or _annotations_of_run(RunFolder(path))
+        or _annotations_of_run(RunFolder(path.parent if path.is_dir() else path.parent.parent))
+    )
+    if known is None:
+        raise UsageError(f"{path}: name its annotations with --annotations")
+    scores = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
+    text = dumps(scores.model_dump(mode="json"), indent=1)
+    if out is not None:
+        write_atomic(out, text + "\n")
+    if as_json:
+        typer.echo(text)
+    else:
+        name = path.name if path.is_dir() or path.name != "judgments.jsonl" else path.parent.name
+        print_scores({name: scores}, Console())
+
+
+def _annotations_of_run(run: object) -> str | None:
+    from capeval.files.run_folder import RunFolder
+
+    if not isinstance(run, RunFolder) or not run.exists():
+        return None
+    stored = run.read_manifest().get("annotations", {}).get("path")
+    return stored if isinstance(stored, str) else None

@@ -1,0 +1,1 @@
+"""Puts the rooms together: captions in, judged, scored and stored as a run."""

@@ -1,0 +1,210 @@
+"""Where captions come from: a file, a run, the sample, or the caller's own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import InputError, UsageError
+from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.packaged import sample_folder
+from capeval.files.run_folder import RunFolder
+from capeval.files.validation import validated
+from capeval.schema import Annotation, Caption
+
+__all__ = [
+    "SAMPLE",
+    "Source",
+    "annotations_of",
+    "from_file",
+    "from_memory",
+    "from_run",
+    "sample_sources",
+]
+
+SAMPLE = "sample"
+"""Stands for the bundled annotations wherever a path of annotations is asked for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Captions with the annotations that they are judged against.
+
+    `run` is where results go; None keeps them in memory.
+    """
+
+    name: str
+    run: RunFolder | None
+    annotations: tuple[Annotation, ...]
+    captions: tuple[Caption, ...]
+    annotations_path: str
+    origin: str | None = None
+    """The captions' file, where it is not the run's own."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Say whether these are the bundled captions."""
+        return self.annotations_path == SAMPLE and self.name.startswith(f"{SAMPLE}-")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `judge.json` and `scores.json` say of the inputs."""
+        return {
+            "annotations": self.annotations_path,
+            "captions": captions_hash(self.captions),
+        }
+
+    def store(self) -> None:
+        """Write the run's captions and manifest.
+
+        Raises
+        ------
+        InputError
+            A run of this name holds other captions.
+        """
+        if self.run is None:
+            return
+        manifest = self.run.read_manifest()
+        manifest["annotations"] = {
+            "path": self.annotations_path,
+            "sha256": annotations_hash(self.annotations),
+            "count": len(self.annotations),
+        }
+        if self.origin is not None:
+            manifest["captions"] = {
+                "source": self.origin,
+                "sha256": captions_hash(self.captions),
+                "count": len(self.captions),
+            }
+        self.run.store(self.captions, manifest)
+
+
+def annotations_of(path: str) -> tuple[Annotation, ...]:
+    """Load annotations from a path, or the sample's by its name."""
+    if path == SAMPLE and not Path(path).is_file():
+        return load_annotations(sample_folder() / "annotations.json")
+    return load_annotations(path)
+
+
+def from_file(
+    path: Path,
+    annotations_path: str | None,
+    *,
+    runs: Path,
+    name: str | None = None,
+    ignore_unknown: bool = False,
+) -> Source:
+    """Return the captions of a file, as the run `name` or of the file's stem.
+
+    Raises
+    ------
+    InputError, UsageError
+        The files are not right, no annotations are named, or the run holds other captions.
+    """
+    if annotations_path is None:
+        raise UsageError(
+            f"name the annotations that {path} is to be judged against with --annotations"
+        )
+    annotations = annotations_of(annotations_path)
+    captions = known_captions(
+        load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
+    )
+    run = RunFolder(runs / _run_name(name or path.stem))
+    if run.exists() and captions_hash(load_captions(run.captions)) != captions_hash(captions):
+        raise InputError(
+            f"holds other captions than {path}; choose another name with --run", file=run.path
+        )
+    return Source(
+        name=run.name,
+        run=run,
+        annotations=annotations,
+        captions=captions,
+        annotations_path=annotations_path,
+        origin=str(path),
+    )
+
+
+def _run_name(name: str) -> str:
+    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
+        raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
+    return name
+
+
+def from_run(
+    run: RunFolder, annotations_path: str | None, *, ignore_unknown: bool = False
+) -> Source:
+    """Return the captions of a run; its manifest knows the annotations unless they are named.
+
+    Raises
+    ------
+    InputError, UsageError
+        The files are not right, or no annotations are known.
+    """
+    stored = run.read_manifest().get("annotations", {}).get("path")
+    path = annotations_path or stored
+    if not isinstance(path, str):
+        raise UsageError(f"{run.path}: name its annotations with --annotations")
+    annotations = annotations_of(path)
+    captions = known_captions(
+        load_captions(run.captions), annotations, file=run.captions, ignore_unknown=ignore_unknown
+    )
+    return Source(
+        name=run.name,
+        run=run,
+        annotations=annotations,
+        captions=captions,
+        annotations_path=path,
+    )
+
+
+def sample_sources(runs: Path) -> list[Source]:
+    """Return the bundled captions of all three captioners."""
+    folder = sample_folder() / "captions"
+    return [
+        from_file(path, SAMPLE, runs=runs, name=f"{SAMPLE}-{path.stem}")
+        for path in sorted(folder.glob("*.jsonl"))
+    ]
+
+
+def from_memory(
+    captions: Mapping[str, str] | Sequence[Caption],
+    annotations: str | Path | Sequence[Annotation],
+    *,
+    name: str | None = None,
+    runs: Path,
+    ignore_unknown: bool = False,
+) -> Source:
+    """Return captions that the caller holds; with a `name` they become a run.
+
+    Raises
+    ------
+    InputError, UsageError
+        A caption is no string or unknown, or the annotations are not right.
+    """
+    if isinstance(annotations, str | Path):
+        path, loaded = str(annotations), annotations_of(str(annotations))
+    else:
+        path, loaded = "memory", tuple(annotations)
+    place = Path("captions")
+    if isinstance(captions, Mapping):
+        captions = [
+            validated(
+                Caption,
+                {"index": index, "caption": caption},
+                file=place,
+                where=f"index {index!r}",
+            )
+            for index, caption in captions.items()
+        ]
+    known = known_captions(captions, loaded, file=place, ignore_unknown=ignore_unknown)
+    return Source(
+        name=name or "captions",
+        run=RunFolder(runs / _run_name(name)) if name else None,
+        annotations=loaded,
+        captions=known,
+        annotations_path=path,
+        origin="memory",
+    )

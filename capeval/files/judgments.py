@@ -1,0 +1,54 @@
+"""Judgments: JSON lines, one per video."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from capeval.errors import InputError
+from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.files.validation import shown
+from capeval.schema import JUDGMENT, Judgment
+
+__all__ = ["judgment_line", "load_judgments", "write_judgments"]
+
+
+def judgment_line(judgment: Judgment) -> dict[str, Any]:
+    """Return a judgment as its line in the file."""
+    return judgment.model_dump(mode="json")
+
+
+def load_judgments(path: Path) -> dict[str, Judgment]:
+    """Return the judgments by index; of several lines for one video the last counts.
+
+    A killed process leaves at most a torn last line, which is passed over; a video that was
+    judged again after a failure has its newer line further down.
+
+    Raises
+    ------
+    InputError
+        A line is damaged.
+    """
+    result: dict[str, Judgment] = {}
+    for value in whole_lines(path):
+        index = value.get("index") if isinstance(value, dict) else value
+        try:
+            judgment = JUDGMENT.validate_python(value)
+        except ValidationError as faults:
+            fault = faults.errors(include_url=False)[0]
+            raise InputError(
+                f"{fault['msg']}, not {shown(fault.get('input'))}",
+                file=path,
+                where=f"index {shown(index)}",
+                field=".".join(str(part) for part in fault["loc"]),
+            ) from None
+        result[judgment.index] = judgment
+    return result
+
+
+def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:
+    """Write the whole file atomically."""
+    write_jsonl(path, (judgment_line(judgment) for judgment in judgments))

@@ -1,0 +1,161 @@
+"""A run: a folder with captions, a manifest of what made them, and a folder per judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from capeval.errors import InputError, RunLocked
+from capeval.files.captions import captions_hash, load_captions
+from capeval.files.jsonl import dumps, write_atomic, write_jsonl
+from capeval.files.safename import safe_name
+from capeval.files.text import parse_json, read_text
+from capeval.files.validation import nearest
+from capeval.schema import Caption
+
+__all__ = ["JudgeFolder", "RunFolder"]
+
+
+@dataclass(frozen=True)
+class JudgeFolder:
+    """What one judge made of a run."""
+
+    path: Path
+
+    @property
+    def judgments(self) -> Path:
+        """`judgments.jsonl`."""
+        return self.path / "judgments.jsonl"
+
+    @property
+    def scores(self) -> Path:
+        """`scores.json`."""
+        return self.path / "scores.json"
+
+    @property
+    def settings(self) -> Path:
+        """`judge.json`: how the judgments were made."""
+        return self.path / "judge.json"
+
+    def read_settings(self) -> dict[str, Any]:
+        """Return how the judgments were made; empty where that is not known."""
+        return _read_object(self.settings) if self.settings.is_file() else {}
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run, at `path`; its name is the folder's."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def captions(self) -> Path:
+        """`captions.jsonl`."""
+        return self.path / "captions.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """`manifest.json`."""
+        return self.path / "manifest.json"
+
+    def exists(self) -> bool:
+        """Say whether there are captions."""
+        return self.captions.is_file()
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return what made the captions; empty where that is not known."""
+        return _read_object(self.manifest) if self.manifest.is_file() else {}
+
+    def judge(self, name: str, prompts: str | None) -> JudgeFolder:
+        """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name."""
+        return JudgeFolder(self.path / safe_name(f"{name}@{prompts}" if prompts else name))
+
+    def judges(self) -> list[JudgeFolder]:
+        """Return the folders of all judges that have judged this run."""
+        if not self.path.is_dir():
+            return []
+        found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
+        return [folder for folder in found if folder.judgments.is_file()]
+
+    def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
+        """Make the run, or find that it holds these very captions.
+
+        Raises
+        ------
+        InputError
+            A run of this name holds other captions.
+        """
+        if self.exists():
+            if captions_hash(load_captions(self.captions)) != captions_hash(captions):
+                raise InputError(
+                    "holds other captions than these; choose another name with --run",
+                    file=self.path,
+                )
+        else:
+            lines = (caption.model_dump(exclude_none=True) for caption in captions)
+            write_jsonl(self.captions, lines)
+        if self.read_manifest() != manifest:
+            write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process.
+
+        Raises
+        ------
+        RunLocked
+            Another process holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RunLocked(
+                f"{self.path}: another capeval works on this run; wait for it or use another --run"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @classmethod
+    def find(cls, runs: Path, name: str) -> RunFolder:
+        """Return the run that a name or a path means.
+
+        Raises
+        ------
+        InputError
+            There is no such run.
+        """
+        for path in (runs / name, Path(name)):
+            if cls(path).exists():
+                return cls(path)
+        names = [run.name for run in cls.all(runs)]
+        raise InputError(
+            f"is neither a captions file nor a run under {runs}/{nearest(name, names)}", file=name
+        )
+
+    @classmethod
+    def all(cls, runs: Path) -> list[RunFolder]:
+        """Return every run under a folder, by name."""
+        if not runs.is_dir():
+            return []
+        return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = parse_json(read_text(path), file=path)
+    if not isinstance(value, dict):
+        raise InputError("must be a JSON object", file=path)
+    return value

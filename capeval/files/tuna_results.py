@@ -1,0 +1,126 @@
+"""The three-stage result files that the TUNA repository writes, as judgments.
+
+A list of `{"index", "candidate_caption", "candidate_events", "match_ids": [[candidate, reference
+or null]], "relationship": [{"candidate_event", "visual_elements": [{"content",
+"relationship"}]}]}`: events stand by position, elements are found by their normalised content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+
+from capeval.errors import InputError, ReplyError
+from capeval.files.annotations import records
+from capeval.files.echoes import pair_echoes, read_relation
+from capeval.files.validation import nearest, shown
+from capeval.schema import Annotation, Judgment, Relation, Scored, Unscored
+
+__all__ = ["load_tuna_results"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Element(_Part):
+    content: StrictStr
+    relationship: Any
+
+
+class _Event(_Part):
+    visual_elements: tuple[_Element, ...]
+
+
+class _Result(_Part):
+    candidate_events: tuple[StrictStr, ...]
+    match_ids: tuple[
+        tuple[StrictInt, Annotated[StrictInt, Field(ge=1)] | Literal["None", "null"] | None], ...
+    ]
+    relationship: tuple[_Event, ...]
+
+
+def load_tuna_results(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> list[Judgment]:
+    """Return one judgment per record; what does not fit its annotation is unscored.
+
+    Raises
+    ------
+    InputError
+        The file is not such a list, an index is missing, stands twice, or is unknown to the
+        annotations (unless `ignore_unknown`).
+    """
+    known = {annotation.index: annotation for annotation in annotations}
+    result: dict[str, Judgment] = {}
+    for place, value in records(path):
+        index = value.get("index") if isinstance(value, dict) else None
+        if not isinstance(index, str):
+            raise InputError("is missing or no string", file=path, where=place, field="index")
+        if index in result:
+            raise InputError("stands twice", file=path, where=f"index {shown(index)}")
+        if index in known:
+            result[index] = _judgment(value, known[index])
+        elif not ignore_unknown:
+            raise InputError(
+                f"is unknown to the annotations{nearest(index, list(known))}; "
+                "skip such results with --ignore-unknown",
+                file=path,
+                where=f"index {shown(index)}",
+            )
+    return list(result.values())
+
+
+def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
+    index = annotation.index
+    try:
+        stored = _Result.model_validate(value)
+    except ValidationError as faults:
+        fault = faults.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in fault["loc"])
+        return Unscored(index=index, reason=f"{field}: {fault['msg']}")
+    try:
+        notes: list[str] = []
+        return Scored(
+            index=index,
+            candidate_events=stored.candidate_events,
+            matches=_matches(stored, len(annotation.events)),
+            relations=_relations(stored, annotation, notes),
+            notes=tuple(notes),
+        )
+    except ReplyError as fault_of_file:
+        return Unscored(index=index, reason=str(fault_of_file))
+
+
+def _matches(stored: _Result, references: int) -> tuple[int | None, ...]:
+    expected = list(range(1, len(stored.candidate_events) + 1))
+    if [candidate for candidate, _ in stored.match_ids] != expected:
+        raise ReplyError(f"match_ids do not name the {len(expected)} candidate events in order")
+    matches = tuple(r if isinstance(r, int) else None for _, r in stored.match_ids)
+    for number in matches:
+        if number is not None and number > references:
+            raise ReplyError(f"match_ids name reference event {number} of {references}")
+    return matches
+
+
+def _relations(
+    stored: _Result, annotation: Annotation, notes: list[str]
+) -> tuple[tuple[Relation, ...], ...]:
+    if len(stored.relationship) != len(annotation.events):
+        raise ReplyError(
+            f"relationship has {len(stored.relationship)} events, "
+            f"the annotation {len(annotation.events)}"
+        )
+    relations = []
+    pairs = zip(annotation.events, stored.relationship, strict=True)
+    for number, (event, judged) in enumerate(pairs, start=1):
+        labels = [
+            (element.content, read_relation(element.relationship, f"event {number}"))
+            for element in judged.visual_elements
+        ]
+        contents = [element.content for element in event.visual_elements]
+        relations.append(pair_echoes(contents, labels, f"event {number}", notes))
+    return tuple(relations)

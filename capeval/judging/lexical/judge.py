@@ -1,0 +1,131 @@
+"""The judge: a caption is split, its pieces matched, and every element classified by rules."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.judging.lexical.alignment import align
+from capeval.judging.lexical.lexicon import lexicon
+from capeval.judging.lexical.reading import NOT, Reading, read, tokens
+from capeval.judging.lexical.reference import Reference, prepare
+from capeval.judging.lexical.relations import relations
+from capeval.judging.lexical.splitting import split
+from capeval.judging.words import clean
+from capeval.schema import Annotation, Verdict
+
+__all__ = ["LexicalJudge"]
+
+SKIP = 0.25
+_SENTENCE_END = re.compile(r"[.!?…。！？][\W_]*\Z")
+_MAX_WORDS = 20_000
+_KEPT = 4096
+
+
+class LexicalJudge:
+    """A deterministic judge by word overlap and rules of language; no model, no network.
+
+    A baseline to beat and a smoke test of a pipeline, after the three stages of TUNA (4.1). It
+    knows neither the world nor coreference, and its verdicts are not a measurement of quality.
+    `name` is the version of its rules: the same name gives the same verdicts.
+
+    >>> annotation = Annotation.model_validate(
+    ...     {
+    ...         "index": "1",
+    ...         "events": [
+    ...             {
+    ...                 "event": "A man in a red shirt runs to the left.",
+    ...                 "visual_elements": [
+    ...                     {"content": "A man runs.", "type": "action", "weight": 3},
+    ...                     {"content": "His shirt is red.", "type": "attribute", "weight": 2},
+    ...                     {"content": "It is snowing.", "type": "scene", "weight": 1},
+    ...                 ],
+    ...             }
+    ...         ],
+    ...     }
+    ... )
+    >>> LexicalJudge().judge(annotation, "A guy in a blue shirt is running.").relations
+    (('entailment', 'contradiction', 'lack'),)
+    """
+
+    name: Final = "lexical-1"
+
+    def __init__(self) -> None:
+        self._references: OrderedDict[Annotation, Reference] = OrderedDict()
+
+    def prepare(self, annotation: Annotation) -> Reference:
+        """Read an annotation; the last few thousand are remembered."""
+        found = self._references.get(annotation)
+        if found is None:
+            found = self._references[annotation] = prepare(annotation)
+            if len(self._references) > _KEPT:
+                self._references.popitem(last=False)
+        return found
+
+    def judge(self, annotation: Annotation, caption: str) -> Verdict:
+        """Judge one caption; it may be any text, and an empty one lacks everything.
+
+        Time grows with the caption's length times the number of reference events.
+        """
+        reference = self.prepare(annotation)
+        pieces, repeats = split(clean(caption))
+        notes = [f"dropped repeats: {repeats}"] if repeats else []
+        readings, unread = _read_all(pieces)
+        if unread:
+            notes.append(f"words beyond the first {_MAX_WORDS} different ones were not read")
+        matches = align(_similarities(readings, reference), SKIP)
+        return Verdict(
+            candidate_events=tuple(pieces),
+            matches=tuple(None if match is None else match + 1 for match in matches),
+            relations=tuple(
+                tuple(
+                    relations(
+                        event,
+                        [
+                            reading
+                            for reading, match in zip(readings, matches, strict=True)
+                            if match == place
+                        ],
+                    )
+                )
+                for place, event in enumerate(reference.events)
+            ),
+            notes=tuple(notes),
+        )
+
+
+def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
+    words = lexicon()
+    known: set[str] = set()
+    readings: list[Reading] = []
+    unread = False
+    for piece in pieces:
+        text = tokens(piece)
+        known.update(text)
+        if len(known) > _MAX_WORDS:
+            # No description has so many words; stemming a megabyte of noise would take seconds.
+            unread, text = True, []
+        reading = read(text, words)
+        if readings and not reading.actor and not _SENTENCE_END.search(pieces[len(readings) - 1]):
+            # "A girl looks up, then runs away": who runs was said before.
+            before = readings[-1]
+            reading = reading._replace(actor=before.actor, actor_concept=before.actor_concept)
+        readings.append(reading)
+    return readings, unread
+
+
+def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.float64]:
+    worth, none = reference.worth, (0.0,) * len(reference.events)
+    rows = []
+    for reading in readings:
+        # In the order of the text: the sum of floats must not depend on how a set is ordered.
+        said = dict.fromkeys(concept.removeprefix(NOT) for concept in reading.concepts)
+        told = [worth[concept] for concept in said if concept in worth]
+        size = sum(reading.concepts.values()) + 1.0
+        scale = size**-0.5
+        rows.append([scale * sum(column) for column in zip(*told, strict=True)] if told else none)
+    return np.array(rows, dtype=np.float64).reshape(len(readings), len(reference.events))

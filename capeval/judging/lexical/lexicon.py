@@ -1,0 +1,230 @@
+"""What one word means to the judge: its meaning's name, its weight, its part in a sentence."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations
+from typing import Final, NamedTuple
+
+import snowballstemmer
+
+from capeval.judging.lexical.kinds import KINDS, PHRASES
+from capeval.judging.lexical.opposites import (
+    ACTORS,
+    CAMERA_OPPOSITES,
+    COLOURS,
+    NUMBERS,
+    OPPOSITES,
+    WEAK_NUMBERS,
+)
+from capeval.judging.lexical.synonyms import SYNONYMS
+from capeval.judging.lexical.vocabulary import (
+    FUNCTION_WORDS,
+    GENERIC_WORDS,
+    IRREGULAR,
+    NEGATIONS,
+    PREPOSITIONS,
+    VERBS,
+)
+
+__all__ = ["Lexicon", "Related", "Word", "lexicon"]
+
+_GENERIC, _PLACE, _CONTENT, _CRITICAL = 0.3, 0.6, 1.0, 1.3
+_MAX_STEMMED = 30
+_MAX_CACHED = 100_000
+_FAMILY = ("man", "woman", "boy", "girl", "child", "baby", "person")
+_PRONOUNS = {
+    "he": ("man", "boy", "person"),
+    "she": ("woman", "girl", "person"),
+    "they": ("crowd", "couple"),
+}
+
+
+class Word(NamedTuple):
+    """One word as it is read; `concept` names its meaning and `weight` says how much it tells."""
+
+    concept: str
+    lemma: str
+    text: str
+    weight: float
+    is_verb: bool = False
+    is_preposition: bool = False
+    is_negation: bool = False
+    colour: int = 0
+    number: tuple[float, float] | None = None
+    actor: int = 0
+    follows: dict[str, tuple[str, ...]] | None = None
+    """Second words that make a phrase with this one, and the phrase's concepts."""
+
+
+class Related(NamedTuple):
+    """What bears on a concept: who says one of these entails it, in full or in part, or denies it.
+
+    `opposing_camera` denies it of the camera; `actor` holds the bits of whom it may be, or 0.
+    """
+
+    full: tuple[str, ...]
+    partial: tuple[str, ...]
+    opposing: tuple[str, ...]
+    opposing_camera: tuple[str, ...]
+    actor: int
+
+
+class Lexicon:
+    """The word lists of this folder, by stem (Porter, 1980, as Snowball's English stemmer)."""
+
+    def __init__(self) -> None:
+        self._stem: Final = snowballstemmer.stemmer("english").stemWord
+        self._words: dict[str, Word] = {}
+        self._related: dict[str, Related] = {}
+        self._names: dict[str, str] = {}
+        for line in SYNONYMS.strip().splitlines():
+            name, *others = line.split()
+            for other in (name, *others):
+                exact = other.startswith("=")
+                self._names.setdefault(other[1:] if exact else self.lemma(other), name)
+        self._verbs = {self._name(verb) for verb in VERBS}
+        self._generic = {self.lemma(word) for word in GENERIC_WORDS}
+        self._phrases: dict[str, dict[str, tuple[str, ...]]] = {}
+        for line in PHRASES.strip().splitlines():
+            phrase, _, concepts = line.partition("=")
+            first, second = map(self.lemma, phrase.split())
+            named = tuple(map(self._name, concepts.split()))
+            self._phrases.setdefault(first, {})[second] = named
+        self._actors = {self._name(actor): mask for actor, mask in ACTORS.items()}
+        self._members: dict[str, set[str]] = {}
+        for line in KINDS.strip().splitlines():
+            kind, _, members = line.partition(":")
+            named_members = map(self._name, members.split())
+            self._members.setdefault(self._name(kind), set()).update(named_members)
+        self._kinds: dict[str, set[str]] = {}
+        for kind, kind_members in self._members.items():
+            for member in kind_members:
+                self._kinds.setdefault(member, set()).add(kind)
+        self._opposites = self._read_poles(OPPOSITES)
+        self._camera_opposites = self._read_poles(CAMERA_OPPOSITES)
+
+    def lemma(self, word: str) -> str:
+        """Return the stem of a lower-case word, irregular forms by table."""
+        regular = IRREGULAR.get(word, word)
+        # No English word is longer, and stemming a megabyte of letters would take its time.
+        return self._stem(regular) if len(regular) <= _MAX_STEMMED else regular
+
+    def word(self, text: str) -> Word:
+        """Return the reading of a lower-case word; the most recent many are remembered."""
+        found = self._words.get(text)
+        if found is None:
+            if len(self._words) >= _MAX_CACHED:
+                self._words.clear()
+            found = self._words[text] = self._read(text)
+        return found
+
+    def related(self, concept: str) -> Related:
+        """Return the concepts that bear on this one; the most recent many are remembered."""
+        found = self._related.get(concept)
+        if found is None:
+            if len(self._related) >= _MAX_CACHED:
+                self._related.clear()
+            full, partial = self._entailing(concept)
+            opposed = self._opposites.get(concept, set())
+            camera = opposed | self._camera_opposites.get(concept, set())
+            found = Related(
+                tuple(full), tuple(partial), tuple(opposed), tuple(camera),
+                self._actors.get(concept, 0),
+            )  # fmt: skip
+            self._related[concept] = found
+        return found
+
+    def _entailing(self, concept: str) -> tuple[set[str], set[str]]:
+        full = self._below(concept)
+        partial = set(self._kinds.get(concept, ()))
+        if concept in _FAMILY:
+            mask = self._actors[concept]
+            partial |= {other for other in _FAMILY if self._actors[other] & mask}
+        for pronoun, meant in _PRONOUNS.items():
+            if concept == "person":
+                full.add(pronoun)
+            elif concept in meant:
+                partial.add(pronoun)
+        colour = COLOURS.get(concept, 0)
+        if colour:
+            full |= {other for other, mask in COLOURS.items() if mask == colour}
+            partial |= {other for other, mask in COLOURS.items() if mask & colour}
+        limits = NUMBERS.get(concept)
+        if limits and concept not in WEAK_NUMBERS:
+            for other, (low, high) in NUMBERS.items():
+                if other not in WEAK_NUMBERS and low <= limits[1] and limits[0] <= high:
+                    (full if (low, high) == limits else partial).add(other)
+        return full, partial - full
+
+    def _name(self, word: str) -> str:
+        lemma = self.lemma(word)
+        return self._names.get(word) or self._names.get(lemma, lemma)
+
+    def _below(self, concept: str) -> set[str]:
+        found, waiting = {concept}, [concept]
+        while waiting:
+            for member in self._members.get(waiting.pop(), ()):
+                if member not in found:
+                    found.add(member)
+                    waiting.append(member)
+        return found
+
+    def _read_poles(self, text: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for line in text.strip().splitlines():
+            poles = [[self._name(word) for word in pole.split()] for pole in line.split("|")]
+            for here, there in permutations(poles, 2):
+                for concept in here:
+                    found.setdefault(concept, set()).update(there)
+        return found
+
+    def _read(self, text: str) -> Word:
+        if text in NEGATIONS:
+            return Word("", text, text, 0.0, is_negation=True)
+        if text in COLOURS:
+            return Word(text, text, text, _CRITICAL, colour=COLOURS[text])
+        if text in NUMBERS:
+            weight = 0.0 if text in WEAK_NUMBERS else _CRITICAL
+            return Word(text, text, text, weight, number=NUMBERS[text])
+        if text[0].isdecimal():
+            return self._read_digits(text)
+        lemma = self.lemma(text)
+        concept = self._name(text)
+        follows = self._phrases.get(lemma)
+        preposition = text in PREPOSITIONS
+        if text in FUNCTION_WORDS:
+            actor = self._actors.get(text, 0)
+            return Word(
+                text, lemma, text, 0.0, is_preposition=preposition, actor=actor, follows=follows
+            )
+        weight = _CONTENT
+        if preposition or lemma in {"left", "right"}:
+            weight = _PLACE
+        elif lemma in self._generic:
+            weight = _GENERIC
+        return Word(
+            concept,
+            lemma,
+            text,
+            weight,
+            is_verb=concept in self._verbs,
+            is_preposition=preposition,
+            actor=self._actors.get(concept, 0),
+            follows=follows,
+        )
+
+    def _read_digits(self, text: str) -> Word:
+        try:
+            value = float(text)
+        except ValueError:
+            return Word(text, text, text, _CONTENT)
+        spelt = next((word for word, limits in NUMBERS.items() if limits == (value, value)
+                      and word not in WEAK_NUMBERS), text)  # fmt: skip
+        return Word(spelt, text, text, _CRITICAL, number=(value, value))
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Return the lexicon, made at its first use."""
+    return Lexicon()

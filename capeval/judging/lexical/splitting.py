@@ -1,0 +1,102 @@
+"""A caption cut into candidate events: sentences, then the clauses in which something new begins.
+
+The events are slices of the caption and together are all of its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from capeval.judging.lexical.vocabulary import ABBREVIATIONS
+
+__all__ = ["split"]
+
+# One pass over the text; no alternative can match without consuming, none looks far back.
+_CUT = re.compile(
+    r"""
+    (?P<line>\s*\n\s*)
+    | (?P<end>[.!?…]++["'”’)\]*]*+(?=\s)|[。！？]++)
+    | (?P<clause>;|,\s(?=then\s)
+        |,\s(?=(?:(?:and|but)\s)?(?:he|she|they|it|the\s(?:camera|scene|shot|view))\s)
+        |,?\s(?=(?:and|but)\sthen\s|while\s|whereas\s|after\swhich\s)
+        |,?\s(?=before\s(?:the\scamera\s|he\s|she\s|it\s|they\s|[a-z]{2,20}ing\s)))
+    | (?P<time>\s(?=[\[(]?\d{1,2}:\d{2}(?::\d{2})?\s?[-–—]\s?\d{1,2}:\d{2}))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]++")
+_LAST = re.compile(r"[^\s(\[\"“'‘*_]*\Z")
+_MARKER = re.compile(r"[\s(\[*_#>-]*(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]*\Z", re.IGNORECASE)
+_LOOK_BACK = 24
+_MIN_CLAUSE = 3
+
+
+def split(caption: str) -> tuple[list[str], int]:
+    """Cut a caption into pieces, in order; return them and how many repeats were dropped.
+
+    A piece is dropped when it says, word for word, what the piece right before it said, or what
+    was said twice already: models fall into loops. Time grows with the caption's length.
+
+    >>> split("A man sits down, then stands up and leaves. A dog barks. A dog barks.")
+    (['A man sits down,', 'then stands up and leaves.', 'A dog barks.'], 1)
+    """
+    pieces: list[str] = []
+    start = 0
+    for cut in _CUT.finditer(caption):
+        kind, at = cut.lastgroup, cut.end()
+        if kind == "end" and not _ends_sentence(caption, start, cut):
+            continue
+        if kind == "clause" and not _is_clause(caption, start, cut):
+            continue
+        start = _add(pieces, caption, start, at)
+    _add(pieces, caption, start, len(caption))
+    return _without_repeats(pieces)
+
+
+def _add(pieces: list[str], caption: str, start: int, end: int) -> int:
+    piece = caption[start:end].strip()
+    # A bullet or a rule alone says nothing: it stays with what follows.
+    if not piece or not _WORD.search(piece):
+        return start if piece else end
+    pieces.append(piece)
+    return end
+
+
+def _ends_sentence(caption: str, start: int, cut: re.Match[str]) -> bool:
+    mark = cut[0]
+    if mark[0] != ".":
+        return True
+    before = caption[max(start, cut.start() - _LOOK_BACK) : cut.start()]
+    last = _LAST.search(before)
+    word = last[0].lower() if last else ""
+    following = caption[cut.end() : cut.end() + 3].lstrip()[:1]
+    if len(before) < _LOOK_BACK and _MARKER.match(before):
+        return False
+    if mark.startswith(".."):
+        return not following.islower()
+    if word in ABBREVIATIONS:
+        return word == "etc" and following.isupper()
+    if (len(word) == 1 and word.isalpha()) or "." in word:
+        return "." in word and following.isupper() and word not in {"e.g", "i.e", "u.s"}
+    return True
+
+
+def _is_clause(caption: str, start: int, cut: re.Match[str]) -> bool:
+    # Only the nearest words decide, so that a long sentence is not read again at every cut.
+    before = _WORD.findall(caption[max(start, cut.start() - 80) : cut.start()])
+    after = _WORD.findall(caption[cut.end() : cut.end() + 80])
+    return len(before) >= _MIN_CLAUSE and len(after) >= _MIN_CLAUSE
+
+
+def _without_repeats(pieces: list[str]) -> tuple[list[str], int]:
+    kept: list[str] = []
+    said: Counter[str] = Counter()
+    previous = ""
+    for piece in pieces:
+        key = " ".join(_WORD.findall(piece.lower()))
+        said[key] += 1
+        if key != previous and said[key] <= 2:
+            kept.append(piece)
+        previous = key
+    return kept, len(pieces) - len(kept)

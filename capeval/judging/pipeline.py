@@ -1,0 +1,51 @@
+"""Judging many captions side by side, each recorded as soon as it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from capeval.errors import CapevalError
+from capeval.judging.one_caption import judge_caption
+from capeval.judging.protocol import Judge
+from capeval.schema import Annotation, Caption, Judgment
+
+__all__ = ["judge_captions"]
+
+
+async def judge_captions(
+    work: Sequence[tuple[Annotation, Caption]],
+    judge: Judge,
+    *,
+    repeats: int,
+    concurrency: int,
+    record: Callable[[Judgment], None],
+) -> None:
+    """Judge captions with at most `concurrency` in hand; `record` gets each judgment once.
+
+    Raises
+    ------
+    EndpointRefused, EndpointDown, BudgetReached
+        No further caption can be judged; those recorded stay.
+    """
+    todo = iter(work)
+    stopped: list[CapevalError] = []
+
+    async def worker() -> None:
+        for annotation, caption in todo:
+            if stopped:
+                return
+            try:
+                judgment = await judge_caption(judge, annotation, caption, repeats=repeats)
+            except CapevalError as failure:
+                stopped.append(failure)
+                return
+            record(judgment)
+            # An embedded judge never waits: without this Ctrl-C would have to.
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(max(1, min(concurrency, len(work)))):
+            group.create_task(worker())
+    if stopped:
+        raise stopped[0]

@@ -1,0 +1,135 @@
+"""Prompt sets: a folder with three templates and a small file that declares how they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from capeval.errors import InputError
+from capeval.files.packaged import packaged
+from capeval.files.text import read_text
+from capeval.files.validation import nearest, validated
+
+__all__ = ["DEFAULT_PROMPTS", "PromptSet", "Stage", "load_prompts"]
+
+DEFAULT_PROMPTS = "tuna-cap-v1"
+
+Stage = Literal["split", "match", "classify"]
+_DATA: dict[Stage, tuple[str, ...]] = {
+    "split": ("caption",),
+    "match": ("candidate_events", "reference_events"),
+    "classify": ("match_data",),
+}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Templates(_Strict):
+    split: str
+    match: str
+    classify: str
+
+
+class _Placeholders(_Strict):
+    caption: str = "caption"
+    candidate_events: str = "candidate_events"
+    reference_events: str = "reference_events"
+    match_data: str = "match_data"
+
+
+class _SetFile(_Strict):
+    contract: Literal["ids", "tuna"]
+    templates: _Templates
+    placeholders: _Placeholders = Field(default_factory=_Placeholders)
+    doubled_braces: bool = False
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """Three templates and the reply contract that they ask for.
+
+    `hash` is the SHA-256 (hex) of the set file and the templates.
+    """
+
+    name: str
+    hash: str
+    contract: Literal["ids", "tuna"]
+    templates: Mapping[Stage, str]
+    placeholders: Mapping[str, str]
+    doubled_braces: bool
+
+    @property
+    def label(self) -> str:
+        """Name and hash, as the signature shows them."""
+        return f"{self.name}@{self.hash[:6]}"
+
+    def render(self, stage: Stage, data: Mapping[str, str]) -> str:
+        """Fill a template in one pass: what is filled in is never searched for placeholders."""
+        names = {self.placeholders[key]: value for key, value in data.items()}
+
+        def filled(found: re.Match[str]) -> str:
+            if found.group() in ("{{", "}}"):
+                return found.group()[0]
+            return names[found.group(1)]
+
+        pattern = r"\{(" + "|".join(map(re.escape, names)) + r")\}"
+        if self.doubled_braces:
+            pattern = r"\{\{|\}\}|" + pattern
+        return re.sub(pattern, filled, self.templates[stage])
+
+
+def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
+    """Load a packaged set by its name, or any folder that holds a `set.toml`.
+
+    Raises
+    ------
+    InputError
+        There is no such set, or its files do not make one.
+    """
+    folder = Path(name_or_folder)
+    if not folder.is_dir():
+        folder = packaged("prompts") / folder.name
+    if not folder.is_dir() or folder.name in ("", ".."):
+        sets = sorted(entry.name for entry in packaged("prompts").iterdir() if entry.is_dir())
+        raise InputError(
+            f"is neither a folder nor a packaged set ({', '.join(sets)})"
+            f"{nearest(str(name_or_folder), sets)}",
+            file=name_or_folder,
+        )
+    folder = folder.resolve()
+    path = folder / "set.toml"
+    text = read_text(path)
+    try:
+        declared = validated(_SetFile, tomllib.loads(text), file=path, where="")
+    except tomllib.TOMLDecodeError as fault:
+        raise InputError(f"broken TOML: {fault}", file=path) from None
+    digest = hashlib.sha256(text.encode("utf-8"))
+    templates: dict[Stage, str] = {}
+    placeholders = declared.placeholders.model_dump()
+    for stage, needed in _DATA.items():
+        file = folder / getattr(declared.templates, stage)
+        template = read_text(file)
+        digest.update(b"\0" + template.encode("utf-8"))
+        for data in needed:
+            if template.count("{" + placeholders[data] + "}") != 1:
+                raise InputError(
+                    f"must hold the placeholder {{{placeholders[data]}}} exactly once", file=file
+                )
+        templates[stage] = template.strip()
+    return PromptSet(
+        name=folder.name,
+        hash=digest.hexdigest(),
+        contract=declared.contract,
+        templates=templates,
+        placeholders=placeholders,
+        doubled_braces=declared.doubled_braces,
+    )

@@ -1,0 +1,77 @@
+"""What a judge is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from capeval.schema import Annotation, Event, Provenance, Relation, Usage, Verdict
+
+__all__ = ["Judge", "Tally", "lacking"]
+
+
+def lacking(event: Event) -> tuple[Relation, ...]:
+    """Return the relations of an event of which nothing is said."""
+    return tuple("lack" for _ in event.visual_elements)
+
+
+@dataclass
+class Tally:
+    """What judging one caption has cost and who answered; filled even when judging fails."""
+
+    stage: str = ""
+    """The stage that was begun last: where it failed, if it did."""
+    usage: dict[str, Usage] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)
+    fingerprints: set[str] = field(default_factory=set)
+    left_off: set[str] = field(default_factory=set)
+
+    def add(self, stage: str, usage: Usage) -> None:
+        """Count the tokens of one stage."""
+        self.usage[stage] = self.usage.get(stage, Usage()) + usage
+
+    @property
+    def provenance(self) -> Provenance:
+        """Who answered, in a fixed order."""
+        return Provenance(
+            models=tuple(sorted(self.models)),
+            fingerprints=tuple(sorted(self.fingerprints)),
+            left_off=tuple(sorted(self.left_off)),
+        )
+
+
+class Judge(Protocol):
+    """Judges one caption against one annotation.
+
+    `name` and `prompts` (a label such as `tuna-cap-v1@1f3a9c`, or None) stand in the signature;
+    `identity` is whatever else two judgments must share to be one result.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the judge."""
+        ...
+
+    @property
+    def prompts(self) -> str | None:
+        """Name and hash of the prompt set, where there is one."""
+        ...
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What a stored verdict depends on besides the caption and its annotation."""
+        ...
+
+    async def judge(
+        self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+    ) -> Verdict:
+        """Return the verdict on a caption that is not empty.
+
+        Raises
+        ------
+        ReplyError, RequestRefused, RetriesExhausted
+            This caption could not be judged.
+        EndpointRefused, EndpointDown, BudgetReached
+            No caption can be judged any more.
+        """
+        ...

@@ -1,0 +1,181 @@
+"""Asking until a reply keeps its contract, and paying for nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from capeval.errors import CacheMiss, CapevalError, ReplyError
+from capeval.llm.cache import ReplyCache, State
+from capeval.llm.errors import ReplyBroken, ReplyRefused
+from capeval.llm.keys import request_key
+from capeval.llm.meter import Meter
+from capeval.llm.redact import public_url
+from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest
+
+__all__ = ["Asker"]
+
+T = TypeVar("T")
+
+DECLINED = {"content_filter", "refusal"}
+
+
+@dataclass(slots=True)
+class _Conversation:
+    keys: list[str] = field(default_factory=list)
+    states: list[State | None] = field(default_factory=list)
+    replies: list[ChatReply] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+# How a conversation ended, for whoever asks the same meanwhile; None: it was cancelled.
+_End = Answer[None] | CapevalError | None
+
+
+class Asker:
+    """Asks a client through a cache and counts on a meter.
+
+    With no client it is offline: what the cache does not hold raises `CacheMiss`, and the cache
+    is not changed.
+    """
+
+    def __init__(
+        self, client: ChatClient | None, cache: ReplyCache | None, *, base_url: str, meter: Meter
+    ) -> None:
+        self.client, self.cache, self.meter = client, cache, meter
+        self.base_url = public_url(base_url)
+        self._under_way: dict[str, asyncio.Future[_End]] = {}
+
+    async def ask(
+        self, request: ChatRequest, check: Callable[[ChatReply], T], *, attempts: int = 3
+    ) -> Answer[T]:
+        """Return what `check` makes of a reply; where it raises `ReplyError`, ask again.
+
+        Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
+        `BudgetReached`, `CacheMiss`, and what the client raises.
+        """
+        key = request_key(request, self.base_url)
+        while (other := self._under_way.get(key)) is not None:
+            end = await asyncio.shield(other)
+            if isinstance(end, Answer):
+                try:
+                    return self._from_another(end, check)
+                except ReplyError:
+                    break  # two checks of one request that do not agree: each asks for itself
+            if end is not None:
+                raise _for_another(end)
+        mine: asyncio.Future[_End] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = mine
+        end = None
+        try:
+            answer = await self._converse(request, check, attempts)
+            end = Answer(None, answer.replies, answer.complaints)
+        except CapevalError as error:
+            end = error
+            raise
+        else:
+            return answer
+        finally:
+            if self._under_way.get(key) is mine:
+                del self._under_way[key]
+            mine.set_result(end)
+
+    def _from_another(self, answer: Answer[None], check: Callable[[ChatReply], T]) -> Answer[T]:
+        value = check(answer.replies[-1])
+        shared = _as_cached(answer.replies)
+        for reply in shared:
+            self.meter.served(reply.usage)
+        return Answer(value, shared, answer.complaints)
+
+    async def _converse(
+        self, request: ChatRequest, check: Callable[[ChatReply], T], attempts: int
+    ) -> Answer[T]:
+        so_far = _Conversation()
+        current = request
+        while True:
+            key = request_key(current, self.base_url)
+            stored = None if self.cache is None else self.cache.get(key)
+            if stored is None:
+                reply, was = await self._call(current), None
+            else:
+                reply, was = stored
+                self.meter.served(reply.usage)
+            so_far.keys.append(key)
+            so_far.states.append(was)
+            so_far.replies.append(reply)
+            # One write for each reply, after its check, which does not wait for anything.
+            state: State = "refused"
+            try:
+                self._must_be_whole(reply, current, so_far)
+                value = check(reply)
+                state = "validated"
+            except ReplyRefused:
+                state = "exhausted"
+                raise
+            except ReplyError as error:
+                complaint = str(error.args[0]) if error.args else str(error)
+                so_far.complaints.append(complaint)
+                if len(so_far.replies) >= attempts:
+                    state = "exhausted"
+                    raise ReplyBroken(
+                        complaint, tuple(so_far.replies), tuple(so_far.complaints)
+                    ) from None
+            else:
+                return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
+            finally:
+                self._keep(so_far, current, reply, state)
+            longer = current.max_tokens * 2 if reply.finish_reason == "length" else None
+            current = current.followed_by(reply.text, complaint, longer)
+
+    @staticmethod
+    def _must_be_whole(reply: ChatReply, request: ChatRequest, so_far: _Conversation) -> None:
+        if reply.finish_reason in DECLINED:
+            said = f": {reply.text[:200]}" if reply.text.strip() else ""
+            raise ReplyRefused(
+                f"the model declined to answer ({reply.finish_reason}){said}",
+                tuple(so_far.replies),
+                tuple(so_far.complaints),
+            )
+        if reply.finish_reason == "length":
+            tokens = reply.usage.output_tokens or request.max_tokens
+            raise ReplyError(f"the reply was cut off at {tokens} tokens")
+        if not reply.text.strip():
+            raise ReplyError("the reply is empty")
+
+    async def _call(self, request: ChatRequest) -> ChatReply:
+        if self.client is None:
+            raise CacheMiss(
+                "there is no cache"
+                if self.cache is None
+                else self.cache.reason_for_miss(request, self.base_url)
+            )
+        with await self.meter.admit(request) as ticket:
+            reply = await self.client.complete(request)
+            ticket.paid(reply.usage)
+        return reply
+
+    def _keep(
+        self, so_far: _Conversation, request: ChatRequest, reply: ChatReply, state: State
+    ) -> None:
+        if self.cache is None or self.client is None:
+            return
+        # Last the end of a failed conversation: killed before it, the next run asks anew.
+        if state == "exhausted":
+            self.cache.mark(so_far.keys[:-1], state)
+        was = so_far.states[-1]
+        if was is None:
+            self.cache.put(so_far.keys[-1], request, self.base_url, reply, state)
+        elif was != state:
+            self.cache.mark(so_far.keys[-1:], state)
+
+
+def _as_cached(replies: tuple[ChatReply, ...]) -> tuple[ChatReply, ...]:
+    return tuple(replace(reply, cached=True) for reply in replies)
+
+
+def _for_another(error: CapevalError) -> CapevalError:
+    if isinstance(error, ReplyBroken | ReplyRefused):
+        return type(error)(str(error), _as_cached(error.replies), error.complaints)
+    return error

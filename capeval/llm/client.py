@@ -1,0 +1,389 @@
+"""The client of an OpenAI-compatible endpoint: patient with it, and finding out what it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+import os
+import random
+import re
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+
+from capeval.errors import (
+    EndpointDown,
+    EndpointRefused,
+    RequestRefused,
+    RetriesExhausted,
+    UsageError,
+)
+from capeval.llm.limiter import AdaptiveLimiter
+from capeval.llm.negotiation import Negotiation
+from capeval.llm.redact import Redactor, parse_endpoint
+from capeval.llm.retry import RetryDecision, decide
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
+from capeval.llm.wire import body_of, parse_json, reply_from
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+__all__ = ["OpenAIChatClient", "endpoint_url"]
+
+DEFAULT_URL = "https://api.openai.com/v1"
+LONGEST_WAIT = 30.0
+FAILED_CALLS_UNTIL_DOWN = 20
+NEAREST_MODELS = 8
+
+PREFLIGHT_ATTEMPTS = 3
+PREFLIGHT = (
+    {"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},
+)
+PREFLIGHT_SCHEMA = ReplySchema(
+    "preflight",
+    {
+        "type": "object",
+        "properties": {"ok": {"type": "boolean"}},
+        "required": ["ok"],
+        "additionalProperties": False,
+    },
+)
+
+
+def endpoint_url(base_url: str | None) -> str:
+    """Return the base URL to call: the given one, else OPENAI_BASE_URL, else OpenAI's own."""
+    return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+
+
+class _FailedError(Exception):
+    def __init__(self, decision: RetryDecision) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+
+
+class OpenAIChatClient:
+    """Calls one endpoint; an async context manager.
+
+    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. `timeout` bounds one
+    attempt and `patience` all of one call, pauses included, in seconds. `attempts` counts
+    failures other than being throttled, which is borne for as long as patience lasts.
+    `on_notice` is told, in one line, what is found out about the endpoint.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 120.0,
+        max_concurrency: int = 64,
+        attempts: int = 6,
+        patience: float = 300.0,
+        on_notice: Callable[[str], None] | None = None,
+        rng: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._endpoint = parse_endpoint(endpoint_url(base_url))
+        self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        if not self._key.isascii() or not self._key.isprintable():
+            raise UsageError("the API key holds characters that no key has")
+        self._redact = Redactor((self._key, *self._endpoint.secrets))
+        self._timeout, self._attempts, self._patience = timeout, attempts, patience
+        self._notify = on_notice or (lambda _: None)
+        self._negotiation = Negotiation(lambda text: self._notify(self._redact(text)))
+        self._rng = rng or random.Random()  # noqa: S311 - spreads pauses, guards nothing
+        self._sleep = sleep
+        self.limiter = AdaptiveLimiter(max_concurrency)
+        self._client: openai.AsyncOpenAI | None = None
+        self._failed_in_a_row = 0
+        self._last_failure = ""
+
+    def __repr__(self) -> str:
+        return f"OpenAIChatClient({self.base_url!r})"
+
+    @property
+    def base_url(self) -> str:
+        """The endpoint, without anything secret."""
+        return self._endpoint.url
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            logging.getLogger("httpx2").removeFilter(self._redact.filter)
+            await self._client.close()
+            self._client = None
+
+    def left_off(self, model: str) -> tuple[str, ...]:
+        """Return the parameters that `model` was found not to take."""
+        return self._negotiation.plan(model).left_off
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Make one call, however many attempts it takes.
+
+        Raises `EndpointRefused`, `EndpointDown`, `RequestRefused`, `RetriesExhausted`.
+        """
+        effort = _Effort(self._attempts, self._patience, self._rng)
+        try:
+            reply = await self._persist(request, effort)
+        except _FailedError as failure:
+            self._failed_in_a_row += 1
+            self._last_failure = self._redact(failure.decision.reason)
+            raise RetriesExhausted(
+                f"{effort.tried} attempts at {self.base_url} failed, the last with: "
+                f"{self._last_failure}"
+            ) from None
+        self._failed_in_a_row = 0
+        return reply
+
+    async def preflight(self, model: str) -> ChatReply:
+        """Make one small call with every parameter, to find out what the endpoint takes.
+
+        Raises `EndpointRefused` for a refused key, an unknown model, an endpoint that cannot be
+        reached or is none.
+        """
+        request = ChatRequest(model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA)
+        patience = min(self._timeout, self._patience)
+        effort = _Effort(PREFLIGHT_ATTEMPTS, patience, self._rng, longest=1.0)
+        try:
+            return await self._persist(request, effort, name_models=True)
+        except _FailedError as failure:
+            raise EndpointRefused(self._unusable(failure.decision)) from None
+        except RequestRefused as error:
+            raise EndpointRefused(f"{self.base_url} refuses any request: {error}") from None
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        import httpx2
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._sdk().get("/models", cast_to=httpx2.Response)
+            return _model_ids(parse_json(200, _type_of(response), response.content))
+        except Exception as error:
+            decision = decide(error)
+            if decision is None:
+                raise
+            raise EndpointRefused(self._unusable(decision)) from None
+
+    async def _persist(
+        self, request: ChatRequest, effort: _Effort, *, name_models: bool = False
+    ) -> ChatReply:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(_FailedError),
+            stop=effort.is_over,
+            wait=effort.pause,
+            before_sleep=effort.rests,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            return await retrying(self._attempt, request, effort)
+        except _StopError as stop:
+            message = self._refusal(stop.decision, request.model)
+            if name_models and stop.decision.about_model:
+                message += await self._nearest(request.model)
+            raise EndpointRefused(message) from None
+
+    async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
+        async with self.limiter.slot() as slot:
+            if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
+                raise EndpointDown(
+                    f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
+                    f"failed, the last with: {self._last_failure}"
+                )
+            clock = asyncio.get_running_loop().time
+            started = clock()
+            try:
+                reply = await self._negotiate(request, effort)
+            except _FailedError as failure:
+                if failure.decision.throttled:
+                    slot.throttled()
+                raise
+            else:
+                slot.succeeded()
+                return reply
+            finally:
+                effort.spent += clock() - started
+
+    async def _negotiate(self, request: ChatRequest, effort: _Effort) -> ChatReply:
+        while True:
+            plan = self._negotiation.plan(request.model)
+            try:
+                # The transport bounds each read; only this bounds a server that drips.
+                async with asyncio.timeout(effort.bounded(self._timeout)):
+                    return await self._send(request)
+            except Exception as error:
+                decision = decide(error, plan.sent)
+                if decision is None:
+                    raise
+            match decision.action:
+                case "renegotiate":
+                    reason = self._redact(decision.reason)
+                    assert decision.parameter is not None  # noqa: S101 - for the type checker
+                    self._negotiation.give_up(request.model, decision.parameter, plan, reason)
+                case "refuse_request":
+                    raise RequestRefused(self._redact(decision.reason))
+                case "stop_run":
+                    raise _StopError(decision)
+                case "wait":
+                    raise _FailedError(decision)
+
+    async def _send(self, request: ChatRequest) -> ChatReply:
+        import httpx2
+
+        plan = self._negotiation.plan(request.model)
+        body = json.dumps(body_of(request, plan), ensure_ascii=False, separators=(",", ":"))
+        # The whole response is taken as it is: the library's models would build an object for
+        # each field and trip over servers that leave some out.
+        response = await self._sdk().post(
+            "/chat/completions",
+            cast_to=httpx2.Response,
+            # Captions can hold half a surrogate pair, which no endpoint can read.
+            content=body.encode("utf-8", "replace"),
+        )
+        payload = parse_json(response.status_code, _type_of(response), response.content)
+        return reply_from(payload, request.model, plan.left_off)
+
+    def _sdk(self) -> openai.AsyncOpenAI:
+        if self._client is None:
+            import httpx2
+            import openai
+
+            basic = self._endpoint.basic
+            timeout = httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout))
+            connections = self.limiter.maximum + 4
+            self._client = openai.AsyncOpenAI(
+                base_url=self._endpoint.url,
+                api_key=self._key or "none",
+                default_query=self._endpoint.query or None,
+                default_headers={"Authorization": f"Basic {basic}"} if basic else None,
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultAioHttpClient(
+                    timeout=timeout,
+                    limits=httpx2.Limits(
+                        max_connections=connections,
+                        max_keepalive_connections=connections,
+                        keepalive_expiry=30.0,
+                    ),
+                    # A redirect would take the captions, and perhaps the key, to another host.
+                    follow_redirects=False,
+                ),
+            )
+            # The library fills these in from variables that are none of ours.
+            self._client.organization = self._client.project = None
+            self._client.admin_api_key = None
+            logging.getLogger("httpx2").addFilter(self._redact.filter)
+        return self._client
+
+    async def _nearest(self, model: str) -> str:
+        try:
+            known = await self.models()
+        except EndpointRefused:
+            return ""
+        near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4)
+        shown = near or list(known[:NEAREST_MODELS])
+        return f"; it has {', '.join(shown)}" if shown else "; it lists none"
+
+    def _refusal(self, decision: RetryDecision, model: str) -> str:
+        reason, status = self._redact(decision.reason), decision.status or 0
+        if status == 401 and not self._key and not self._endpoint.basic:
+            return f"{self.base_url} wants a key: set OPENAI_API_KEY ({reason})"
+        if status == 401:
+            return f"{self.base_url} refused the key ({reason})"
+        if decision.about_model:
+            return f"{self.base_url} does not know the model {model} ({reason})"
+        if status in {404, 405, 410}:
+            return self._unusable(decision)
+        if 300 <= status < 400:
+            return f"{self.base_url} redirects elsewhere ({reason}): give that as the base URL"
+        return f"{self.base_url} refused the account or the key ({reason})"
+
+    def _unusable(self, decision: RetryDecision) -> str:
+        reason, status = self._redact(decision.reason), decision.status
+        if status is None:
+            return f"cannot reach {self.base_url}: {reason}; is the server running?"
+        if status < 300 or status in {404, 405, 410}:
+            return (
+                f"{self.base_url} did not answer as an OpenAI-compatible endpoint ({reason}); "
+                "does the base URL end in /v1?"
+            )
+        return f"{self.base_url} does not answer ({reason})"
+
+
+class _StopError(Exception):
+    def __init__(self, decision: RetryDecision) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+
+
+class _Effort:
+    """What one call may still take, in attempts and in seconds."""
+
+    def __init__(
+        self, attempts: int, patience: float, rng: random.Random, *, longest: float = LONGEST_WAIT
+    ) -> None:
+        self.spent = 0.0
+        self.tried = 0
+        self._failures = 0
+        self._attempts, self._patience, self._rng = attempts, patience, rng
+        self._longest = longest
+
+    def bounded(self, timeout: float) -> float:
+        """The seconds that the next attempt may take."""
+        return min(timeout, max(self._patience - self.spent, 1.0))
+
+    def is_over(self, state: RetryCallState) -> bool:
+        self.tried = state.attempt_number
+        decision = _decision_of(state)
+        self._failures += not decision.throttled
+        return self._failures >= self._attempts or self.spent >= self._patience
+
+    def pause(self, state: RetryCallState) -> float:
+        decision = _decision_of(state)
+        grown = min(self._longest, 0.5 * 2.0 ** min(state.attempt_number - 1, 16))
+        if decision.after is None:
+            seconds = self._rng.uniform(0.0, grown)
+        else:
+            # Not all at once at the very second that the endpoint named; and an endpoint that
+            # says "now" and throttles again is not taken at its word.
+            spread = min(0.1 * decision.after, 1.0) if state.attempt_number < 3 else grown
+            seconds = decision.after + self._rng.uniform(0.0, spread)
+        return min(seconds, max(self._patience - self.spent, 0.0))
+
+    def rests(self, state: RetryCallState) -> None:
+        self.spent += 0.0 if state.next_action is None else state.next_action.sleep
+
+
+def _decision_of(state: RetryCallState) -> RetryDecision:
+    error = None if state.outcome is None else state.outcome.exception()
+    if not isinstance(error, _FailedError):
+        raise TypeError("only failed attempts are tried again")
+    return error.decision
+
+
+def _type_of(response: httpx2.Response) -> str:
+    return str(response.headers.get("content-type", ""))
+
+
+def _model_ids(payload: Any) -> tuple[str, ...]:
+    listed = payload.get("data")
+    items = listed if isinstance(listed, list) else []
+    ids = [item.get("id") if isinstance(item, dict) else item for item in items]
+    return tuple(re.sub(r"\s+", " ", each)[:200] for each in ids if isinstance(each, str))

@@ -1,0 +1,62 @@
+"""A chat client that plays a script: for tests, examples and dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from capeval.llm.types import ChatReply, ChatRequest
+from capeval.schema.usage import Usage
+
+__all__ = ["ScriptedClient"]
+
+Line = str | ChatReply | BaseException
+
+
+class ScriptedClient:
+    """Answers with the given replies in order, or with what a function makes of each request.
+
+    An exception among them is raised. `requests` holds all that was asked; usage is counted at
+    four characters a token. Raises `LookupError` when the script is at its end.
+
+    >>> import asyncio
+    >>> client = ScriptedClient(["yes"])
+    >>> request = ChatRequest("some-model", ({"role": "user", "content": "Is it?"},), 10)
+    >>> asyncio.run(client.complete(request)).text
+    'yes'
+    """
+
+    def __init__(self, script: Iterable[Line] | Callable[[ChatRequest], Line]) -> None:
+        self._script = script if callable(script) else None
+        self._lines = iter(()) if callable(script) else iter(script)
+        self.requests: list[ChatRequest] = []
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Play the next line."""
+        self.requests.append(request)
+        if self._script is not None:
+            line = self._script(request)
+        else:
+            try:
+                line = next(self._lines)
+            except StopIteration:
+                raise LookupError(f"no line left for request {len(self.requests)}") from None
+        if isinstance(line, BaseException):
+            raise line
+        if isinstance(line, ChatReply):
+            return line
+        asked = sum(_characters(message.get("content")) for message in request.messages)
+        usage = Usage(calls=1, input_tokens=-(-asked // 4), output_tokens=-(-len(line) // 4))
+        return ChatReply(line, "stop", request.model, None, usage)
+
+
+def _characters(content: object) -> int:
+    if isinstance(content, str):
+        return len(content)
+    if isinstance(content, list):
+        return sum(_characters(_words(part)) for part in content)
+    return 0
+
+
+def _words(part: str | Mapping[str, Any]) -> object:
+    return part if isinstance(part, str) else part.get("text")

@@ -1,0 +1,159 @@
+"""What a run consumes while it runs, and the cap on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Self
+
+from capeval.errors import BudgetReached, UsageError
+from capeval.llm.prices import Price, price_of
+from capeval.llm.types import ChatRequest
+from capeval.schema.usage import Usage
+
+__all__ = ["Meter", "Ticket"]
+
+# Before a model's first reply is in, its calls are taken to answer at this length.
+GUESSED_OUTPUT_TOKENS = 1000
+TOKENS_PER_IMAGE = 1000
+
+
+class Meter:
+    """Counts tokens and US dollars of real calls, and calls that the cache answered.
+
+    `prices` are the user's own; with a `cap` in US dollars, `require()` raises `BudgetReached`
+    once what is spent, and what the calls in flight are expected to cost, comes to it.
+    """
+
+    def __init__(
+        self, *, prices: Mapping[str, Price] | None = None, cap: float | None = None
+    ) -> None:
+        self.cap = cap
+        self.spent = 0.0
+        self.usage = Usage()
+        self.cached_calls = 0
+        self.unpriced: set[str] = set()
+        self._prices = dict(prices or {})
+        self._known: dict[str, Price | None] = {}
+        self._costs: dict[str, tuple[int, float]] = {}
+        self._expected = 0.0
+        self._in_flight = 0
+        self._gate = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    @property
+    def calls(self) -> int:
+        """Real calls that were answered."""
+        return self.usage.calls
+
+    @property
+    def in_flight(self) -> int:
+        """Real calls under way."""
+        return self._in_flight
+
+    @property
+    def expected(self) -> float:
+        """US dollars that the calls in flight are expected to cost."""
+        return self._expected
+
+    def price(self, model: str) -> Price | None:
+        """Return the price of a model, or None where it is not known."""
+        if model not in self._known:
+            self._known[model] = price_of(model, self._prices)
+        return self._known[model]
+
+    def require(self) -> None:
+        """Raise `BudgetReached` if no further call may be made."""
+        if self.cap is not None and self.spent + self._expected >= self.cap:
+            self._refuse()
+
+    async def admit(self, request: ChatRequest) -> Ticket:
+        """Return the ticket for one real call; raises `BudgetReached`, `UsageError`.
+
+        Near the cap it waits for calls in flight, whose cost decides whether this one may go.
+        """
+        if self.cap is None:
+            return Ticket(self, request.model, 0.0)
+        if self.price(request.model) is None:
+            raise UsageError(
+                f"a cost cap needs the price of {request.model}: "
+                f'add [prices."{request.model}"] with input and output to capeval.toml'
+            )
+        async with self._gate:
+            expected = self._estimate(request)
+            while self._in_flight and self.spent + self._expected + expected > self.cap:
+                self._changed.clear()
+                await self._changed.wait()
+            if self.spent >= self.cap:
+                self._refuse()
+            return Ticket(self, request.model, expected)
+
+    def served(self, usage: Usage) -> None:
+        """Count a call that the cache answered."""
+        self.cached_calls += usage.calls or 1
+
+    def paid(self, model: str, usage: Usage) -> None:
+        """Count a real call."""
+        self.usage = self.usage + usage
+        price = self.price(model)
+        if price is None:
+            self.unpriced.add(model)
+            return
+        cost = price.cost(usage)
+        calls, total = self._costs.get(model, (0, 0.0))
+        self._costs[model] = (calls + 1, total + cost)
+        self.spent += cost
+
+    def _refuse(self) -> None:
+        raise BudgetReached(
+            f"the cost cap of ${self.cap:.2f} is reached: ${self.spent:.4f} spent"
+            + (f", ${self._expected:.4f} under way" if self._in_flight else "")
+        )
+
+    def _estimate(self, request: ChatRequest) -> float:
+        calls, total = self._costs.get(request.model, (0, 0.0))
+        if calls:
+            return total / calls
+        price = self.price(request.model)
+        output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
+        tokens = Usage(input_tokens=_input_tokens(request), output_tokens=output)
+        return 0.0 if price is None else price.cost(tokens)
+
+    def _start(self, expected: float) -> None:
+        self._in_flight += 1
+        self._expected += expected
+
+    def _end(self, expected: float) -> None:
+        self._in_flight -= 1
+        self._expected = self._expected - expected if self._in_flight else 0.0
+        self._changed.set()
+
+
+class Ticket:
+    """One real call on a meter: in flight inside the `with`, counted by `paid`."""
+
+    __slots__ = ("_expected", "_meter", "_model")
+
+    def __init__(self, meter: Meter, model: str, expected: float) -> None:
+        self._meter, self._model, self._expected = meter, model, expected
+        meter._start(expected)  # noqa: SLF001 - one mechanism in two classes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._meter._end(self._expected)  # noqa: SLF001
+
+    def paid(self, usage: Usage) -> None:
+        """Count what the call consumed."""
+        self._meter.paid(self._model, usage)
+
+
+def _input_tokens(request: ChatRequest) -> int:
+    tokens = 0
+    for message in request.messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [content]:
+            text = part.get("text") if isinstance(part, dict) else part
+            tokens += len(text) // 4 if isinstance(text, str) else TOKENS_PER_IMAGE
+    return tokens

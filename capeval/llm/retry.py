@@ -1,0 +1,225 @@
+"""What to do about a failed call: decided here, once, for the retrier and for the limiter."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+from capeval.errors import one_line
+
+__all__ = ["Action", "BadAnswerError", "RetryDecision", "decide", "failure_reason", "retry_after"]
+
+Action = Literal["wait", "renegotiate", "stop_run", "refuse_request"]
+
+NO_MONEY = {
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "account_deactivated",
+}
+FILTERED = re.compile(
+    r"content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system",
+    re.IGNORECASE,
+)
+TOO_LONG = re.compile(
+    r"context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
+    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum)|at most \d+",
+    re.IGNORECASE,
+)
+NO_MODEL = re.compile(
+    r"model_not_found|model\b.{0,200}(does not exist|not found|not a valid)"
+    r"|invalid model|unknown model|not found.{0,40}model",
+    re.IGNORECASE | re.DOTALL,
+)
+CALM: dict[str, Any] = {"after": None, "throttled": False}
+# How endpoints speak of what we send, where that is not the parameter's own name.
+ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """What to do about one failure.
+
+    `after` is how many seconds the endpoint asks to wait, if it says so; `parameter` is what to
+    leave off before asking again; `status` is the HTTP status, None where no response came;
+    `about_model` says that the model is unknown. Secrets must be hidden in `reason` before it
+    is shown.
+    """
+
+    action: Action
+    after: float | None
+    throttled: bool
+    reason: str
+    parameter: str | None = None
+    status: int | None = None
+    about_model: bool = False
+
+
+class BadAnswerError(Exception):
+    """A response that is no chat completion, whatever its status."""
+
+    def __init__(self, status: int, reason: str, body: object = None) -> None:
+        super().__init__(reason)
+        self.status_code, self.reason, self.body = status, reason, body
+
+
+def decide(error: BaseException, sent: Collection[str] = ()) -> RetryDecision | None:
+    """Classify a failure of a call that sent the parameters `sent`; None if it is none of ours."""
+    import aiohttp
+    import httpx2
+    import openai
+
+    if isinstance(error, (openai.APIStatusError, BadAnswerError)):
+        response = getattr(error, "response", None)
+        headers = {} if response is None else response.headers
+        return _decide_status(error.status_code, _text_of(error), error.body, headers, sent)
+    transport = (
+        openai.APIConnectionError,
+        openai.APIResponseValidationError,
+        aiohttp.ClientError,
+        httpx2.HTTPError,
+        httpx2.StreamError,
+        TimeoutError,
+        ConnectionError,
+        asyncio.IncompleteReadError,
+    )
+    if isinstance(error, transport):
+        return RetryDecision("wait", None, False, failure_reason(error))
+    return None
+
+
+def _decide_status(
+    status: int, text: str, body: object, headers: Mapping[str, str], sent: Collection[str]
+) -> RetryDecision:
+    codes = _codes(body)
+    reason = f"{status}: {text}" if text else f"HTTP status {status}"
+    said = " ".join([*sorted(codes), text])
+    no_model = status in {400, 404, 422} and bool(NO_MODEL.search(said))
+
+    def decision(action: Action, **more: Any) -> RetryDecision:
+        return RetryDecision(action, reason=reason, status=status, **{**CALM, **more})
+
+    if codes & NO_MONEY:
+        return decision("stop_run")
+    if status in {400, 403, 413, 422} and FILTERED.search(said):
+        return decision("refuse_request")
+    if status in {401, 402, 403, 404, 405, 410} or 300 <= status < 400:
+        return decision("stop_run", about_model=no_model)
+    if status in {408, 409, 425, 429} or status >= 500 or status < 300:
+        throttled = status in {429, 503, 529}
+        return decision("wait", after=retry_after(headers), throttled=throttled)
+    if status in {400, 422} and not TOO_LONG.search(said):
+        named = _named(text, body, sent)
+        if named is not None:
+            return decision("renegotiate", parameter=named)
+        if no_model:
+            return decision("stop_run", about_model=True)
+    return decision("refuse_request")
+
+
+def _codes(body: object) -> set[str]:
+    return {
+        str(part[key]).lower()
+        for part in _parts(body)
+        for key in ("code", "type")
+        if isinstance(part.get(key), str | int)
+    }
+
+
+def _parts(body: object, depth: int = 3) -> Iterator[Mapping[str, Any]]:
+    """The objects of an error body: endpoints nest them as they please."""
+    if depth and isinstance(body, Mapping):
+        yield body
+        for key in ("error", "detail", "innererror", "metadata"):
+            yield from _parts(body.get(key), depth - 1)
+    elif depth and isinstance(body, list):
+        for item in body[:8]:
+            yield from _parts(item, depth - 1)
+
+
+def _text_of(error: BaseException) -> str:
+    body = getattr(error, "body", None)
+    for part in _parts(body):
+        for key in ("message", "msg", "detail", "error"):
+            if isinstance(part.get(key), str) and part[key].strip():
+                where = part.get("loc")
+                said = str(part[key])[:2000]
+                return f"{'.'.join(map(str, where))}: {said}" if isinstance(where, list) else said
+    if isinstance(error, BadAnswerError):
+        return error.reason
+    if isinstance(body, str) and body.strip():
+        return "a web page" if body.lstrip().startswith("<") else body[:2000]
+    return ""
+
+
+def _named(text: str, body: object, sent: Collection[str]) -> str | None:
+    """The parameter of `sent` that the error is about; its own field outweighs its message."""
+    fields: list[str] = []
+    for part in _parts(body):
+        fields += [str(part["param"])] if part.get("param") else []
+        fields += [str(key) for key in part["loc"]] if isinstance(part.get("loc"), list) else []
+    for name in sent:
+        if any(field.split(".")[0] == name for field in fields):
+            return name
+    found = {
+        name: match.start()
+        for name in sent
+        if (match := re.search(rf"\b({ALSO_NAMED.get(name, name)})\b", text[:1000], re.IGNORECASE))
+    }
+    return min(found, key=found.__getitem__) if found else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask for."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = (headers.get(name) or "").strip()
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    try:
+        date = parsedate_to_datetime(headers.get("retry-after") or "")
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, date.timestamp() - time.time())
+
+
+def failure_reason(error: BaseException) -> str:
+    """Say in a few words why the connection failed; the libraries' own words hide it."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain and len(chain) < 10:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
+    for sign, words in (
+        ("connection refused", "connection refused"),
+        ("connectionrefused", "connection refused"),
+        ("connect call failed", "connection refused"),
+        ("certificate", "its TLS certificate is not trusted"),
+        ("name or service not known", "no such host"),
+        ("nodename nor servname", "no such host"),
+        ("name resolution", "no such host"),
+        ("dnserror", "no such host"),
+        ("gaierror", "no such host"),
+        ("unreachable", "network unreachable"),
+        ("sockettimeout", "timed out"),
+        ("timed out", "timed out"),
+        ("disconnected", "the connection was dropped"),
+        ("connection reset", "the connection was dropped"),
+        ("connectionreset", "the connection was dropped"),
+        ("broken pipe", "the connection was dropped"),
+        ("payload", "the response was cut off"),
+        ("not enough data", "the response was cut off"),
+        ("timeouterror", "timed out"),
+    ):
+        if sign in text:
+            return words
+    return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -1,0 +1,101 @@
+"""What is asked of a chat model and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Generic, Protocol, TypeVar
+
+from capeval.schema.usage import Usage
+
+__all__ = ["Answer", "ChatClient", "ChatReply", "ChatRequest", "ReplySchema", "total_usage"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+# A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
+QUOTED_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """A strict JSON schema that the reply must follow, and its name."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request to a chat model, as it is meant; what an endpoint cannot take is left off later.
+
+    `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
+    the visible reply; `repeat` is sent as `seed`.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, Any], ...]
+    max_tokens: int
+    temperature: float | None = 0.0
+    repeat: int = 0
+    schema: ReplySchema | None = None
+
+    def followed_by(self, reply: str, complaint: str, max_tokens: int | None = None) -> ChatRequest:
+        """Return the request that shows the model its reply and what is wrong with it."""
+        # Some endpoints refuse an empty message, others two user messages in a row.
+        quoted = reply[:QUOTED_CHARACTERS] if reply.strip() else "(empty reply)"
+        return replace(
+            self,
+            messages=(
+                *self.messages,
+                {"role": "assistant", "content": quoted},
+                {"role": "user", "content": complaint},
+            ),
+            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a model answered.
+
+    `model` is the snapshot as the endpoint names it; `finish_reason` is "refusal" where the
+    endpoint put the text into its refusal field; `left_off` names the parameters of the request
+    that the endpoint does not take.
+    """
+
+    text: str
+    finish_reason: str | None
+    model: str
+    fingerprint: str | None
+    usage: Usage
+    cached: bool = False
+    left_off: tuple[str, ...] = ()
+
+
+class ChatClient(Protocol):
+    """Whatever can complete a request: an endpoint, a script, a recording."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Make one paid call; raises `EndpointError`."""
+        ...
+
+
+def total_usage(replies: tuple[ChatReply, ...]) -> Usage:
+    """Return the sum of the usage of all replies, cached or not."""
+    return reduce(add, (reply.usage for reply in replies), Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T_co]):
+    """A checked value, every reply that it took and what was wrong with all but the last."""
+
+    value: T_co
+    replies: tuple[ChatReply, ...]
+    complaints: tuple[str, ...]
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all replies, cached or not."""
+        return total_usage(self.replies)

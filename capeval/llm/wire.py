@@ -1,0 +1,125 @@
+"""Between our requests and replies and the JSON of an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from capeval.errors import one_line
+from capeval.llm.negotiation import Plan
+from capeval.llm.retry import BadAnswerError
+from capeval.llm.types import ChatReply, ChatRequest
+from capeval.schema.usage import Usage
+
+__all__ = ["body_of", "parse_json", "reply_from"]
+
+# Reasoning models think inside the same allowance; without room for it nothing visible comes.
+HIDDEN_REASONING_TOKENS = 8192
+
+
+def body_of(request: ChatRequest, plan: Plan) -> dict[str, Any]:
+    """Return the JSON body for `request`, without what `plan` leaves off."""
+    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+    if plan.length == "max_tokens":
+        body["max_tokens"] = request.max_tokens
+    elif plan.length == "max_completion_tokens":
+        body["max_completion_tokens"] = request.max_tokens + HIDDEN_REASONING_TOKENS
+    if plan.temperature and request.temperature is not None:
+        body["temperature"] = request.temperature
+    if plan.seed:
+        body["seed"] = request.repeat
+    if request.schema is not None and plan.format == "json_schema":
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {
+                "name": request.schema.name,
+                "schema": request.schema.schema,
+                "strict": True,
+            },
+        }
+    elif request.schema is not None and plan.format == "json_object":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a response; raises `BadAnswerError`."""
+    try:
+        payload = json.loads(content)
+    except (ValueError, RecursionError):
+        start = content[:200].decode("utf-8", "replace").strip()
+        kind = "HTML" if is_html(content_type, start) else one_line(content_type, 60) or "no type"
+        raise BadAnswerError(status, f"the response is not JSON ({kind})", start) from None
+    if not isinstance(payload, dict):
+        raise BadAnswerError(status, "the response is not a JSON object")
+    return payload
+
+
+def is_html(content_type: str, start: str) -> bool:
+    """Tell whether a body is a web page."""
+    head = start.lstrip().lower()
+    return "html" in content_type.lower() or head.startswith(("<!doctype", "<html"))
+
+
+def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]) -> ChatReply:
+    """Read a chat completion, tolerant of what servers leave out; raises `BadAnswerError`."""
+    choices = payload.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        error = payload.get("error")
+        # Routers answer 200 and put the status of the model behind them into the body.
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if type(code) is int and 400 <= code <= 599 else 200
+        raise BadAnswerError(status, "the response has no choices", payload if error else None)
+    finish = choice.get("finish_reason")
+    text, refusal = _text(message.get("content")), _text(message.get("refusal"))
+    if refusal:
+        text, finish = refusal, "refusal"
+    return ChatReply(
+        # Half a surrogate pair can be neither printed nor stored.
+        text=text.encode("utf-8", "replace").decode("utf-8"),
+        finish_reason=finish if isinstance(finish, str) else None,
+        model=_string(payload.get("model")) or asked,
+        fingerprint=_string(payload.get("system_fingerprint")),
+        usage=_usage(payload.get("usage")),
+        left_off=left_off,
+    )
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_part(part) for part in content)
+    return ""
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    # Parts of other types ("reasoning", "thinking") are not the reply.
+    if isinstance(part, dict) and part.get("type", "text") in {"text", "output_text"}:
+        return _string(part.get("text")) or ""
+    return ""
+
+
+def _usage(usage: object) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage(calls=1)
+    details = usage.get("prompt_tokens_details")
+    return Usage(
+        calls=1,
+        input_tokens=_count(usage.get("prompt_tokens")),
+        cached_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+        output_tokens=_count(usage.get("completion_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

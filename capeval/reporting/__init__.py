@@ -1,0 +1,1 @@
+"""Tables and reports: the only room that formats numbers for people."""

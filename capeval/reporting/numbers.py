@@ -1,0 +1,55 @@
+"""How numbers are shown to people: the one place that rounds."""
+
+from __future__ import annotations
+
+from capeval.scoring import Estimate, TypeScores
+
+__all__ = ["NOTHING", "cell", "interval", "money", "percent", "thousands"]
+
+NOTHING = "–"
+
+
+def percent(value: float | None) -> str:
+    """Return a fraction as percent with one decimal.
+
+    >>> percent(0.5849), percent(None)
+    ('58.5', '–')
+    """
+    return NOTHING if value is None else f"{100 * value:.1f}"
+
+
+def cell(scores: TypeScores) -> str:
+    """Return "P/R/F1", as the TUNA paper's tables have it."""
+    if scores.n == 0:
+        return NOTHING
+    parts = (scores.precision, scores.recall, scores.f1)
+    return "/".join(percent(estimate.value) for estimate in parts)
+
+
+def interval(estimate: Estimate) -> str:
+    """Return a value with its 95% interval.
+
+    >>> interval(Estimate(value=0.5849, low=0.57, high=0.601))
+    '58.5 [57.0, 60.1]'
+    """
+    if estimate.low is None or estimate.high is None:
+        return percent(estimate.value)
+    return f"{percent(estimate.value)} [{percent(estimate.low)}, {percent(estimate.high)}]"
+
+
+def money(dollars: float) -> str:
+    """Return US dollars, with cents or, below ten of them, four decimals.
+
+    >>> money(12.3), money(0.01234)
+    ('$12.30', '$0.0123')
+    """
+    return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def thousands(count: int) -> str:
+    """Return a count with separators.
+
+    >>> thousands(1234567)
+    '1,234,567'
+    """
+    return f"{count:,}"

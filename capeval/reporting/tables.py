@@ -1,0 +1,107 @@
+"""The terminal tables of scores, in the manner of the TUNA paper's table 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from capeval.reporting.numbers import NOTHING, cell, interval, percent, thousands
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.scoring import Scores
+
+__all__ = ["BASELINE_NOTE", "headline", "print_scores"]
+
+BASELINE_NOTE = (
+    "These are scores of the lexical baseline, which compares words. "
+    "It is a smoke test, not a measurement: do not report them."
+)
+
+# Below this the paper's nine columns do not fit side by side.
+_WIDE = 160
+
+
+def headline(scores: Scores) -> str:
+    """Return what is behind the numbers: coverage and what the method could not check."""
+    counts, unmatched = scores.counts, scores.unmatched_events
+    parts = [
+        f"captioned {thousands(counts.captioned)}/{thousands(counts.annotated)}",
+        f"scored {thousands(counts.scored)}/{thousands(counts.captioned)}",
+    ]
+    if unmatched.share is not None:
+        parts.append(f"unmatched events {percent(unmatched.share)}%")
+    if scores.repeat_spread:
+        spread = scores.repeat_spread
+        parts.append(
+            f"{spread.repeats} repeats: F1 sd {100 * spread.f1_sd:.2f}, "
+            f"{percent(spread.unanimous)}% of elements unanimous"
+        )
+    return ", ".join(parts)
+
+
+def print_scores(results: Mapping[str, Scores], console: Console) -> None:
+    """Print the tables of one or more runs, their coverage and signatures."""
+    if not results:
+        return
+    for table in _tables(results, wide=console.width >= _WIDE):
+        console.print(table)
+        console.print()
+    for name, scores in results.items():
+        # Text, not markup: names and signatures are data. One line each, so that it can be copied.
+        console.print(Text(f"{name}: {headline(scores)}"), soft_wrap=True)
+        console.print(Text(f"  {scores.signature}", style="dim"), soft_wrap=True)
+    if any(scores.settings.get("baseline") for scores in results.values()):
+        console.print(Text(BASELINE_NOTE, style="yellow"))
+
+
+_Column = tuple[str, Callable[[Scores], str]]
+
+
+def _tables(results: Mapping[str, Scores], *, wide: bool) -> list[Table]:
+    types: list[_Column] = [(name.title(), _of_type(name)) for name in ELEMENT_TYPES]
+    kinds: list[_Column] = [(name, _of_characteristic(name)) for name in CHARACTERISTICS]
+    overall: list[_Column] = [
+        ("Overall", lambda scores: cell(scores.overall.all)),
+        ("F1 [95% interval]", lambda scores: interval(scores.overall.all.f1)),
+        ("Scored", lambda scores: f"{scores.counts.scored}/{scores.counts.captioned}"),
+    ]
+    if wide:
+        return [_table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])]
+    return [
+        _table("TUNA-CAP by type of element: precision/recall/F1, %", results, types),
+        _table("By visual characteristic", results, kinds),
+        _table("Overall", results, overall),
+    ]
+
+
+def _of_type(name: str) -> Callable[[Scores], str]:
+    return lambda scores: cell(getattr(scores.overall, name))
+
+
+def _of_characteristic(name: str) -> Callable[[Scores], str]:
+    def shown(scores: Scores) -> str:
+        bucket = scores.by.visual_characteristic.get(name)
+        return cell(bucket.all) if bucket else NOTHING
+
+    return shown
+
+
+def _table(title: str, results: Mapping[str, Scores], columns: Sequence[_Column]) -> Table:
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("Run", overflow="fold")
+    for heading, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, scores in results.items():
+        table.add_row(Text(name), *(Text(shown(scores)) for _, shown in columns))
+    return table

@@ -1,0 +1,3 @@
+"""The version of capeval, in the one place that the package and its build read."""
+
+__version__ = "0.1.0"

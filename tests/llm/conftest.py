@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
+
+KEY = "sk-verysecretkey-1234567890"
+
+
+@pytest.fixture(autouse=True)
+def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def ask_for() -> Callable[..., ChatRequest]:
+    """Makes a request from a text."""
+
+    def make(text: str = "hello", **more: Any) -> ChatRequest:
+        settings = {"model": "judge-model", "max_tokens": 100} | more
+        return ChatRequest(messages=({"role": "user", "content": text},), **settings)
+
+    return make
+
+
+class Naps:
+    """A sleep that takes no time and remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+@pytest.fixture
+def client_of(naps: Naps) -> Callable[..., OpenAIChatClient]:
+    """Makes a client with a key, that does not really sleep."""
+
+    def make(url: str, **more: Any) -> OpenAIChatClient:
+        return OpenAIChatClient(url, KEY, **({"sleep": naps} | more))
+
+    return make
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Any:
+    store = ReplyCache(tmp_path / "store" / "replies.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def asker_of(cache: ReplyCache) -> Callable[..., Asker]:
+    """Makes an asker over the test's cache."""
+
+    def make(client: Any, **more: Any) -> Asker:
+        settings = {"cache": cache, "base_url": "http://judge/v1", "meter": Meter()} | more
+        return Asker(client, **settings)
+
+    return make

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
+from capeval.llm import (
+    Asker,
+    ChatReply,
+    ChatRequest,
+    Meter,
+    ReplyBroken,
+    ReplyCache,
+    ReplyRefused,
+    ScriptedClient,
+)
+from capeval.schema.usage import Usage
+
+Askers = Callable[..., Asker]
+Requests = Callable[..., ChatRequest]
+
+
+def check(reply: ChatReply) -> int:
+    if not reply.text.isdigit():
+        raise ReplyError(f"{reply.text!r} is not a number")
+    return int(reply.text)
+
+
+def said(text: str, finish: str = "stop") -> ChatReply:
+    return ChatReply(text, finish, "snapshot", "fp", Usage(calls=1, output_tokens=7))
+
+
+def states(cache: ReplyCache) -> dict[str, int]:
+    return cache.info().states
+
+
+async def test_a_reply_that_keeps_its_contract_is_served_again(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    client = ScriptedClient(["42"])
+    asker = asker_of(client)
+    first, second = [await asker.ask(ask_for(), check) for _ in range(2)]
+    assert (first.value, second.value, len(client.requests)) == (42, 42, 1)
+    assert [first.replies[0].cached, second.replies[0].cached] == [False, True]
+    assert first.usage == second.usage
+    assert (asker.meter.calls, asker.meter.cached_calls) == (1, 1)
+    assert states(cache) == {"validated": 1}
+
+
+async def test_a_broken_reply_is_asked_again_with_the_reason(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    client = ScriptedClient(["forty", "42"])
+    answer = await asker_of(client).ask(ask_for("how many?"), check)
+    assert (answer.value, answer.complaints) == (42, ("'forty' is not a number",))
+    assert client.requests[1].messages == (
+        {"role": "user", "content": "how many?"},
+        {"role": "assistant", "content": "forty"},
+        {"role": "user", "content": "'forty' is not a number"},
+    )
+    assert states(cache) == {"refused": 1, "validated": 1}
+    offline = await asker_of(None).ask(ask_for("how many?"), check)
+    assert (offline.value, offline.complaints, offline.usage) == (
+        42,
+        answer.complaints,
+        answer.usage,
+    )
+
+
+async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    client = ScriptedClient(["a", "b", "c", "7"])
+    with pytest.raises(ReplyBroken, match="'c' is not a number") as caught:
+        await asker_of(client).ask(ask_for(), check)
+    assert [reply.text for reply in caught.value.replies] == ["a", "b", "c"]
+    assert (caught.value.usage.calls, len(caught.value.complaints)) == (3, 3)
+    assert states(cache) == {"exhausted": 3}
+    assert (await asker_of(client).ask(ask_for(), check)).value == 7
+
+
+async def test_a_cut_off_reply_is_never_checked_and_gets_more_room(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    client = ScriptedClient([said("123", "length"), said("124")])
+    answer = await asker_of(client).ask(ask_for(max_tokens=50), check)
+    assert answer.value == 124
+    assert answer.complaints == ("the reply was cut off at 7 tokens",)
+    assert client.requests[1].max_tokens == 100
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_an_empty_reply_is_asked_again(
+    text: str, asker_of: Askers, ask_for: Requests
+) -> None:
+    client = ScriptedClient([text, "5"])
+    assert (await asker_of(client).ask(ask_for(), check)).complaints == ("the reply is empty",)
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "refusal"])
+async def test_a_model_that_declines_is_not_asked_again(
+    finish: str, asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    client = ScriptedClient(["x", said("I cannot", finish), "5"])
+    with pytest.raises(RequestRefused, match="declined") as caught:
+        await asker_of(client).ask(ask_for(), check)
+    assert isinstance(caught.value, ReplyRefused)
+    assert caught.value.usage.calls == 2
+    assert states(cache) == {"exhausted": 2}
+
+
+async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    with pytest.raises(RetriesExhausted):
+        await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
+    later = ScriptedClient(["8"])
+    answer = await asker_of(later).ask(ask_for(), check)
+    assert (answer.value, len(later.requests), answer.usage.calls) == (8, 1, 2)
+
+
+async def test_a_refused_reply_that_passes_now_is_promoted(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    with pytest.raises(RetriesExhausted):
+        await asker_of(ScriptedClient(["a", RetriesExhausted("down")])).ask(ask_for(), check)
+    answer = await asker_of(ScriptedClient([])).ask(ask_for(), lambda reply: reply.text)
+    assert answer.value == "a"
+    assert states(cache) == {"validated": 1}
+
+
+async def test_a_validated_reply_that_fails_now_is_complained_about(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    await asker_of(ScriptedClient(["a"])).ask(ask_for(), lambda reply: reply.text)
+    client = ScriptedClient(["9"])
+    assert (await asker_of(client).ask(ask_for(), check)).value == 9
+    assert len(client.requests) == 1
+    assert states(cache) == {"refused": 1, "validated": 1}
+
+
+async def test_a_fault_in_a_check_does_not_lose_the_reply(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    def faulty(reply: ChatReply) -> int:
+        raise KeyError(reply.text)
+
+    with pytest.raises(KeyError):
+        await asker_of(ScriptedClient(["4"])).ask(ask_for(), faulty)
+    assert (await asker_of(ScriptedClient([])).ask(ask_for(), check)).value == 4
+
+
+class Slow(ScriptedClient):
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        reply = await super().complete(request)
+        await asyncio.sleep(0.01)
+        return reply
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_identical_questions_at_once_make_one_call(
+    kept: bool, asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    client = Slow(["a", "3"])
+    asker = asker_of(client, cache=cache if kept else None)
+    answers = await asyncio.gather(*(asker.ask(ask_for(), check) for _ in range(20)))
+    assert {answer.value for answer in answers} == {3}
+    assert len(client.requests) == 2
+    assert len({answer.complaints for answer in answers}) == 1
+    assert (asker.meter.calls, asker.meter.cached_calls) == (2, 38)
+
+
+async def test_identical_questions_at_once_share_a_failure(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    client = Slow(["a", "b", "c"])
+    asker = asker_of(client)
+    asks = (asker.ask(ask_for(), check) for _ in range(5))
+    ends = await asyncio.gather(*asks, return_exceptions=True)
+    assert all(isinstance(end, ReplyBroken) and end.usage.calls == 3 for end in ends)
+    assert len(client.requests) == 3
+
+
+async def test_a_cancelled_question_is_taken_over_by_its_twin(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    asker = asker_of(Slow(lambda _: "6"))
+    first, second = (asyncio.create_task(asker.ask(ask_for(), check)) for _ in range(2))
+    await asyncio.sleep(0.002)
+    first.cancel()
+    assert (await second).value == 6
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_repeats_are_questions_of_their_own(asker_of: Askers, ask_for: Requests) -> None:
+    client = ScriptedClient(["1", "2"])
+    asker = asker_of(client)
+    values = [(await asker.ask(ask_for(repeat=n), check)).value for n in (0, 1, 0)]
+    assert values == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "reason"),
+    [
+        ({}, {"text": "other"}, "1 replies are stored for judge-model, none for these messages"),
+        ({}, {"model": "m2"}, "with model judge-model"),
+        ({}, {"model": "m2", "text": "other"}, "nothing is stored for m2"),
+        ({"temperature": 0.5}, {}, "with temperature 0.5"),
+        ({}, {"repeat": 1}, "with repeat 0"),
+        ({}, {"max_tokens": 5}, "with max_tokens 100"),
+    ],
+)
+async def test_offline_a_miss_says_why(
+    stored: dict[str, Any],
+    asked: dict[str, Any],
+    reason: str,
+    asker_of: Askers,
+    ask_for: Requests,
+) -> None:
+    await asker_of(ScriptedClient(["1"])).ask(ask_for(**stored), check)
+    with pytest.raises(CacheMiss, match=reason):
+        await asker_of(None).ask(ask_for(**asked), check)
+
+
+async def test_another_endpoint_is_another_question(asker_of: Askers, ask_for: Requests) -> None:
+    await asker_of(ScriptedClient(["1"]), base_url="http://Me:pw@judge:80/v1/").ask(
+        ask_for(), check
+    )
+    await asker_of(None, base_url="http://judge/v1").ask(ask_for(), check)
+    with pytest.raises(CacheMiss, match="base URL http://judge/v1"):
+        await asker_of(None, base_url="http://other/v1").ask(ask_for(), check)
+
+
+async def test_offline_nothing_in_the_cache_changes(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    await asker_of(ScriptedClient(["a"])).ask(ask_for(), lambda reply: reply.text)
+    with pytest.raises(CacheMiss):
+        await asker_of(None).ask(ask_for(), check)
+    assert states(cache) == {"validated": 1}
+
+
+async def test_without_a_cache_and_a_client_all_is_missed(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    with pytest.raises(CacheMiss, match="no cache"):
+        await asker_of(None, cache=None).ask(ask_for(), check)
+
+
+async def test_stored_requests_can_be_read_but_hold_no_pictures(
+    asker_of: Askers, cache: ReplyCache
+) -> None:
+    picture = "data:image/jpeg;base64," + "A" * 100_000
+    part = {"type": "image_url", "image_url": {"url": picture}}
+    request = ChatRequest("m", ({"role": "user", "content": [part]},), 10)
+    await asker_of(ScriptedClient(["1"])).ask(request, check)
+    with sqlite3.connect(cache.path) as db:
+        (stored,) = db.execute("SELECT request FROM replies").fetchone()
+    db.close()
+    assert "image/jpeg;base64,[100023 characters, sha256 " in stored
+    assert len(stored) < 500
+
+
+async def test_calls_are_counted_on_the_meter(asker_of: Askers, ask_for: Requests) -> None:
+    meter = Meter()
+    reply = ChatReply("1", "stop", "gpt-4o", None, Usage(calls=1, input_tokens=400_000))
+    await asker_of(ScriptedClient([reply]), meter=meter).ask(ask_for(model="gpt-4o"), check)
+    assert meter.spent == pytest.approx(1.0)

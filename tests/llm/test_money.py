@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import BudgetReached, InputError, UsageError
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter, Price, price_of, read_prices
+from capeval.llm.prices import prices_as_of
+from capeval.schema.usage import Usage
+
+Requests = Callable[..., ChatRequest]
+DOLLAR = Usage(calls=1, input_tokens=1_000_000)
+FLAT = {"m": Price(input=1.0, output=1.0)}
+
+
+@pytest.mark.parametrize(
+    ("model", "as_of"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06"),
+        ("openai/gpt-4o-mini", "gpt-4o-mini"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("gpt-5-nano-2025-08-07", "gpt-5-nano"),
+    ],
+)
+def test_names_and_snapshots_bear_a_price(model: str, as_of: str) -> None:
+    assert price_of(model) == price_of(as_of) is not None
+
+
+def test_an_unknown_model_has_no_price() -> None:
+    assert price_of("gpt-4o-audio") is None
+
+
+def test_the_table_is_dated() -> None:
+    assert len(prices_as_of()) == 10
+
+
+def test_cached_input_is_billed_at_its_own_price() -> None:
+    price = Price(input=2.0, cached_input=1.0, output=10.0)
+    usage = Usage(input_tokens=1_000_000, cached_tokens=500_000, output_tokens=100_000)
+    assert price.cost(usage) == pytest.approx(1.0 + 0.5 + 1.0)
+    assert Price(input=2.0, output=0.0).cost(usage) == pytest.approx(2.0)
+
+
+def test_the_users_own_price_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "capeval.toml"
+    path.write_text('[prices."gpt-4o"]\ninput = 1\ncached_input = 0.5\noutput = 2\n')
+    assert price_of("gpt-4o", read_prices(path)) == Price(input=1, cached_input=0.5, output=2)
+    assert read_prices(tmp_path / "none.toml") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[prices."m"]\ninput = 1\n', 'prices."m".output'),
+        ('[prices."m"]\ninput = -1\noutput = 1\n', 'prices."m".input'),
+        ('[prices."m"]\ninput = 1\noutput = 1\nouput = 2\n', 'prices."m".ouput'),
+        ("prices = 3\n", "prices"),
+        ("[prices\n", "not valid TOML"),
+    ],
+)
+def test_a_wrong_price_names_file_and_field(text: str, field: str, tmp_path: Path) -> None:
+    path = tmp_path / "capeval.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_prices(path)
+    assert str(path) in str(caught.value)
+    assert field in str(caught.value)
+
+
+def test_a_model_without_a_price_is_counted_but_not_priced() -> None:
+    meter = Meter()
+    meter.paid("own", DOLLAR)
+    assert (meter.spent, meter.usage, meter.unpriced) == (0.0, DOLLAR, {"own"})
+
+
+def test_the_cap_stops_the_next_call() -> None:
+    meter = Meter(prices=FLAT, cap=2.0)
+    meter.require()
+    meter.paid("m", DOLLAR)
+    meter.require()
+    meter.paid("m", DOLLAR)
+    with pytest.raises(BudgetReached, match=r"\$2.00 is reached"):
+        meter.require()
+
+
+async def test_a_cap_needs_a_price(ask_for: Requests) -> None:
+    with pytest.raises(UsageError, match=r'\[prices."own"\]'):
+        await Meter(cap=1.0).admit(ask_for(model="own"))
+
+
+class Dear:
+    calls = 0
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.calls += 1
+        await asyncio.sleep(0.001)
+        return ChatReply("x", "stop", "m", None, DOLLAR)
+
+
+@pytest.mark.parametrize("cap", [0.5, 3.0, 10.0])
+async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float, ask_for: Requests) -> None:
+    client, meter = Dear(), Meter(prices=FLAT, cap=cap)
+    asker = Asker(client, None, base_url="http://judge/v1", meter=meter)
+    request = ask_for(model="m", max_tokens=1000)
+    # What the first calls cost is not known before one is back.
+    await asker.ask(request, lambda reply: reply.text)
+    asks = (asker.ask(ask_for(f"{n}", model="m"), lambda r: r.text) for n in range(60))
+    ends = await asyncio.gather(*asks, return_exceptions=True)
+    assert cap <= meter.spent <= cap + 1
+    assert sum(isinstance(end, BudgetReached) for end in ends) == 61 - client.calls
+    assert (meter.in_flight, meter.expected) == (0, 0.0)
