@@ -25,7 +25,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage; 3 finished with "
     "captions left unscored, or the cost cap was reached; 4 a gate failed; 130 Ctrl-C.",
 )
-app.command("judge")(judge_command.judge)
+app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.add_typer(cache_command.app, name="cache")
 

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["judge"]
+__all__ = ["HELP", "judge"]
+
+HELP = (
+    "Judge captions event by event and score them: precision, recall and F1.\n\n"
+    "A judge splits each caption into events, matches them in order to the annotated events, and "
+    "says of every annotated visual element whether the caption entails, lacks or contradicts "
+    "it.\n\n"
+    "Run the same command again to go on where it stopped: nothing is paid for twice."
+)
 
 _INPUTS, _JUDGE, _LIMITS, _OUTPUT = "What to judge", "Judge", "Limits", "Output"
 
@@ -15,9 +23,9 @@ def judge(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN or CAPTIONS]...",
+            metavar="TARGET",
             help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
-            "Without any: every run not yet judged; where there is none, the bundled sample.",
+            "Without any: every run; where there is none, the bundled sample (its name: sample).",
             show_default=False,
         ),
     ] = None,
@@ -141,12 +149,7 @@ def judge(
         int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=_OUTPUT)
     ] = 0,
 ) -> None:
-    """Judge captions event by event and score them: precision, recall and F1.
-
-    A judge splits each caption into events, matches them in order to the annotated events, and
-    says of every annotated visual element whether the caption entails, lacks or contradicts it.
-    Run the same command again to go on where it stopped; nothing is paid for twice.
-    """
+    """Judge captions and score them; `HELP` is what `--help` says."""
     from capeval.cli.judging_session import JudgeArguments, run_session
 
     code = run_session(

@@ -25,7 +25,7 @@ from capeval.evaluation.judges import (
     open_judge,
 )
 from capeval.evaluation.judging_run import Outcome, RunPlan, execute, plan_run
-from capeval.evaluation.sources import Source, from_file, from_run, sample_sources
+from capeval.evaluation.sources import SAMPLE, Source, from_file, from_run, sample_sources
 from capeval.files.jsonl import dumps
 from capeval.files.run_folder import RunFolder
 from capeval.reporting.numbers import money, thousands
@@ -133,17 +133,23 @@ class _Session:
                 return [
                     from_run(run, a.annotations, ignore_unknown=a.ignore_unknown) for run in runs
                 ]
-            if a.annotations not in (None, "sample"):
+            if a.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
+            self._notice(f"There is no run under {RUNS}/ yet: judging the bundled sample.")
             return sample_sources(RUNS)
         if a.run and len(a.targets) > 1:
             raise UsageError("--run names one run; judge one captions file at a time with it")
-        sources = [self._source(target) for target in a.targets]
+        sources = [source for target in a.targets for source in self._meant(target)]
         names = [source.name for source in sources]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"two of the captions files would become the run {name!r}")
         return sources
+
+    def _meant(self, target: str) -> list[Source]:
+        if target == SAMPLE and not Path(target).exists() and not (RUNS / target).exists():
+            return sample_sources(RUNS)
+        return [self._source(target)]
 
     def _source(self, target: str) -> Source:
         a, path = self._a, Path(target)

@@ -148,6 +148,8 @@ class ReplyCache:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return removed
 
+        if not self.path.exists():
+            return 0
         removed = self._try("write", delete)
         if removed is None and model is None and self._given_up:
             # Not readable as a cache at all: what the user wants gone is the file.
@@ -176,7 +178,7 @@ class ReplyCache:
             ).fetchall()
             differences = [_differences(url, whole, stored_url, text) for stored_url, text in near]
             if differences:
-                nearest = min(differences, key=_length)
+                nearest = min(differences, key=len)
                 return f"the same messages are stored, but with {', '.join(nearest)}"
             for_model = "SELECT count(*) FROM replies WHERE model = ?"
             count = db.execute(for_model, (request.model,)).fetchone()[0]
@@ -184,7 +186,7 @@ class ReplyCache:
                 return f"nothing is stored for {request.model}"
             return f"{count} replies are stored for {request.model}, none for these messages"
 
-        return self._try("read", look) or f"there is no usable cache at {self.path}"
+        return self._try("read", look) or f"nothing is stored at {self.path}"
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -193,7 +195,7 @@ class ReplyCache:
             self._db = None
 
     def _try(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        if self._given_up:
+        if self._given_up or (what == "read" and self._db is None and not self.path.exists()):
             return None
         try:
             if self._db is None:
@@ -260,7 +262,3 @@ def _differences(url: str, asked: dict[str, object], stored_url: str, text: str)
     if stored.get("schema") != json.loads(json.dumps(asked["schema"])):
         found.append("another reply schema")
     return found
-
-
-def _length(differences: list[str]) -> int:
-    return len(differences)

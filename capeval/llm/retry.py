@@ -210,14 +210,13 @@ def failure_reason(error: BaseException) -> str:
         ("dnserror", "no such host"),
         ("gaierror", "no such host"),
         ("unreachable", "network unreachable"),
-        ("sockettimeout", "timed out"),
-        ("timed out", "timed out"),
         ("disconnected", "the connection was dropped"),
         ("connection reset", "the connection was dropped"),
         ("connectionreset", "the connection was dropped"),
         ("broken pipe", "the connection was dropped"),
         ("payload", "the response was cut off"),
         ("not enough data", "the response was cut off"),
+        ("timed out", "timed out"),
         ("timeouterror", "timed out"),
     ):
         if sign in text:

@@ -23,7 +23,7 @@ def ask_for() -> Callable[..., ChatRequest]:
     """Makes a request from a text."""
 
     def make(text: str = "hello", **more: Any) -> ChatRequest:
-        settings = {"model": "judge-model", "max_tokens": 100} | more
+        settings: dict[str, Any] = {"model": "judge-model", "max_tokens": 100} | more
         return ChatRequest(messages=({"role": "user", "content": text},), **settings)
 
     return make
@@ -67,7 +67,11 @@ def asker_of(cache: ReplyCache) -> Callable[..., Asker]:
     """Makes an asker over the test's cache."""
 
     def make(client: Any, **more: Any) -> Asker:
-        settings = {"cache": cache, "base_url": "http://judge/v1", "meter": Meter()} | more
+        settings: dict[str, Any] = {
+            "cache": cache,
+            "base_url": "http://judge/v1",
+            "meter": Meter(),
+        } | more
         return Asker(client, **settings)
 
     return make

@@ -65,8 +65,8 @@ def test_an_exhausted_reply_is_never_served(cache: ReplyCache, ask_for: Requests
     assert cache.info().states == {"exhausted": 1}
 
 
-def test_only_the_owner_may_look_into_the_folder(cache: ReplyCache) -> None:
-    cache.get("k")
+def test_only_the_owner_may_look_into_the_folder(cache: ReplyCache, ask_for: Requests) -> None:
+    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
     assert stat.S_IMODE(cache.path.parent.stat().st_mode) == 0o700
 
 
@@ -146,8 +146,8 @@ def test_killed_before_the_follow_up_nothing_is_paid_for_twice(tmp_path: Path) -
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert server.stdout is not None
     try:
-        assert server.stdout is not None
         url = server.stdout.readline().strip()
         killed = start(RESUMED, url, tmp_path / "r.sqlite", "kill")
         killed.communicate(timeout=20)
@@ -158,7 +158,7 @@ def test_killed_before_the_follow_up_nothing_is_paid_for_twice(tmp_path: Path) -
     finally:
         server.kill()
         server.wait()
-        server.stdout and server.stdout.close()
+        server.stdout.close()
     asked = [len(json.loads(line)["messages"]) for line in log.read_text().splitlines()]
     assert asked == [1, 3]
 
@@ -180,6 +180,8 @@ async def test_a_damaged_file_is_told_once_and_worked_without(
     await still_works(cache, ask_for())
     assert len(told) == 1
     assert "not a database" in told[0]
+    with pytest.raises(InputError, match="not a database"):
+        cache.clear("m")
     assert cache.info().entries == 0
     assert cache.clear() == 0
     assert not path.exists()
@@ -208,12 +210,10 @@ async def test_a_folder_that_cannot_be_made_is_told_once(tmp_path: Path, ask_for
     cache = ReplyCache(tmp_path / "file" / "replies.sqlite")
     await still_works(cache, ask_for())
     assert len(cache.notices) == 1
-    with pytest.raises(InputError):
-        cache.clear("m")
 
 
 async def test_a_full_disk_is_told_once(cache: ReplyCache, ask_for: Requests) -> None:
-    cache.get("k")
+    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
     assert cache._db is not None
     cache._db.execute("PRAGMA max_page_count = 1")
     await still_works(cache, ask_for("x" * 100_000))
@@ -247,7 +247,7 @@ async def test_a_file_locked_for_long_is_told_once_and_used_later(
 ) -> None:
     monkeypatch.setattr("capeval.llm.cache.BUSY_SECONDS", 0.02)
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.get("k")
+    cache.mark(["k"], "refused")
     other = sqlite3.connect(cache.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     await still_works(cache, ask_for())
@@ -265,6 +265,13 @@ def test_a_write_takes_no_noticeable_time(cache: ReplyCache, ask_for: Requests) 
     for n in range(200):
         cache.put(str(n), request, "http://judge/v1", REPLY, "validated")
     assert time.perf_counter() - started < 1.0
+
+
+def test_looking_into_a_cache_does_not_make_one(tmp_path: Path, ask_for: Requests) -> None:
+    cache = ReplyCache(tmp_path / "none" / "replies.sqlite")
+    assert (cache.get("k"), cache.info().entries, cache.clear()) == (None, 0, 0)
+    assert "nothing is stored at" in cache.reason_for_miss(ask_for(), "http://judge/v1")
+    assert not cache.path.parent.exists()
 
 
 async def test_megabytes_are_kept(cache: ReplyCache, ask_for: Requests) -> None:

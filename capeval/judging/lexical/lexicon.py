@@ -113,6 +113,8 @@ class Lexicon:
     def word(self, text: str) -> Word:
         """Return the reading of a lower-case word; the most recent many are remembered."""
         found = self._words.get(text)
+        if found is None and len(text) > _MAX_STEMMED:
+            return self._read(text)
         if found is None:
             if len(self._words) >= _MAX_CACHED:
                 self._words.clear()

@@ -12,11 +12,12 @@ from capeval.judging.lexical.vocabulary import ABBREVIATIONS
 
 __all__ = ["split"]
 
-# One pass over the text; no alternative can match without consuming, none looks far back.
+# One pass over the text: what has no bound on its length is kept once it is matched, so that no
+# stretch is read twice, however long.
 _CUT = re.compile(
     r"""
-    (?P<line>\s*\n\s*)
-    | (?P<end>[.!?…]++["'”’)\]*]*+(?=\s)|[。！？]++)
+    (?P<line>\n\s*+)
+    | (?P<end>[.!?…。！？]++["'”’)\]*]*+)
     | (?P<clause>;|,\s(?=then\s)
         |,\s(?=(?:(?:and|but)\s)?(?:he|she|they|it|the\s(?:camera|scene|shot|view))\s)
         |,?\s(?=(?:and|but)\sthen\s|while\s|whereas\s|after\swhich\s)
@@ -65,6 +66,10 @@ def _add(pieces: list[str], caption: str, start: int, end: int) -> int:
 
 def _ends_sentence(caption: str, start: int, cut: re.Match[str]) -> bool:
     mark = cut[0]
+    if mark[0] in "。！？":
+        return True
+    if not caption[cut.end() : cut.end() + 1].isspace():
+        return False
     if mark[0] != ".":
         return True
     before = caption[max(start, cut.start() - _LOOK_BACK) : cut.start()]

@@ -1,0 +1,1 @@
+"""Benchmarks: figures and ratios measured in one run; `scripts/bench` prints them."""

@@ -1,0 +1,5 @@
+"""`python -m capeval`."""
+
+from capeval.cli import main
+
+main()
