@@ -8,24 +8,27 @@ from pathlib import Path
 
 __all__ = ["make_captions", "make_set"]
 
-_SUBJECTS = "man woman boy girl dog cat driver cyclist waiter dancer singer player".split()
-_COLOURS = "red blue green yellow black white grey orange brown purple".split()
-_THINGS = "coat car ball hat table door bicycle boat umbrella window lamp bag cup bench".split()
-_ACTIONS = "walks runs jumps turns sits stands waves climbs drives smiles throws opens".split()
-_PLACES = "street kitchen beach forest station garden office bridge market stadium".split()
+_WORDS_OF = {
+    "subject": "man woman boy girl dog cat driver cyclist waiter dancer singer player",
+    "colour": "red blue green yellow black white grey orange brown purple",
+    "thing": "coat car ball hat table door bicycle boat umbrella window lamp bag cup bench",
+    "action": "walks runs jumps turns sits stands waves climbs drives smiles throws opens",
+    "place": "street kitchen beach forest station garden office bridge market stadium",
+}
+_CHOICES = {name: words.split() for name, words in _WORDS_OF.items()}
 _MOVES = ("pans left", "pans right", "zooms in", "zooms out", "tilts up", "follows the subject")
 _TYPES = ("camera", "scene", "action", "attribute")
 _EVENTS, _ELEMENTS, _WORDS = 3, 17, 200
 
 
 def _sentence(rng: random.Random, kind: str) -> str:
-    subject, colour, thing = rng.choice(_SUBJECTS), rng.choice(_COLOURS), rng.choice(_THINGS)
+    subject, colour, thing, action, place = (rng.choice(words) for words in _CHOICES.values())
     if kind == "camera":
-        return f"The camera {rng.choice(_MOVES)} across the {rng.choice(_PLACES)}."
+        return f"The camera {rng.choice(_MOVES)} across the {place}."
     if kind == "scene":
-        return f"A {rng.choice(_PLACES)} with a {colour} {thing} is in the background."
+        return f"A {place} with a {colour} {thing} is in the background."
     if kind == "action":
-        return f"The {subject} {rng.choice(_ACTIONS)} towards the {colour} {thing}."
+        return f"The {subject} {action} towards the {colour} {thing}."
     return f"The {subject} wears a {colour} {thing} number {rng.randrange(1000)}."
 
 

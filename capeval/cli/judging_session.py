@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -15,7 +17,7 @@ from rich.text import Text
 
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
-from capeval.errors import UsageError
+from capeval.errors import CapevalError, UsageError
 from capeval.evaluation.estimate import Estimate, estimate
 from capeval.evaluation.judges import (
     LEXICAL,
@@ -24,12 +26,20 @@ from capeval.evaluation.judges import (
     is_configured,
     open_judge,
 )
-from capeval.evaluation.judging_run import Outcome, RunPlan, execute, plan_run
-from capeval.evaluation.sources import SAMPLE, Source, from_file, from_run, sample_sources
+from capeval.evaluation.judging_run import RunPlan, execute, plan_run
+from capeval.evaluation.sources import (
+    SAMPLE,
+    Source,
+    from_file,
+    from_run,
+    run_name,
+    sample_captions,
+)
 from capeval.files.jsonl import dumps
 from capeval.files.run_folder import RunFolder
 from capeval.reporting.numbers import money, thousands
 from capeval.reporting.tables import print_scores
+from capeval.scoring import Scores
 
 __all__ = ["JudgeArguments", "run_session"]
 
@@ -79,6 +89,24 @@ def run_session(arguments: JudgeArguments) -> int:
         return 130
 
 
+@dataclass(frozen=True)
+class _Target:
+    """One run to judge; its captions are loaded when they are needed and let go again."""
+
+    name: str
+    load: Callable[[], Source]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What is left of a judged run in memory: with hundreds of runs, no more than this."""
+
+    scores: Scores
+    file: Path | None
+    unscored: dict[str, str]
+    stopped: CapevalError | None
+
+
 class _Session:
     def __init__(self, arguments: JudgeArguments) -> None:
         self._a = arguments
@@ -91,25 +119,30 @@ class _Session:
     async def run(self) -> int:
         a = self._a
         allowance = Allowance.read(a.max_unscored)
-        sources = self._sources()
-        choice = self._choice(sources)
+        targets = self._targets()
+        choice = self._choice(targets)
         async with open_judge(choice, on_notice=self._notice) as opened:
             self._introduce(opened)
-            plans = [self._plan(source, opened) for source in sources]
-            expected = await self._estimate(plans, opened)
+            # Everything is read and checked before anything is called or written.
+            expected, work = await self._survey(targets, opened)
             if a.dry_run:
-                self._show_estimate(expected, plans, opened)
+                self._show_estimate(expected, work, opened)
                 return _DONE
             self._ask(expected)
-            outcomes: list[Outcome] = []
+            results: dict[str, _Result] = {}
             with JudgingProgress(opened.meter, quiet=a.quiet) as progress:
                 self._progress = progress
-                for source in sources:
-                    outcomes.append(await self._judge(source, opened, progress))
-                    if outcomes[-1].stopped:
+                for target in targets:
+                    result = results[target.name] = await self._judge(target, opened, progress)
+                    if result.stopped:
                         break
-            self._show(outcomes, opened)
-        return self._exit_code(outcomes, allowance)
+            self._show(results, opened)
+        complete = all(
+            not result.stopped
+            and allowance.allows(len(result.unscored), result.scores.counts.captioned)
+            for result in results.values()
+        )
+        return _DONE if complete else _INCOMPLETE
 
     def interrupted(self) -> None:
         """Say how to go on."""
@@ -123,49 +156,54 @@ class _Session:
         )
         sys.stderr.write(f"capeval: stopped; {done}run the same command to go on\n")
 
-    def _sources(self) -> list[Source]:
+    def _targets(self) -> list[_Target]:
         a = self._a
-        if not a.targets:
-            if a.run:
-                raise UsageError("--run names the run of a captions file; name the file")
-            runs = [run for run in RunFolder.all(RUNS) if not run.name.startswith("sample-")]
-            if runs:
-                return [
-                    from_run(run, a.annotations, ignore_unknown=a.ignore_unknown) for run in runs
-                ]
+        if a.run and len(a.targets) != 1:
+            raise UsageError("--run names the run of one captions file; name that file alone")
+        if a.targets:
+            targets = [target for typed in a.targets for target in self._meant(typed)]
+        else:
+            runs = [run for run in RunFolder.all(RUNS) if not run.name.startswith(f"{SAMPLE}-")]
+            targets = [self._run(run) for run in runs]
+        if not targets:
             if a.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
             self._notice(f"There is no run under {RUNS}/ yet: judging the bundled sample.")
-            return sample_sources(RUNS)
-        if a.run and len(a.targets) > 1:
-            raise UsageError("--run names one run; judge one captions file at a time with it")
-        sources = [source for target in a.targets for source in self._meant(target)]
-        names = [source.name for source in sources]
-        for name in names:
-            if names.count(name) > 1:
-                raise UsageError(f"two of the captions files would become the run {name!r}")
-        return sources
+            targets = self._sample()
+        names = Counter(target.name for target in targets)
+        name, count = names.most_common(1)[0]
+        if count > 1:
+            raise UsageError(f"{count} of the captions files would become the run {name!r}")
+        return targets
 
-    def _meant(self, target: str) -> list[Source]:
-        if target == SAMPLE and not Path(target).exists() and not (RUNS / target).exists():
-            return sample_sources(RUNS)
-        return [self._source(target)]
-
-    def _source(self, target: str) -> Source:
-        a, path = self._a, Path(target)
+    def _meant(self, typed: str) -> list[_Target]:
+        a, path = self._a, Path(typed)
+        if typed == SAMPLE and not path.exists() and not (RUNS / typed).exists():
+            return self._sample()
         if path.is_file():
             run = RunFolder(path.parent)
             if path.name != run.captions.name or not run.manifest.is_file():
-                return from_file(
-                    path, a.annotations, runs=RUNS, name=a.run, ignore_unknown=a.ignore_unknown
-                )
+                return [self._file(path, a.annotations, a.run or path.stem)]
         else:
-            run = RunFolder.find(RUNS, target)
+            run = RunFolder.find(RUNS, typed)
         if a.run and a.run != run.name:
-            raise UsageError(f"{target} is a run already; --run names that of a captions file")
-        return from_run(run, a.annotations, ignore_unknown=a.ignore_unknown)
+            raise UsageError(f"{typed} is a run already; --run names that of a captions file")
+        return [self._run(run)]
 
-    def _choice(self, sources: Sequence[Source]) -> JudgeChoice:
+    def _file(self, path: Path, annotations: str | None, name: str) -> _Target:
+        ignore = self._a.ignore_unknown
+        load = partial(from_file, path, annotations, runs=RUNS, name=name, ignore_unknown=ignore)
+        return _Target(run_name(name), load)
+
+    def _run(self, run: RunFolder) -> _Target:
+        a = self._a
+        load = partial(from_run, run, a.annotations, ignore_unknown=a.ignore_unknown)
+        return _Target(run.name, load)
+
+    def _sample(self) -> list[_Target]:
+        return [self._file(path, SAMPLE, name) for name, path in sample_captions().items()]
+
+    def _choice(self, targets: Sequence[_Target]) -> JudgeChoice:
         a = self._a
         choice = JudgeChoice(
             model=a.judge,
@@ -177,7 +215,7 @@ class _Session:
         )
         if a.judge is not None or is_configured(choice):
             return choice
-        if all(source.is_sample for source in sources):
+        if all(target.load().is_sample for target in targets):
             return JudgeChoice(model=LEXICAL)
         raise UsageError(
             "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
@@ -192,7 +230,7 @@ class _Session:
             text = f"Judge: {judge.name} at {opened.base_url}, prompts {judge.prompts}"
         self._print(text)
 
-    def _plan(self, source: Source, opened: OpenJudge) -> RunPlan:
+    def _plan(self, source: Source, opened: OpenJudge, *, tell: bool = False) -> RunPlan:
         a = self._a
         name = opened.prompts.name if opened.prompts else None
         plan = plan_run(
@@ -206,27 +244,25 @@ class _Session:
             limit=a.limit,
             settings=source.settings,
         )
-        if plan.stale:
+        if plan.stale and tell:
             self._notice(
                 f"{plan.name}: {thousands(plan.stale)} stored judgments are of other captions, "
                 "annotations, prompts or repeats and are judged again"
             )
         return plan
 
-    async def _estimate(self, plans: Sequence[RunPlan], opened: OpenJudge) -> Estimate:
-        total = Estimate(cost=0.0)
-        for plan in plans:
-            part = await estimate(plan.work, opened, repeats=plan.repeats)
-            total.captions += part.captions
-            for stage, usage in part.stages.items():
-                total.stages[stage] = (
-                    usage + total.stages[stage] if stage in total.stages else usage
-                )
-            total.cost = None if None in (total.cost, part.cost) else _sum(total.cost, part.cost)
-        return total
+    async def _survey(
+        self, targets: Sequence[_Target], opened: OpenJudge
+    ) -> tuple[Estimate, dict[str, int]]:
+        total, work = Estimate(cost=0.0), {}
+        for target in targets:
+            plan = self._plan(target.load(), opened, tell=True)
+            work[plan.name] = len(plan.work)
+            total += await estimate(plan.work, opened, repeats=plan.repeats)
+        return total, work
 
     def _show_estimate(
-        self, expected: Estimate, plans: Sequence[RunPlan], opened: OpenJudge
+        self, expected: Estimate, work: Mapping[str, int], opened: OpenJudge
     ) -> None:
         usage = expected.usage
         cost = _cost(expected, opened)
@@ -234,7 +270,7 @@ class _Session:
             typer.echo(
                 dumps(
                     {
-                        "runs": {plan.name: len(plan.work) for plan in plans},
+                        "runs": work,
                         "calls": usage.calls,
                         "input_tokens": usage.input_tokens,
                         "output_tokens": usage.output_tokens,
@@ -245,8 +281,8 @@ class _Session:
                 )
             )
             return
-        for plan in plans:
-            self._print(f"{plan.name}: {thousands(len(plan.work))} captions to judge")
+        for name, count in work.items():
+            self._print(f"{name}: {thousands(count)} captions to judge")
         for stage, part in expected.stages.items():
             self._print(
                 f"  {stage:<9} {thousands(part.calls):>9} calls, about "
@@ -270,32 +306,36 @@ class _Session:
         if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
             raise UsageError("nothing was called")
 
-    async def _judge(self, source: Source, opened: OpenJudge, progress: JudgingProgress) -> Outcome:
-        with ExitStack() as stack:
-            if source.run:
-                stack.enter_context(source.run.locked())
-                source.store()
+    async def _judge(
+        self, target: _Target, opened: OpenJudge, progress: JudgingProgress
+    ) -> _Result:
+        source = target.load()
+        with source.run.locked() if source.run else nullcontext():
+            source.store()
             # Planned again inside the lock: another process may have judged meanwhile.
             plan = self._plan(source, opened)
-            return await execute(plan, opened, seed=self._a.seed, progress=progress)
+            outcome = await execute(plan, opened, seed=self._a.seed, progress=progress)
+        return _Result(
+            scores=outcome.scores.model_copy(update={"videos": {}}),
+            file=plan.folder.scores if plan.folder else None,
+            unscored=outcome.unscored,
+            stopped=outcome.stopped,
+        )
 
-    def _show(self, outcomes: Sequence[Outcome], opened: OpenJudge) -> None:
-        results = {outcome.plan.name: outcome.scores for outcome in outcomes}
+    def _show(self, results: Mapping[str, _Result], opened: OpenJudge) -> None:
         if self._a.as_json:
-            typer.echo(
-                dumps({name: s.model_dump(mode="json") for name, s in results.items()}, indent=1)
-            )
-        print_scores(results, self._console)
-        for outcome in outcomes:
-            left = outcome.unscored
+            self._print_json(results)
+        print_scores({name: result.scores for name, result in results.items()}, self._console)
+        for name, result in results.items():
+            left = result.unscored
             for index, reason in list(left.items())[:5]:
-                self._print(f"{outcome.plan.name}: {index} is unscored: {reason}")
+                self._print(f"{name}: {index} is unscored: {reason}")
             if len(left) > 5:
-                self._print(f"{outcome.plan.name}: {len(left) - 5} more are unscored")
-            if left:
-                self._print("Run the same command again to try these once more.")
-            if outcome.stopped:
-                sys.stderr.write(f"capeval: {outcome.stopped}\n")
+                self._print(f"{name}: {len(left) - 5} more are unscored")
+            if result.stopped:
+                sys.stderr.write(f"capeval: {result.stopped}\n")
+        if any(result.unscored for result in results.values()):
+            self._print("Run the same command again to try the unscored once more.")
         meter = opened.meter
         if meter.calls or meter.cached_calls:
             usage = meter.usage
@@ -305,16 +345,20 @@ class _Session:
                 f"cache), {thousands(usage.input_tokens)} tokens in, "
                 f"{thousands(usage.output_tokens)} out{spent}"
             )
-        for outcome in outcomes:
-            if outcome.plan.folder:
-                self._print(f"{outcome.plan.folder.scores}")
+        for result in results.values():
+            if result.file:
+                self._print(f"{result.file}")
 
-    def _exit_code(self, outcomes: Sequence[Outcome], allowance: Allowance) -> int:
-        for outcome in outcomes:
-            captioned = len(outcome.plan.captions)
-            if outcome.stopped or not allowance.allows(len(outcome.unscored), captioned):
-                return _INCOMPLETE
-        return _DONE
+    @staticmethod
+    def _print_json(results: Mapping[str, _Result]) -> None:
+        # Run by run from the files just written: all of them at once may not fit in memory.
+        before = "{"
+        for name, result in results.items():
+            if result.file:
+                text = result.file.read_text(encoding="utf-8").rstrip()
+                sys.stdout.write(f"{before}\n{dumps(name)}: {text}")
+                before = ","
+        sys.stdout.write("\n}\n" if before == "," else "{}\n")
 
     def _notice(self, text: str) -> None:
         if self._progress:
@@ -324,10 +368,6 @@ class _Session:
 
     def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
-
-
-def _sum(one: float | None, other: float | None) -> float:
-    return (one or 0.0) + (other or 0.0)
 
 
 def _cost(expected: Estimate, opened: OpenJudge) -> str:

@@ -28,6 +28,15 @@ class Estimate:
     stages: dict[str, Usage] = field(default_factory=dict)
     cost: float | None = None
 
+    def __add__(self, other: Estimate) -> Estimate:
+        stages = {
+            stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
+            for stage in {**self.stages, **other.stages}
+        }
+        known = self.cost is not None and other.cost is not None
+        cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
+        return Estimate(self.captions + other.captions, stages, cost)
+
     @property
     def usage(self) -> Usage:
         """All stages together."""

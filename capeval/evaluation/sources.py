@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ __all__ = [
     "from_file",
     "from_memory",
     "from_run",
-    "sample_sources",
+    "run_name",
+    "sample_captions",
 ]
 
 SAMPLE = "sample"
@@ -83,10 +85,27 @@ class Source:
 
 
 def annotations_of(path: str) -> tuple[Annotation, ...]:
-    """Load annotations from a path, or the sample's by its name."""
-    if path == SAMPLE and not Path(path).is_file():
-        return load_annotations(sample_folder() / "annotations.json")
-    return load_annotations(path)
+    """Load annotations from a path, or the sample's by its name.
+
+    Raises
+    ------
+    InputError
+        The file is not right.
+    """
+    file = Path(path)
+    if path == SAMPLE and not file.is_file():
+        file = sample_folder() / "annotations.json"
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return load_annotations(file)
+    return _unchanged(file, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=2)
+def _unchanged(file: Path, _mtime_ns: int, _size: int) -> tuple[Annotation, ...]:
+    # A hundred captions files against one set of annotations: it is read once.
+    return load_annotations(file)
 
 
 def from_file(
@@ -112,7 +131,7 @@ def from_file(
     captions = known_captions(
         load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
     )
-    run = RunFolder(runs / _run_name(name or path.stem))
+    run = RunFolder(runs / run_name(name or path.stem))
     if run.exists() and captions_hash(load_captions(run.captions)) != captions_hash(captions):
         raise InputError(
             f"holds other captions than {path}; choose another name with --run", file=run.path
@@ -127,7 +146,14 @@ def from_file(
     )
 
 
-def _run_name(name: str) -> str:
+def run_name(name: str) -> str:
+    """Return a name that can be a run's.
+
+    Raises
+    ------
+    UsageError
+        It is no plain name.
+    """
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
     return name
@@ -160,13 +186,10 @@ def from_run(
     )
 
 
-def sample_sources(runs: Path) -> list[Source]:
-    """Return the bundled captions of all three captioners."""
+def sample_captions() -> dict[str, Path]:
+    """Return the bundled captions files by the name of their run."""
     folder = sample_folder() / "captions"
-    return [
-        from_file(path, SAMPLE, runs=runs, name=f"{SAMPLE}-{path.stem}")
-        for path in sorted(folder.glob("*.jsonl"))
-    ]
+    return {f"{SAMPLE}-{path.stem}": path for path in sorted(folder.glob("*.jsonl"))}
 
 
 def from_memory(
@@ -202,7 +225,7 @@ def from_memory(
     known = known_captions(captions, loaded, file=place, ignore_unknown=ignore_unknown)
     return Source(
         name=name or "captions",
-        run=RunFolder(runs / _run_name(name)) if name else None,
+        run=RunFolder(runs / run_name(name)) if name else None,
         annotations=loaded,
         captions=known,
         annotations_path=path,
