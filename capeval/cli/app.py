@@ -49,7 +49,7 @@ def _root(
 def main() -> None:
     """Run the command line; every failure is one line on stderr and an exit code."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except CapevalError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
@@ -64,7 +64,14 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}")
         sys.exit(2)
+    except typer.Abort:
+        _complain("aborted")
+        sys.exit(130)
     except Exception as error:
+        if hasattr(error, "format_message"):
+            # Of typer's own: a command or option that is not right, in its usual words.
+            _complain(_usage(error.format_message(), getattr(error, "ctx", None)))
+            sys.exit(2)
         if os.environ.get("CAPEVAL_TRACEBACK"):
             traceback.print_exc()
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -73,6 +80,11 @@ def main() -> None:
             f"({last.name}, line {last.lineno}); please report it"
         )
         sys.exit(1)
+
+
+def _usage(message: str, context: object) -> str:
+    command = getattr(context, "command_path", "capeval")
+    return f"{message.rstrip('.')}; see {command} --help"
 
 
 def _complain(text: str) -> None:

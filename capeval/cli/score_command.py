@@ -44,14 +44,18 @@ def score(
     from capeval.evaluation.sources import annotations_of
     from capeval.files.jsonl import dumps, write_atomic
     from capeval.files.run_folder import RunFolder
+    from capeval.files.text import read_text
     from capeval.reporting.tables import print_scores
 
     if not path.exists() and (Path("runs") / path).is_dir():
         path = Path("runs") / path
+    if not path.is_dir():
+        read_text(path)
+    full = path.absolute()
     known = (
         annotations
-        or _annotations_of_run(RunFolder(path))
-        or _annotations_of_run(RunFolder(path.parent if path.is_dir() else path.parent.parent))
+        or _annotations_of_run(RunFolder(full))
+        or _annotations_of_run(RunFolder(full.parent if full.is_dir() else full.parent.parent))
     )
     if known is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
@@ -62,7 +66,7 @@ def score(
     if as_json:
         typer.echo(text)
     else:
-        name = path.name if path.is_dir() or path.name != "judgments.jsonl" else path.parent.name
+        name = full.parent.name if full.name == "judgments.jsonl" else full.name
         print_scores({name: scores}, Console())
 
 

@@ -45,7 +45,7 @@ def rescore(
         judgments = _ours(path, annotations, ignore_unknown=ignore_unknown)
         folder = JudgeFolder(path.parent)
         settings = folder.read_settings() or {"judge": "unknown", "prompts": "unknown"}
-        captioned = _captioned(path, annotations) or len(judgments)
+        captioned = len({j.index for j in judgments} | _captioned(path, annotations))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
     return summarise(annotations, judgments, captioned=captioned, settings=settings, seed=seed)
@@ -99,9 +99,9 @@ def _fitting(judgment: Judgment, annotation: Annotation) -> Judgment:
     )
 
 
-def _captioned(path: Path, annotations: Sequence[Annotation]) -> int | None:
-    run = RunFolder(path.parent.parent)
+def _captioned(path: Path, annotations: Sequence[Annotation]) -> set[str]:
+    run = RunFolder(path.absolute().parent.parent)
     if not run.exists():
-        return None
+        return set()
     known = {annotation.index for annotation in annotations}
-    return sum(caption.index in known for caption in load_captions(run.captions))
+    return {caption.index for caption in load_captions(run.captions)} & known

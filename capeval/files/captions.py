@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def _entries(path: Path) -> Iterable[tuple[str, Any]]:
             if not _first_line_is_object(text):
                 raise
         else:
-            if "caption" in whole and isinstance(whole.get("index"), str | type(None)):
+            if "caption" in whole:
                 return [("line 1", whole)]
             if not whole:
                 raise InputError("holds no captions", file=path)
@@ -84,8 +85,15 @@ def known_captions(
     Raises
     ------
     InputError
-        A caption is unknown to the annotations (unless `ignore_unknown`), or all of them are.
+        A caption is unknown to the annotations (unless `ignore_unknown`), or all of them are;
+        there are no captions or no annotations; an index stands twice.
     """
+    if not captions or not annotations:
+        what = "annotations" if captions else "captions"
+        raise InputError(f"there are no {what}", file=file)
+    twice = [index for index, n in Counter(c.index for c in captions).items() if n > 1]
+    if twice:
+        raise InputError("stands twice", file=file, where=f"index {shown(twice[0])}", field="index")
     order = {annotation.index: n for n, annotation in enumerate(annotations)}
     unknown = [caption.index for caption in captions if caption.index not in order]
     if len(unknown) == len(captions):

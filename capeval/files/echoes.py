@@ -85,14 +85,16 @@ def pair_echoes(
 
 
 def _slip(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:
-    for place in left:
-        told, meant = content.split(), keys[place].split()
-        if len(told) != len(meant):
-            continue
-        changed = [(a, b) for a, b in zip(told, meant, strict=True) if a != b]
-        if len(changed) == 1 and _misspelt(*changed[0]):
-            return place
-    return None
+    near = [place for place in left if _one_word_off(content.split(), keys[place].split())]
+    # Two elements that it may mean are no element that it must mean.
+    return near[0] if len({keys[place] for place in near}) == 1 else None
+
+
+def _one_word_off(told: Sequence[str], meant: Sequence[str]) -> bool:
+    if len(told) != len(meant):
+        return False
+    changed = [(a, b) for a, b in zip(told, meant, strict=True) if a != b]
+    return len(changed) == 1 and _misspelt(*changed[0])
 
 
 def _misspelt(told: str, meant: str) -> bool:

@@ -45,7 +45,8 @@ def iter_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
 def whole_lines(path: Path) -> list[Any]:
     """Return the values of a file that a killed process may have left with a torn last line.
 
-    The torn line is passed over; a broken line before the last is damage and raises.
+    The torn line is passed over; a last line that only lacks its line break is whole. A broken
+    line before the last is damage and raises.
 
     Raises
     ------
@@ -57,10 +58,10 @@ def whole_lines(path: Path) -> list[Any]:
     except FileNotFoundError:
         return []
     values: list[Any] = []
-    body, _, _torn = data.rpartition(b"\n")
-    if not body:
-        return []
-    for number, line in enumerate(body.split(b"\n"), start=1):
+    *lines, last = data.split(b"\n")
+    if _is_whole(last):
+        lines.append(last)
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -86,7 +87,11 @@ class JsonlAppender:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         size = os.fstat(self._fd).st_size
-        os.ftruncate(self._fd, _end_of_last_line(self._fd, size))
+        end = _end_of_last_line(self._fd, size)
+        if _is_whole(os.pread(self._fd, size - end, end)):
+            os.write(self._fd, b"\n")
+        else:
+            os.ftruncate(self._fd, end)
         return self
 
     def __exit__(
@@ -106,6 +111,14 @@ class JsonlAppender:
         line = memoryview((dumps(value) + "\n").encode("utf-8"))
         while line:
             line = line[os.write(self._fd, line) :]
+
+
+def _is_whole(line: bytes) -> bool:
+    # No beginning of a JSON object is itself one: what parses has lost nothing.
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _end_of_last_line(fd: int, size: int) -> int:

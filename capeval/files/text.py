@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +65,27 @@ class _DuplicateKey(ValueError):
     pass
 
 
+class _NotANumber(ValueError):
+    pass
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise _DuplicateKey(key)
-        result[key] = value
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise _DuplicateKey
     return result
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
+    raise _NotANumber(name)
+
+
+def _finite(text: str) -> float:
+    # 1e999 would be read as infinity, which no JSON file can hold.
+    number = float(text)
+    if math.isinf(number):
+        raise _NotANumber(text)
+    return number
 
 
 def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
@@ -85,17 +97,24 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
         Names the file and the line of the first fault.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
     except json.JSONDecodeError as fault:
         raise InputError(
             f"broken JSON at column {fault.colno} ({fault.msg})",
             file=file,
             where=f"line {line + fault.lineno - 1}",
         ) from None
-    except _DuplicateKey as fault:
-        at = _line_of_second(text, str(fault.args[0]))
+    except _DuplicateKey:
+        key, at = _doubled_key(text)
         raise InputError(
-            f"the key {json.dumps(fault.args[0], ensure_ascii=False)} stands twice",
+            f"the key {key} stands twice", file=file, where=f"line {line + at}"
+        ) from None
+    except _NotANumber as fault:
+        at = _lines_before(text, str(fault))
+        raise InputError(
+            f"{str(fault)[:60]} is not a number that JSON can hold",
             file=file,
             where=f"line {line + at}",
         ) from None
@@ -105,10 +124,31 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
         raise InputError(str(fault), file=file, where=f"line {line}") from None
 
 
-def _line_of_second(text: str, key: str) -> int:
-    for quoted in (json.dumps(key), json.dumps(key, ensure_ascii=False)):
-        first = text.find(quoted)
-        second = text.find(quoted, first + 1) if first >= 0 else -1
-        if second >= 0:
-            return text.count("\n", 0, second)
+# What matters of JSON text that is known to be whole up to a fault: strings, and all that is not.
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_BRACE_OR_KEY = re.compile(rf"([{{}}])|({_STRING})(\s*:)?", re.DOTALL)
+_STRING_OR_WORD = re.compile(rf"{_STRING}|[^\s\"\[\]{{}}:,]+", re.DOTALL)
+
+
+def _doubled_key(text: str) -> tuple[str, int]:
+    """Return the first key that stands twice in one object, and the lines before its second."""
+    keys: list[set[str]] = []
+    for found in _BRACE_OR_KEY.finditer(text):
+        brace, key, colon = found.groups()
+        if brace == "{":
+            keys.append(set())
+        elif brace == "}":
+            keys.pop()
+        elif colon:
+            name = json.loads(key, strict=False)
+            if name in keys[-1]:
+                return key, text.count("\n", 0, found.start())
+            keys[-1].add(name)
+    raise AssertionError("no key stands twice")
+
+
+def _lines_before(text: str, word: str) -> int:
+    for found in _STRING_OR_WORD.finditer(text):
+        if found.group() == word:
+            return text.count("\n", 0, found.start())
     return 0

@@ -69,6 +69,10 @@ def _message(fault: Any) -> str:
         return f"{shown(value)} is unknown; one of {', '.join(valid)}{nearest(value, valid)}"
     if kind == "value_error":
         return f"{context['error']}, not {shown(value)}"
+    if kind == "tuple_type":
+        return f"must be a list, not {shown(value)}"
+    if kind == "model_type":
+        return f"must be a JSON object, not {shown(value)}"
     if kind == "too_short":
         return "must have at least one entry"
     if kind == "string_pattern_mismatch":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import normalised
+from capeval.files.echoes import normalised, read_relation
 from capeval.files.validation import shown
 from capeval.judging.prompts import Stage
 from capeval.judging.words import check_split, clean
@@ -27,6 +27,7 @@ __all__ = [
     "as_list",
     "collect_matches",
     "read_events",
+    "read_label",
     "read_number",
 ]
 
@@ -104,6 +105,14 @@ def read_events(items: Sequence[Any], caption: str, notes: list[str]) -> list[st
     return list(events.values())
 
 
+def read_label(value: Any, of: str, notes: list[str]) -> Relation:
+    """Return a label of the closed set; that it was written otherwise is noted."""
+    relation = read_relation(value, of)
+    if value != relation:
+        notes.append(f"classify: {of}: {shown(value)} read as {relation}")
+    return relation
+
+
 def read_number(value: Any, what: str, top: int) -> int:
     """Return an id from 1 to `top`, given as a number or as its digits."""
     if isinstance(value, str) and value.isascii() and value.strip().isdigit() and len(value) < 9:
@@ -132,6 +141,8 @@ def collect_matches(
             if named and reference is not None
             else None
         )
+        if type(candidate) is not int or (reference is not None and type(reference) is not int):
+            notes.append(f"match: candidate event {number} was answered with text for a number")
         if number in found and found[number] != match:
             raise ReplyError(f"candidate event {number} is answered twice, differently")
         if number in found:

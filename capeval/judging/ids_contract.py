@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import read_relation
 from capeval.files.validation import shown
 from capeval.judging.contract import (
     Part,
     as_list,
     collect_matches,
     read_events,
+    read_label,
 )
 from capeval.judging.prompts import Stage
 from capeval.llm import ReplySchema
@@ -130,7 +130,7 @@ class IdsContract:
             name = item["id"].strip()
             if name not in asked:
                 raise ReplyError(f"there is no element {shown(name)}; the ids are {_ids(asked)}")
-            relation = read_relation(item.get("relation"), f"element {name}")
+            relation = read_label(item.get("relation"), f"element {name}", notes)
             if name in found and found[name] != relation:
                 raise ReplyError(f"element {name} is answered twice, differently")
             if name in found:

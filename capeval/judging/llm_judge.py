@@ -169,7 +169,7 @@ class _Stages:
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read)
+            return read_reply(reply.text, read, stage)
 
         try:
             answer = await self._asker.ask(request, check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -77,14 +77,14 @@ class PromptSet:
         names = {self.placeholders[key]: value for key, value in data.items()}
 
         def filled(found: re.Match[str]) -> str:
-            if found.group() in ("{{", "}}"):
-                return found.group()[0]
-            return names[found.group(1)]
+            return names[found.group(1)] if found.group(1) else found.group()[0]
 
-        pattern = r"\{(" + "|".join(map(re.escape, names)) + r")\}"
-        if self.doubled_braces:
-            pattern = r"\{\{|\}\}|" + pattern
-        return re.sub(pattern, filled, self.templates[stage])
+        return _holes(names, self.doubled_braces).sub(filled, self.templates[stage])
+
+
+def _holes(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
+    pattern = r"\{(" + "|".join(map(re.escape, names)) + r")\}"
+    return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + pattern)
 
 
 def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
@@ -115,15 +115,20 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
     digest = hashlib.sha256(text.encode("utf-8"))
     templates: dict[Stage, str] = {}
     placeholders = declared.placeholders.model_dump()
+    if "" in placeholders.values() or len(set(placeholders.values())) < len(placeholders):
+        raise InputError("each needs a name of its own", file=path, field="placeholders")
     for stage, needed in _DATA.items():
         file = folder / getattr(declared.templates, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
-        for data in needed:
-            if template.count("{" + placeholders[data] + "}") != 1:
-                raise InputError(
-                    f"must hold the placeholder {{{placeholders[data]}}} exactly once", file=file
-                )
+        names = [placeholders[data] for data in needed]
+        found = [
+            hole.group(1) for hole in _holes(names, declared.doubled_braces).finditer(template)
+        ]
+        for name in names:
+            # One between doubled braces does not count: it would be literal text.
+            if found.count(name) != 1:
+                raise InputError(f"must hold the placeholder {{{name}}} exactly once", file=file)
         templates[stage] = template.strip()
     return PromptSet(
         name=folder.name,

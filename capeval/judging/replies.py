@@ -1,8 +1,8 @@
 """Finds the JSON in a model's reply: strict first, then what models really write.
 
 Understood besides strict JSON: code fences, prose around the answer, thinking text before it, and
-Python's way of writing lists (single quotes, tuples, None, trailing commas). Nothing is invented:
-a reply that was cut off holds no complete value and is refused.
+Python's way of writing lists (single quotes, tuples, None, trailing commas). Each of these is
+noted. Nothing is invented: a reply that was cut off holds no complete value and is refused.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tokenize
 import warnings
 from collections.abc import Callable, Iterator
+from io import StringIO
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,6 +24,7 @@ __all__ = ["candidates", "read_reply"]
 T = TypeVar("T")
 
 _THINKING = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
 _NAMES: dict[str, Any] = {"null": None, "true": True, "false": False, "NULL": None}
@@ -30,16 +33,17 @@ _MAX_LITERAL = 200_000
 _MAX_DEPTH = 40
 
 
-def read_reply(text: str, read: Callable[[Any, list[str]], T]) -> tuple[T, list[str]]:
+def read_reply(text: str, read: Callable[[Any, list[str]], T], stage: str) -> tuple[T, list[str]]:
     """Return what `read` makes of the one value in a reply that keeps the contract, and its notes.
 
-    A draft and its correction both keep it: then nobody knows which was meant, and the model is
-    asked again.
+    Where a draft and its correction both keep it nobody knows which was meant; and a draft does
+    not stand in for a correction that breaks it. Then the model is asked again.
 
     Parameters
     ----------
     text : the model's reply
     read : checks one value against the contract and notes what it repaired
+    stage : what the notes begin with
 
     Raises
     ------
@@ -47,14 +51,19 @@ def read_reply(text: str, read: Callable[[Any, list[str]], T]) -> tuple[T, list[
         There is no complete JSON value, none that keeps the contract, or two that differ.
     """
     complaint: ReplyError | None = None
+    broken: list[Any] = []
     kept: list[tuple[T, list[str]]] = []
-    for value in islice(candidates(text), _MAX_CANDIDATES):
-        notes: list[str] = []
+    for value, form in islice(candidates(text), _MAX_CANDIDATES):
+        notes = [f"{stage}: {form}"] if form else []
         try:
             result = read(value, notes)
         except ReplyError as fault:
             complaint = complaint or fault
+            broken += [] if kept else [value]
             continue
+        # The last answer of a reply comes first.
+        if complaint and not kept and any(_alike(value, other) for other in broken):
+            raise complaint
         if kept and kept[0][0] != result:
             raise ReplyError("the reply holds two different answers; give one")
         kept.append((result, notes))
@@ -67,41 +76,45 @@ def read_reply(text: str, read: Callable[[Any, list[str]], T]) -> tuple[T, list[
     raise ReplyError("the reply holds no complete JSON value")
 
 
-def candidates(text: str) -> Iterator[Any]:
-    """Yield the values (lists and objects) that a reply may mean, the likeliest first."""
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys()
+    if isinstance(one, list) and isinstance(other, list):
+        return {type(item) for item in one} == {type(item) for item in other}
+    return False
+
+
+def candidates(text: str) -> Iterator[tuple[Any, str]]:
+    """Yield the values (lists and objects) that a reply may mean, the likeliest first.
+
+    With each comes a note of how it departs from strict JSON alone, empty where it does not.
+    """
     text = text.lstrip("\ufeff").strip()
-    whole = _value(text)
-    if whole is not _NOTHING:
-        yield whole
+    for whole, form in _values(text):
+        yield whole, form
         return
     answer = _THINKING.sub("", text)
     if answer == text:
         # Chat templates often open the thinking themselves, so only its end is in the reply.
         answer = _THOUGHT_END.split(text)[-1]
-    for block in reversed(_FENCE.findall(answer)):
-        value = _value(block.strip())
-        if value is not _NOTHING:
-            yield value
-    for piece in reversed(_balanced(answer)):
-        value = _value(piece)
-        if value is not _NOTHING:
-            yield value
+    if _THOUGHT.match(answer):
+        # Thinking that never ended: what stands in it are drafts.
+        return
+    blocks = (block.strip() for block in reversed(_FENCE.findall(answer)))
+    pieces, rest = _balanced(answer)
+    if _BEGUN.match(rest):
+        raise ReplyError("the reply ends in the middle of an answer")
+    for piece in (*blocks, *reversed(pieces)):
+        for value, form in _values(piece):
+            yield value, f"taken out of the text around it{form and ', '}{form}"
 
 
-class _Nothing:
-    pass
-
-
-_NOTHING = _Nothing()
-
-
-def _value(text: str) -> Any:
-    if text[:1] not in ("[", "{"):
-        return _NOTHING
-    try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError):
-        return _literal(text)
+def _values(text: str) -> Iterator[tuple[Any, str]]:
+    if text[:1] in ("[", "{"):
+        try:
+            yield json.loads(text, object_pairs_hook=_unique), ""
+        except (ValueError, RecursionError):
+            yield from _literals(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -112,15 +125,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _literal(text: str) -> Any:
+def _literals(text: str) -> Iterator[tuple[Any, str]]:
     if len(text) > _MAX_LITERAL:
-        return _NOTHING
+        return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _convert(ast.parse(text, mode="eval").body, _MAX_DEPTH)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _NOTHING
+            value = _convert(ast.parse(text, mode="eval").body, _MAX_DEPTH)
+        if _joins_strings(text):
+            return
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        return
+    yield value, "not strict JSON"
+
+
+def _joins_strings(text: str) -> bool:
+    # Python reads "a" "b" as one string; the model has left out a comma, or more.
+    before = None
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == before == tokenize.STRING:
+            return True
+        if token.type != tokenize.NL:
+            before = token.type
+    return False
 
 
 def _convert(node: ast.expr, depth: int) -> Any:
@@ -150,10 +177,14 @@ def _convert(node: ast.expr, depth: int) -> Any:
 
 _BRACKET = re.compile(r"[\[\]{}\"]")
 _CLOSES = {"]": "[", "}": "{"}
+_BEGUN = re.compile(r"""[\[{]\s*["'\[{(]""")
 
 
-def _balanced(text: str) -> list[str]:
-    """Return the outermost bracketed stretches, brackets inside double-quoted strings passed by."""
+def _balanced(text: str) -> tuple[list[str], str]:
+    """Return the outermost bracketed stretches, and what is open at the end of the text.
+
+    Brackets inside double-quoted strings are passed by.
+    """
     pieces: list[str] = []
     stack: list[str] = []
     start = at = 0
@@ -173,7 +204,7 @@ def _balanced(text: str) -> list[str]:
                 pieces.append(text[start:at])
         elif stack:
             stack.clear()
-    return pieces
+    return pieces, text[start:] if stack else ""
 
 
 _STRING_REST = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import pair_echoes, read_relation
+from capeval.files.echoes import pair_echoes
 from capeval.files.validation import shown
-from capeval.judging.contract import Part, as_list, collect_matches, read_events
+from capeval.judging.contract import Part, as_list, collect_matches, read_events, read_label
 from capeval.judging.prompts import Stage
 from capeval.llm import ReplySchema
 from capeval.schema import Relation
@@ -76,8 +76,8 @@ class TunaContract:
             for element in echoed:
                 if not isinstance(element, dict) or not isinstance(element.get("content"), str):
                     raise ReplyError(f'{name}: every element must echo its "content"')
-                relation = read_relation(
-                    element.get("relationship"), f"{name}, {shown(element['content'])}"
+                relation = read_label(
+                    element.get("relationship"), f"{name}, {shown(element['content'])}", notes
                 )
                 labels.append((element["content"], relation))
             result.append(pair_echoes(part.elements, labels, name, notes))

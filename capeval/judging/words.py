@@ -54,7 +54,7 @@ def check_split(caption: str, events: Iterable[str]) -> None:
     told = [word for event in events for word in words(event)]
     missing = wanted.difference(told)
     if len(missing) > (1 - _MIN_COVERED) * len(wanted) + 1e-9:
-        some = ", ".join(sorted(missing, key=said.index)[:12])
+        some = ", ".join([word for word in dict.fromkeys(said) if word in missing][:12])
         share = 100 * (1 - len(missing) / len(wanted))
         raise ReplyError(
             f"the events cover only {share:.0f}% of the caption's words; missing: {some}"

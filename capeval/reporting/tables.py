@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from capeval.errors import one_line
 from capeval.reporting.numbers import NOTHING, cell, interval, percent, thousands
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Scores
@@ -51,7 +52,7 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
         console.print()
     for name, scores in results.items():
         # Text, not markup: names and signatures are data. One line each, so that it can be copied.
-        console.print(Text(f"{name}: {headline(scores)}"), soft_wrap=True)
+        console.print(Text(f"{one_line(name)}: {headline(scores)}"), soft_wrap=True)
         console.print(Text(f"  {scores.signature}", style="dim"), soft_wrap=True)
     if any(scores.settings.get("baseline") for scores in results.values()):
         console.print(Text(BASELINE_NOTE, style="yellow"))
@@ -103,5 +104,5 @@ def _table(title: str, results: Mapping[str, Scores], columns: Sequence[_Column]
     for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, scores in results.items():
-        table.add_row(Text(name), *(Text(shown(scores)) for _, shown in columns))
+        table.add_row(Text(one_line(name)), *(Text(shown(scores)) for _, shown in columns))
     return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from capeval.errors import one_line
+
 __all__ = ["signature"]
 
 
@@ -32,5 +34,5 @@ def signature(
         "data": f"{data_hash[:6]}@{annotated}",
         "v": version,
     }
-    # The separator inside a name would make two signatures read alike.
-    return "|".join(f"{key}:{value.replace('|', '/')}" for key, value in fields.items())
+    # Names come from endpoints: a separator or a line break in one would forge another field.
+    return "|".join(f"{key}:{one_line(value).replace('|', '/')}" for key, value in fields.items())

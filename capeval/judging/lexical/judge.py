@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from typing import Final
 
@@ -20,8 +19,8 @@ from capeval.schema import Annotation, Verdict
 
 __all__ = ["LexicalJudge"]
 
-SKIP = 0.25
-_SENTENCE_END = re.compile(r"[.!?…。！？][\W_]*\Z")
+_SKIP = 0.25
+_SENTENCE_ENDS = frozenset(".!?…。！？")
 _MAX_WORDS = 20_000
 _KEPT = 4096
 
@@ -77,7 +76,7 @@ class LexicalJudge:
         readings, unread = _read_all(pieces)
         if unread:
             notes.append(f"words beyond the first {_MAX_WORDS} different ones were not read")
-        matches = align(_similarities(readings, reference), SKIP)
+        matches = align(_similarities(readings, reference), _SKIP)
         return Verdict(
             candidate_events=tuple(pieces),
             matches=tuple(None if match is None else match + 1 for match in matches),
@@ -110,12 +109,16 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
             # No description has so many words; stemming a megabyte of noise would take seconds.
             unread, text = True, []
         reading = read(text, words)
-        if readings and not reading.actor and not _SENTENCE_END.search(pieces[len(readings) - 1]):
+        if readings and not reading.actor and not _ends(pieces[len(readings) - 1]):
             # "A girl looks up, then runs away": who runs was said before.
             before = readings[-1]
             reading = reading._replace(actor=before.actor, actor_concept=before.actor_concept)
         readings.append(reading)
     return readings, unread
+
+
+def _ends(piece: str) -> bool:
+    return not _SENTENCE_ENDS.isdisjoint(piece[-4:])
 
 
 def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.float64]:

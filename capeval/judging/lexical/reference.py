@@ -119,10 +119,8 @@ def _event(event: Event, readings: list[Reading], rarity: dict[str, float]) -> E
         start = len(weights)
         slots: dict[str, int] = {}
         telling = {c: w for c, w in reading.concepts.items() if w > 0.0}
-        # A sentence of function words alone is held to them; one without words to nothing said.
-        for concept, weight in (
-            telling or dict.fromkeys(reading.concepts, 1.0) or {"": 1.0}
-        ).items():
+        # An element that says nothing waits for a concept that nobody names.
+        for concept, weight in (telling or {"": 1.0}).items():
             slot = slots[concept] = len(weights)
             weights.append(weight * rarity.get(concept, 1.0))
             if concept.startswith(NOT):

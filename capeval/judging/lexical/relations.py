@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from capeval.judging.lexical.opposites import WEAK_NUMBERS
 from capeval.judging.lexical.reading import Claim, Reading
 from capeval.judging.lexical.reference import EventReading
-from capeval.schema import ElementType, Relation
+from capeval.schema import Relation
 
 __all__ = ["relations"]
 
@@ -19,17 +19,15 @@ Table = NDArray[np.float32]
 _PARTIAL = 0.6
 _CHUNK = 4096
 
-# What share of an element's weight must be said: by the piece that says most of it, in part.
-ENTAILED: dict[ElementType, float] = {
-    "camera": 0.55,
-    "scene": 0.55,
-    "action": 0.55,
-    "attribute": 0.55,
-}
-FOCUS = 0.5
-# What share of the rest of an element a piece must say to speak of the same thing.
-OPPOSED, CLAIMED, WEAKLY_CLAIMED, ACTED = 0.5, 0.3, 0.75, 0.7
-MARGIN = 0.1
+# The share of an element that must be said, as the mean of two: by all its pieces together, and by
+# the one piece, or two in a row, that says most of it.
+_ENTAILED = 0.55
+_TWO_PIECES = 0.95
+# The share of the rest of an element that a piece must say before it can conflict with it: by an
+# opposite, by a colour or number of the same thing, by "a" where there are two, by another actor.
+_OPPOSED, _CLAIMED, _WEAKLY_CLAIMED, _ACTED = 0.5, 0.3, 0.75, 0.7
+# By how much a conflict must be the better fit than any agreement on the same point.
+_MARGIN = 0.1
 
 
 def relations(event: EventReading, pieces: Sequence[Reading]) -> list[Relation]:
@@ -50,17 +48,15 @@ def relations(event: EventReading, pieces: Sequence[Reading]) -> list[Relation]:
         focus = np.maximum(focus, share.max(axis=0))
         if len(part) > 1:
             pairs = np.maximum(said[:-1], said[1:])
-            focus = np.maximum(focus, 0.95 * _shares(event, pairs).max(axis=0))
+            focus = np.maximum(focus, _TWO_PIECES * _shares(event, pairs).max(axis=0))
         conflicts.search(event, part, said, share)
-    coverage = FOCUS * focus + (1 - FOCUS) * _shares(event, joined[None])[0]
+    coverage = (focus + _shares(event, joined[None])[0]) / 2
     found: list[Relation] = []
     contradicted = conflicts.contradicted()
     for place, element in enumerate(event.elements):
         if place in contradicted:
             found.append("contradiction")
-        elif coverage[place] >= ENTAILED[element.type] and all(
-            joined[slot] > 0.0 for slot in element.required
-        ):
+        elif coverage[place] >= _ENTAILED and all(joined[slot] > 0.0 for slot in element.required):
             found.append("entailment")
         else:
             found.append("lack")
@@ -106,7 +102,7 @@ class _Conflicts:
         return {
             point[0]
             for point, against in self._against.items()
-            if self._agreed.get(point, -1.0) + MARGIN <= against
+            if self._agreed.get(point, -1.0) + _MARGIN <= against
         }
 
     def search(
@@ -132,7 +128,7 @@ class _Conflicts:
                     point = (place, f"claim {number}")
                     if claim.excludes(other):
                         weak = {claim.concept, other.concept} & WEAK_NUMBERS
-                        self._oppose(point, strength, WEAKLY_CLAIMED if weak else CLAIMED)
+                        self._oppose(point, strength, _WEAKLY_CLAIMED if weak else _CLAIMED)
                     else:
                         self._agree(point, _rest(event, place, slot, near[row], close[row]))
             if element.actor and element.actor_slot >= 0:
@@ -142,7 +138,7 @@ class _Conflicts:
                     if pieces[row].actor & element.actor:
                         self._agree((place, "actor"), strength)
                     elif said[row, element.actor_slot] == 0 or element.actors & pieces[row].actor:
-                        self._oppose((place, "actor"), strength, ACTED)
+                        self._oppose((place, "actor"), strength, _ACTED)
 
     def _opposites(
         self,
@@ -159,7 +155,7 @@ class _Conflicts:
                     if said[row, slot] < 1.0:
                         place = int(event.owners[slot])
                         strength = _rest(event, place, slot, said[row], share[row])
-                        self._oppose((place, slot), strength, OPPOSED)
+                        self._oppose((place, slot), strength, _OPPOSED)
                         opposed.add(slot)
         for slot in opposed:
             place = int(event.owners[slot])

@@ -43,25 +43,20 @@ def split(caption: str) -> tuple[list[str], int]:
     (['A man sits down,', 'then stands up and leaves.', 'A dog barks.'], 1)
     """
     pieces: list[str] = []
-    start = 0
+    start = seen = 0
     for cut in _CUT.finditer(caption):
-        kind, at = cut.lastgroup, cut.end()
-        if kind == "end" and not _ends_sentence(caption, start, cut):
+        if cut.lastgroup == "end" and not _ends_sentence(caption, start, cut):
             continue
-        if kind == "clause" and not _is_clause(caption, start, cut):
+        if cut.lastgroup == "clause" and not _is_clause(caption, start, cut):
             continue
-        start = _add(pieces, caption, start, at)
-    _add(pieces, caption, start, len(caption))
+        # A bullet or a rule alone says nothing: it stays with what follows.
+        if _WORD.search(caption, seen, cut.end()):
+            pieces.append(caption[start : cut.end()].strip())
+            start = cut.end()
+        seen = cut.end()
+    if _WORD.search(caption, seen):
+        pieces.append(caption[start:].strip())
     return _without_repeats(pieces)
-
-
-def _add(pieces: list[str], caption: str, start: int, end: int) -> int:
-    piece = caption[start:end].strip()
-    # A bullet or a rule alone says nothing: it stays with what follows.
-    if not piece or not _WORD.search(piece):
-        return start if piece else end
-    pieces.append(piece)
-    return end
 
 
 def _ends_sentence(caption: str, start: int, cut: re.Match[str]) -> bool:
