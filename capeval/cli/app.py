@@ -69,8 +69,10 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         if hasattr(error, "format_message"):
-            # Of typer's own: a command or option that is not right, in its usual words.
-            _complain(_usage(error.format_message(), getattr(error, "ctx", None)))
+            # Of typer's own: a command or option that is not right, in its usual words. It has
+            # none where it showed the help instead.
+            if message := error.format_message():
+                _complain(_usage(message, getattr(error, "ctx", None)))
             sys.exit(2)
         if os.environ.get("CAPEVAL_TRACEBACK"):
             traceback.print_exc()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from capeval.errors import CapevalError
+from capeval.errors import BudgetReached
 from capeval.judging.one_caption import judge_caption
 from capeval.judging.protocol import Judge
 from capeval.schema import Annotation, Caption, Judgment
@@ -29,23 +29,28 @@ async def judge_captions(
         No further caption can be judged; those recorded stay.
     """
     todo = iter(work)
-    stopped: list[CapevalError] = []
+    stopped: list[Exception] = []
+    workers: list[asyncio.Task[None]] = []
 
     async def worker() -> None:
         for annotation, caption in todo:
             if stopped:
                 return
             try:
-                judgment = await judge_caption(judge, annotation, caption, repeats=repeats)
-            except CapevalError as failure:
+                record(await judge_caption(judge, annotation, caption, repeats=repeats))
+            except Exception as failure:  # noqa: BLE001 - raised below, once all have stopped
                 stopped.append(failure)
+                # A reached budget lets what is under way come in, since it is paid for already.
+                if not isinstance(failure, BudgetReached):
+                    for other in workers:
+                        if other is not asyncio.current_task():
+                            other.cancel()
                 return
-            record(judgment)
             # An embedded judge never waits: without this Ctrl-C would have to.
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(max(1, min(concurrency, len(work)))):
-            group.create_task(worker())
+            workers.append(group.create_task(worker()))
     if stopped:
         raise stopped[0]

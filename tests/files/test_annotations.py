@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash, load_annotations
+from tests.files.making import record
+
+FILE = Path("a.json")
+ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def element(**fields: Any) -> dict[str, Any]:
+    return record(events=[{"event": "A dog runs.", "visual_elements": [ELEMENT | fields]}])
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in record().items() if key != name}
+
+
+_TYPES = "one of camera, scene, action, attribute"
+_KINDS = "one of Low-Dynamic, High-Dynamic, Multi-Scene, Multi-Subject"
+_AT = 'index "v": events.1.visual_elements.1'
+WRONG: dict[str, tuple[object, str]] = {
+    "no records": ([], "holds no records"),
+    "a number": ([7], "entry 1: must be a JSON object, not 7"),
+    "null": ([record("u"), None], "entry 2: must be a JSON object, not null"),
+    "lists": ([[record()]], "entry 1: must be a JSON object, not ["),
+    "unknown type": (
+        [element(type="cammera")],
+        f'{_AT}.type: "cammera" is unknown; {_TYPES}; did you mean "camera"?',
+    ),
+    "type in capitals": (
+        [element(type="ACTION")],
+        f'{_AT}.type: "ACTION" is unknown; {_TYPES}; did you mean "action"?',
+    ),
+    "type far off": ([element(type="xyz")], f'{_AT}.type: "xyz" is unknown; {_TYPES}'),
+    "type a list": ([element(type=["action"])], f'{_AT}.type: ["action"] is unknown; {_TYPES}'),
+    "type null": ([element(type=None)], f"{_AT}.type: null is unknown; {_TYPES}"),
+    "unknown characteristic": (
+        [record(visual_characteristic="Multi-Scene, High-Dinamic")],
+        f'index "v": visual_characteristic.2: "High-Dinamic" is unknown; {_KINDS}; '
+        'did you mean "High-Dynamic"?',
+    ),
+    "characteristic a number": (
+        [record(visual_characteristic=5)],
+        'index "v": visual_characteristic: must be a list, not 5',
+    ),
+    "characteristic in a list": (
+        [record(visual_characteristic=["Low-Dynamic", 1])],
+        f'index "v": visual_characteristic.2: 1 is unknown; {_KINDS}',
+    ),
+    "domain a number": ([record(domain=5)], 'index "v": domain: must be a string, not 5'),
+    "weight true": ([element(weight=True)], f"{_AT}.weight: must be the integer 1, 2 or 3, not true"),
+    "weight 1.0": ([element(weight=1.0)], f"{_AT}.weight: must be the integer 1, 2 or 3, not 1.0"),
+    "weight text": ([element(weight="1")], f'{_AT}.weight: must be the integer 1, 2 or 3, not "1"'),
+    "weight null": ([element(weight=None)], f"{_AT}.weight: must be the integer 1, 2 or 3, not null"),
+    "weight 0": ([element(weight=0)], f"{_AT}.weight: 0 is unknown; one of 1, 2, 3"),
+    "weight 4": ([element(weight=4)], f"{_AT}.weight: 4 is unknown; one of 1, 2, 3"),
+    "content null": ([element(content=None)], f"{_AT}.content: must be a string, not null"),
+    "content blank": ([element(content=" \n")], f"{_AT}.content: must not be empty"),
+    "element a string": (
+        [record(events=[{"event": "A dog.", "visual_elements": ["A dog."]}])],
+        f'{_AT}: must be a JSON object, not "A dog."',
+    ),
+    "duplicate index": (
+        [record("u"), record(), record()],
+        'index "v": index: stands twice (entry 2 and entry 3)',
+    ),
+    "no index": ([record("u"), without("index")], "entry 2: index: is missing"),
+    "misspelt index": (
+        [without("index") | {"indx": "v"}],
+        'entry 1: index: is missing; did you mean "indx"?',
+    ),
+    "index a number": ([record() | {"index": 5}], "entry 1: index: must be a string, not 5"),
+    "index null": ([record() | {"index": None}], "entry 1: index: must be a string, not null"),
+    "index blank": ([record(" ")], 'index " ": index: must not be empty'),
+    "events missing": ([without("events")], 'index "v": events: is missing'),
+    "no events": ([record(events=[])], 'index "v": events: must have at least one entry'),
+    "events null": ([record(events=None)], 'index "v": events: must be a list, not null'),
+    "events an object": ([record(events={"a": 1})], 'index "v": events: must be a list, not {"a": 1}'),
+    "event without elements": (
+        [record(events=[*record()["events"], {"event": "A dog.", "visual_elements": []}])],
+        'index "v": events.2.visual_elements: must have at least one entry',
+    ),
+    "event without a list of elements": (
+        [record(events=[{"event": "A dog."}])],
+        'index "v": events.1.visual_elements: is missing',
+    ),
+    "event a number": (
+        [record(events=[{"event": 3, "visual_elements": [ELEMENT]}])],
+        'index "v": events.1.event: must be a string, not 3',
+    ),
+    "hostile index": (
+        [record("\x1b[31m\n" + "x" * 10_000, events=[])],
+        'index "\\\\u001b[31m\\\\n' + "x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_annotations_are_told_in_one_line(case: str) -> None:
+    value, message = WRONG[case]
+    FILE.write_text(json.dumps(value))
+    with pytest.raises(InputError) as error:
+        load_annotations(FILE)
+    told = str(error.value)
+    exact = case not in ("lists", "hostile index")
+    assert told == f"a.json: {message}" if exact else told.startswith(f"a.json: {message}"[:20])
+    assert error.value.exit_code == 2
+    assert told.isprintable()
+    assert len(told) <= 300
+
+
+def test_wrong_json_line_is_told_by_its_number() -> None:
+    FILE.write_text(
+        "\n".join([json.dumps(record("a")), "", '{"index": "b",', json.dumps(record())])
+    )
+    with pytest.raises(InputError, match=r"^a\.json: line 3: broken JSON at column 15 "):
+        load_annotations(FILE)
+
+
+def test_duplicate_index_in_json_lines_names_both_lines() -> None:
+    FILE.write_text("\n".join([json.dumps(record()), "", json.dumps(record())]))
+    with pytest.raises(InputError, match=r"stands twice \(line 1 and line 3\)"):
+        load_annotations(FILE)
+
+
+LAYOUTS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "list": json.dumps,
+    "indented list": lambda records: json.dumps(records, indent=2),
+    "JSON lines": lambda records: "\n".join(map(json.dumps, records)) + "\n",
+    "no last line break": lambda records: "\n".join(map(json.dumps, records)),
+    "blank lines": lambda records: "\n\n" + "\n \n".join(map(json.dumps, records)) + "\n\n",
+    "CRLF": lambda records: "\r\n".join(map(json.dumps, records)) + "\r\n",
+    "list with CRLF": lambda records: json.dumps(records, indent=1).replace("\n", "\r\n"),
+    "byte order mark": lambda records: "\ufeff" + json.dumps(records),
+    "lines after a mark": lambda records: "\ufeff" + "\n".join(map(json.dumps, records)),
+    "foreign fields": lambda records: json.dumps([r | {"url": "x", "n": None} for r in records]),
+    "spaces after commas": lambda records: json.dumps(
+        [r | {"visual_characteristic": "High-Dynamic, Multi-Scene"} for r in records]
+    ),
+    "characteristics in a list": lambda records: json.dumps(
+        [r | {"visual_characteristic": ["High-Dynamic", "Multi-Scene"]} for r in records]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_loads_the_same_and_hashes_the_same(layout: str) -> None:
+    records = [
+        record(index, visual_characteristic="High-Dynamic,Multi-Scene", domain="Film")
+        for index in ("b", "a", "U\u2028 \u0085\ud800")
+    ]
+    FILE.write_text(json.dumps(records))
+    expected = load_annotations(FILE)
+    FILE.write_bytes(LAYOUTS[layout](records).encode())
+    loaded = load_annotations(FILE)
+    assert loaded == expected
+    assert annotations_hash(loaded) == annotations_hash(expected)
+    assert [annotation.index for annotation in loaded] == ["b", "a", "U\u2028 \u0085\ud800"]
+
+
+def test_single_object_is_one_line() -> None:
+    FILE.write_text(json.dumps(record("only")))
+    assert [annotation.index for annotation in load_annotations(FILE)] == ["only"]
+
+
+def test_line_separators_inside_strings_do_not_end_a_line() -> None:
+    text = "\n".join(
+        json.dumps(record(i + "\u2028\u2029\u0085\x0b"), ensure_ascii=False) for i in "ab"
+    )
+    FILE.write_text(text.replace("\x0b", ""), encoding="utf-8")
+    assert len(load_annotations(FILE)) == 2
+
+
+def test_hash_does_not_depend_on_the_video_file_but_on_what_is_judged() -> None:
+    def hashed(*records: dict[str, Any]) -> str:
+        FILE.write_text(json.dumps(records))
+        return annotations_hash(load_annotations(FILE))
+
+    same = hashed(record())
+    assert hashed(record(video="elsewhere.mp4")) == same
+    assert hashed(record(note="x")) == same
+    others = {
+        hashed(element(weight=2)),
+        hashed(element(type="scene")),
+        hashed(element(content="A cat runs.")),
+        hashed(record(domain="Film")),
+        hashed(record(visual_characteristic="Low-Dynamic")),
+        hashed(record("w")),
+        hashed(record(), record("w")),
+    }
+    assert len(others | {same}) == 8

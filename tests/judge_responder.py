@@ -1,0 +1,210 @@
+"""Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
+
+It answers prompts of `tuna-cap-v1` by comparing words, always alike: `answer` without fault,
+`flaky` malformed at first for some prompts, `moody` with the failures that a file names.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from aiohttp import web
+
+from tests.server import completion, failure, quota, rate_limited, unauthorized, unknown_model
+
+__all__ = ["MOOD_FILE", "answer", "flaky", "is_preflight", "moody", "reply_to", "reply_to_tuna"]
+
+MOOD_FILE = "CAPEVAL_TEST_MOOD"
+"""Names the variable that names the JSON file of `moody`."""
+
+PREFLIGHT = 'Reply with the JSON object {"ok": true} and nothing else.'
+
+_BETWEEN = {
+    tag: re.compile(rf"<{tag}>\n(.*?)\n</{tag}>", re.DOTALL)
+    for tag in ("caption", "candidate_events", "reference_events", "match_data")
+}
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_STOP = frozenset(
+    ["a", "an", "and", "are", "at", "by", "from", "in", "is", "it", "of", "on", "the", "to"]
+)
+
+Element = tuple[str, str]
+Part = tuple[str, Sequence[Element]]
+
+
+def is_preflight(request: dict[str, Any]) -> bool:
+    """Tell the call that only finds out what an endpoint takes."""
+    return bool(request["messages"][0]["content"] == PREFLIGHT)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer as a judge that always keeps the contract."""
+    return _completion(request, _right(request))
+
+
+def flaky(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer malformed at first for one prompt in three, twice for some; mend it when asked."""
+    prompt = _prompt(request)
+    if is_preflight(request):
+        return answer(request)
+    draw = _draw(prompt, request.get("seed"))
+    faults = (draw % 3 == 0) + (draw % 9 == 0)
+    asked_again = len(request["messages"]) // 2
+    text = _right(request)
+    if asked_again < faults:
+        text = _FAULTS[draw // 9 % len(_FAULTS)](text)
+    return _completion(request, text)
+
+
+def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
+    """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
+
+    The file holds `{failure: [texts]}`: a prompt that holds one of the texts meets that failure;
+    "key", "quota" and "model" fail every call when their list is not empty.
+    """
+    with open(os.environ[MOOD_FILE], encoding="utf-8") as file:  # noqa: PTH123 - the fastest
+        mood: dict[str, list[str]] = json.load(file)
+    prompt = _prompt(request)
+    if mood.get("key"):
+        return unauthorized("sk-test-SECRET123")
+    if mood.get("model"):
+        return unknown_model(request["model"])
+    if any(text in prompt for text in mood.get("quota", ())):
+        return quota()
+    if any(text in prompt for text in mood.get("storm", ())):
+        return failure(500, "the model crashed", headers={"retry-after-ms": "1"})
+    if any(text in prompt for text in mood.get("filter", ())):
+        return failure(400, "The response was filtered", code="content_filter")
+    if any(text in prompt for text in mood.get("long", ())):
+        said = "This model's maximum context length is 8192 tokens"
+        return failure(400, said, code="context_length_exceeded")
+    if any(text in prompt for text in mood.get("throttle", ())):
+        return rate_limited(retry_after_ms="5")
+    if any(text in prompt for text in mood.get("prose", ())):
+        return _completion(request, "I would rather talk about the weather.")
+    return answer(request)
+
+
+def reply_to(prompt: str, seed: int = 0) -> str:
+    """Return the right reply to a prompt of `tuna-cap-v1`."""
+    if found := _BETWEEN["match_data"].search(prompt):
+        lines = [json.loads(line) for line in found[1].split("\n")]
+        parts = [(line["caption_part"], list(line["elements"].items())) for line in lines]
+        labels = [(name, _label(content, text, seed)) for text, es in parts for name, content in es]
+        return json.dumps({"relations": [{"id": n, "relation": label} for n, label in labels]})
+    if found := _BETWEEN["candidate_events"].search(prompt):
+        other = _BETWEEN["reference_events"].search(prompt)
+        assert other is not None
+        events, references = (
+            [json.loads(line)["event"] for line in lines.split("\n")]
+            for lines in (found[1], other[1])
+        )
+        matches = enumerate(_match(events, references), start=1)
+        return json.dumps({"matches": [{"candidate": n, "reference": m} for n, m in matches]})
+    found = _BETWEEN["caption"].search(prompt)
+    assert found is not None, prompt[:200]
+    return json.dumps({"events": _split(json.loads(found[1]))}, ensure_ascii=False)
+
+
+def reply_to_tuna(prompt: str) -> str:
+    """Return the right reply to a prompt in the benchmark's style.
+
+    The data must stand between lines of `-----`; the caption as it is, the rest as Python has it.
+    """
+    data = prompt.split("\n-----\n")[1:-1:2]
+    if len(data) == 2:
+        events, references = ([one["event"] for one in ast.literal_eval(text)] for text in data)
+        return repr([(n, m) for n, m in enumerate(_match(events, references), start=1)])
+    if not data[0].startswith("[{'candidate_event'"):
+        return repr(_split(data[0]))
+    return json.dumps(
+        [
+            {
+                "candidate_event": part["candidate_event"],
+                "visual_elements": [
+                    {"content": e, "relationship": _label(e, part["candidate_event"], 0)}
+                    for e in part["visual_elements"]
+                ],
+            }
+            for part in ast.literal_eval(data[0])
+        ]
+    )
+
+
+def _prompt(request: dict[str, Any]) -> str:
+    content = request["messages"][0]["content"]
+    assert isinstance(content, str)
+    return content
+
+
+def _right(request: dict[str, Any]) -> str:
+    if is_preflight(request):
+        return '{"ok": true}'
+    return reply_to(_prompt(request), request.get("seed") or 0)
+
+
+def _completion(request: dict[str, Any], text: str) -> dict[str, Any]:
+    asked = sum(len(message["content"]) for message in request["messages"])
+    return completion(
+        text,
+        model=f"{request['model']}-2024-08-06",
+        prompt_tokens=-(-asked // 4),
+        completion_tokens=-(-len(text) // 4),
+    )
+
+
+def _draw(prompt: str, seed: object) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}{prompt}".encode()).digest()[:4])
+
+
+_FAULTS: tuple[Callable[[str], str], ...] = (
+    lambda text: text[: len(text) // 2],
+    lambda text: f"I am not sure; perhaps {text[:-3]}",
+    lambda text: "",
+    lambda text: '{"events": [], "matches": [], "relations": []}',
+    lambda text: f"{text}\nWait, no: {text[:-1]}",
+)
+
+
+@lru_cache(maxsize=65536)
+def _words(text: str) -> frozenset[str]:
+    found = _WORD.findall(text.lower())
+    # Without endings "runs" and "running" count as one.
+    return frozenset(re.sub(r"(ing|es|s|ed)$", "", word) for word in found) - _STOP
+
+
+def _split(caption: str) -> list[str]:
+    return [sentence for sentence in _SENTENCE_END.split(caption.strip()) if sentence]
+
+
+def _share(inner: str, outer: str) -> float:
+    words = _words(inner)
+    return len(words & _words(outer)) / len(words) if words else 0.0
+
+
+def _match(events: Sequence[str], references: Sequence[str]) -> list[int | None]:
+    matches: list[int | None] = []
+    last = 1
+    for event in events:
+        shares = [_share(event, reference) for reference in references[last - 1 :]]
+        best = max(shares)
+        if best >= 0.3:
+            last += shares.index(best)
+        matches.append(last if best >= 0.3 else None)
+    return matches
+
+
+def _label(content: str, text: str, seed: int) -> str:
+    share = _share(content, text)
+    # A judge asked again is not of quite the same mind.
+    if seed and _draw(content, seed) % 10 == 0:
+        return "lack"
+    return "entailment" if share >= 0.75 else "contradiction" if share >= 0.4 else "lack"
