@@ -59,7 +59,7 @@ def _server(folder: Path, latency_ms: int) -> Iterator[str]:
         sys.executable,
         str(_ROOT / "tests" / "server.py"),
         *("--port", "0", "--latency-ms", str(latency_ms)),
-        *("--responder", "tests.judge_responder:respond"),
+        *("--responder", "tests.judge_responder:answer"),
     ]
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
     with subprocess.Popen(

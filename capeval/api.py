@@ -227,7 +227,11 @@ def _blocking(work: Coroutine[object, object, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        in_notebook = False
+    else:
+        in_notebook = True
+    if not in_notebook:
         return asyncio.run(work)
-    # A notebook has a loop running already; it cannot be entered twice.
+    # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(asyncio.run, work).result()

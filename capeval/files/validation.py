@@ -69,6 +69,8 @@ def _message(fault: Any) -> str:
         return f"{shown(value)} is unknown; one of {', '.join(valid)}{nearest(value, valid)}"
     if kind == "value_error":
         return f"{context['error']}, not {shown(value)}"
+    if kind == "string_unicode":
+        return f"has half a character (a lone surrogate): {shown(value)}"
     if kind == "tuple_type":
         return f"must be a list, not {shown(value)}"
     if kind == "model_type":

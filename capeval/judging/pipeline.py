@@ -38,7 +38,7 @@ async def judge_captions(
                 return
             try:
                 record(await judge_caption(judge, annotation, caption, repeats=repeats))
-            except Exception as failure:  # noqa: BLE001 - raised below, once all have stopped
+            except Exception as failure:
                 stopped.append(failure)
                 # A reached budget lets what is under way come in, since it is paid for already.
                 if not isinstance(failure, BudgetReached):
@@ -50,7 +50,7 @@ async def judge_captions(
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(max(1, min(concurrency, len(work)))):
-            workers.append(group.create_task(worker()))
+        count = max(1, min(concurrency, len(work)))
+        workers.extend(group.create_task(worker()) for _ in range(count))
     if stopped:
         raise stopped[0]

@@ -66,7 +66,8 @@ def read_reply(text: str, read: Callable[[Any, list[str]], T], stage: str) -> tu
             raise complaint
         if kept and kept[0][0] != result:
             raise ReplyError("the reply holds two different answers; give one")
-        kept.append((result, notes))
+        # A runaway reply says the same a thousand times.
+        kept.append((result, list(dict.fromkeys(notes))))
     if kept:
         return kept[0]
     if complaint:

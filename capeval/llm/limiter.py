@@ -34,7 +34,7 @@ class AdaptiveLimiter:
     afterwards and halves when throttled, once for all calls that were in flight together.
     """
 
-    def __init__(self, maximum: int, *, start: int = 16) -> None:
+    def __init__(self, maximum: int, *, start: int = 32) -> None:
         if maximum < 1:
             raise ValueError("maximum must be at least 1")
         self.maximum = maximum

@@ -30,7 +30,7 @@ Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
 
 def _strict_weight(value: Any) -> Any:
     # Literal compares by ==, and True == 1 == 1.0: only a real integer is a weight.
-    if type(value) is not int:
+    if type(value) is not int or value not in (1, 2, 3):
         raise ValueError("must be the integer 1, 2 or 3")
     return value
 

@@ -35,7 +35,7 @@ WRONG: dict[str, tuple[object, str]] = {
     "no records": ([], "holds no records"),
     "a number": ([7], "entry 1: must be a JSON object, not 7"),
     "null": ([record("u"), None], "entry 2: must be a JSON object, not null"),
-    "lists": ([[record()]], "entry 1: must be a JSON object, not ["),
+    "lists": ([[1]], "entry 1: must be a JSON object, not [1]"),
     "unknown type": (
         [element(type="cammera")],
         f'{_AT}.type: "cammera" is unknown; {_TYPES}; did you mean "camera"?',
@@ -49,8 +49,10 @@ WRONG: dict[str, tuple[object, str]] = {
     "type null": ([element(type=None)], f"{_AT}.type: null is unknown; {_TYPES}"),
     "unknown characteristic": (
         [record(visual_characteristic="Multi-Scene, High-Dinamic")],
-        f'index "v": visual_characteristic.2: "High-Dinamic" is unknown; {_KINDS}; '
-        'did you mean "High-Dynamic"?',
+        (
+            f'index "v": visual_characteristic.2: "High-Dinamic" is unknown; {_KINDS}; '
+            'did you mean "High-Dynamic"?'
+        ),
     ),
     "characteristic a number": (
         [record(visual_characteristic=5)],
@@ -61,12 +63,18 @@ WRONG: dict[str, tuple[object, str]] = {
         f'index "v": visual_characteristic.2: 1 is unknown; {_KINDS}',
     ),
     "domain a number": ([record(domain=5)], 'index "v": domain: must be a string, not 5'),
-    "weight true": ([element(weight=True)], f"{_AT}.weight: must be the integer 1, 2 or 3, not true"),
+    "weight true": (
+        [element(weight=True)],
+        f"{_AT}.weight: must be the integer 1, 2 or 3, not true",
+    ),
     "weight 1.0": ([element(weight=1.0)], f"{_AT}.weight: must be the integer 1, 2 or 3, not 1.0"),
     "weight text": ([element(weight="1")], f'{_AT}.weight: must be the integer 1, 2 or 3, not "1"'),
-    "weight null": ([element(weight=None)], f"{_AT}.weight: must be the integer 1, 2 or 3, not null"),
-    "weight 0": ([element(weight=0)], f"{_AT}.weight: 0 is unknown; one of 1, 2, 3"),
-    "weight 4": ([element(weight=4)], f"{_AT}.weight: 4 is unknown; one of 1, 2, 3"),
+    "weight null": (
+        [element(weight=None)],
+        f"{_AT}.weight: must be the integer 1, 2 or 3, not null",
+    ),
+    "weight 0": ([element(weight=0)], f"{_AT}.weight: must be the integer 1, 2 or 3, not 0"),
+    "weight 4": ([element(weight=4)], f"{_AT}.weight: must be the integer 1, 2 or 3, not 4"),
     "content null": ([element(content=None)], f"{_AT}.content: must be a string, not null"),
     "content blank": ([element(content=" \n")], f"{_AT}.content: must not be empty"),
     "element a string": (
@@ -88,7 +96,10 @@ WRONG: dict[str, tuple[object, str]] = {
     "events missing": ([without("events")], 'index "v": events: is missing'),
     "no events": ([record(events=[])], 'index "v": events: must have at least one entry'),
     "events null": ([record(events=None)], 'index "v": events: must be a list, not null'),
-    "events an object": ([record(events={"a": 1})], 'index "v": events: must be a list, not {"a": 1}'),
+    "events an object": (
+        [record(events={"a": 1})],
+        'index "v": events: must be a list, not {"a": 1}',
+    ),
     "event without elements": (
         [record(events=[*record()["events"], {"event": "A dog.", "visual_elements": []}])],
         'index "v": events.2.visual_elements: must have at least one entry',
@@ -101,11 +112,15 @@ WRONG: dict[str, tuple[object, str]] = {
         [record(events=[{"event": 3, "visual_elements": [ELEMENT]}])],
         'index "v": events.1.event: must be a string, not 3',
     ),
+    "half a character": (
+        [element(content="a \ud800")],
+        f'{_AT}.content: has half a character (a lone surrogate): "a \\ud800"',
+    ),
     "hostile index": (
         [record("\x1b[31m\n" + "x" * 10_000, events=[])],
-        'index "\\\\u001b[31m\\\\n' + "x",
+        f'index "\\u001b[31m\\n{"x" * 46}…: events: must have at least one entry',
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -115,8 +130,7 @@ def test_wrong_annotations_are_told_in_one_line(case: str) -> None:
     with pytest.raises(InputError) as error:
         load_annotations(FILE)
     told = str(error.value)
-    exact = case not in ("lists", "hostile index")
-    assert told == f"a.json: {message}" if exact else told.startswith(f"a.json: {message}"[:20])
+    assert told == f"a.json: {message}"
     assert error.value.exit_code == 2
     assert told.isprintable()
     assert len(told) <= 300
@@ -153,14 +167,14 @@ LAYOUTS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "characteristics in a list": lambda records: json.dumps(
         [r | {"visual_characteristic": ["High-Dynamic", "Multi-Scene"]} for r in records]
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_loads_the_same_and_hashes_the_same(layout: str) -> None:
     records = [
         record(index, visual_characteristic="High-Dynamic,Multi-Scene", domain="Film")
-        for index in ("b", "a", "U\u2028 \u0085\ud800")
+        for index in ("b", "a", "U\u2028 \u0085\U0001f415")
     ]
     FILE.write_text(json.dumps(records))
     expected = load_annotations(FILE)
@@ -168,7 +182,7 @@ def test_every_layout_loads_the_same_and_hashes_the_same(layout: str) -> None:
     loaded = load_annotations(FILE)
     assert loaded == expected
     assert annotations_hash(loaded) == annotations_hash(expected)
-    assert [annotation.index for annotation in loaded] == ["b", "a", "U\u2028 \u0085\ud800"]
+    assert [annotation.index for annotation in loaded] == ["b", "a", "U\u2028 \u0085\U0001f415"]
 
 
 def test_single_object_is_one_line() -> None:

@@ -41,7 +41,7 @@ def test_the_limit_holds_whatever_happens(maximum: int, calls: list[tuple[bool, 
 
 
 async def test_a_healthy_endpoint_doubles_the_limit_each_window() -> None:
-    limiter = AdaptiveLimiter(64)
+    limiter = AdaptiveLimiter(64, start=16)
     limits = []
     for _ in range(3):
         for _ in range(limiter.limit):
@@ -51,13 +51,13 @@ async def test_a_healthy_endpoint_doubles_the_limit_each_window() -> None:
 
 
 async def test_calls_throttled_together_halve_the_limit_once() -> None:
-    limiter = AdaptiveLimiter(64)
+    limiter = AdaptiveLimiter(64, start=16)
     await asyncio.gather(*(run(limiter, True) for _ in range(16)))
     assert limiter.limit == 8
 
 
 async def test_after_a_throttle_the_limit_grows_by_one() -> None:
-    limiter = AdaptiveLimiter(64)
+    limiter = AdaptiveLimiter(64, start=16)
     await run(limiter, True)
     for _ in range(8):
         await run(limiter, False)
@@ -65,7 +65,7 @@ async def test_after_a_throttle_the_limit_grows_by_one() -> None:
 
 
 async def test_the_limit_never_falls_below_one() -> None:
-    limiter = AdaptiveLimiter(64)
+    limiter = AdaptiveLimiter(64, start=16)
     for _ in range(20):
         await run(limiter, True)
     assert limiter.limit == 1

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.errors import InputError
+from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.schema import Caption
+from tests.files.making import annotated
+
+FILE = Path("c.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+WRONG = {
+    "caption null": (
+        '{"index": "v", "caption": null}\n{"index": "w", "caption": "A dog."}',
+        'index "v": caption: must be a string, not null',
+    ),
+    "caption a number": (
+        '{"index": "v", "caption": 5}',
+        'index "v": caption: must be a string, not 5',
+    ),
+    "caption a list": (
+        '[{"index": "v", "caption": ["A dog."]}]',
+        'index "v": caption: must be a string, not ["A dog."]',
+    ),
+    "caption missing": (
+        '{"index": "v", "captoin": "A dog."}\n{"index": "w", "caption": "A dog."}',
+        'index "v": caption: is missing; did you mean "captoin"?',
+    ),
+    "index missing": (
+        '{"index": "v", "caption": ""}\n{"caption": "A dog."}',
+        "line 2: index: is missing",
+    ),
+    "index missing, alone": ('{"caption": "A dog."}', "line 1: index: is missing"),
+    "index a number": (
+        '{"index": 5, "caption": "A dog."}',
+        "line 1: index: must be a string, not 5",
+    ),
+    "index null": (
+        '{"index": null, "caption": "A dog."}',
+        "line 1: index: must be a string, not null",
+    ),
+    "index blank": ('{"index": "", "caption": "x"}', 'index "": index: must not be empty'),
+    "index twice": (
+        '{"index": "v", "caption": "a"}\n\n{"index": "v", "caption": "a"}',
+        'index "v": index: stands twice (line 1 and line 3)',
+    ),
+    "index twice in a list": (
+        '[{"index": "v", "caption": "a"}, {"index": "v", "caption": "b"}]',
+        'index "v": index: stands twice (entry 1 and entry 2)',
+    ),
+    "submission null": (
+        '{"v": "A dog.", "w": null}',
+        'index "w": caption: must be a string, not null',
+    ),
+    "submission a number": ('{"v": 1.5}', 'index "v": caption: must be a string, not 1.5'),
+    "submission of objects": (
+        '{"v": {"caption": "A dog."}}',
+        'index "v": caption: must be a string, not {"caption": "A dog."}',
+    ),
+    "submission of a blank index": ('{" ": "A dog."}', 'index " ": index: must not be empty'),
+    "submission doubled": (
+        '{\n"v": "a",\n"w": "b",\n"v": "c"}',
+        'line 4: the key "v" stands twice',
+    ),
+    "submission doubled on one line": ('{"v": "a", "v": "b"}', 'line 1: the key "v" stands twice'),
+    "submission broken": (
+        '{\n"v": "a",\n"w" "b"}',
+        "line 3: broken JSON at column 5 (Expecting ':' delimiter)",
+    ),
+    "submission cut off": (
+        '{"v": "a",\n"w": "A do',
+        "line 2: broken JSON at column 6 (Unterminated string starting at)",
+    ),
+    "submission without captions": ("{}", "holds no captions"),
+    "list without captions": ("[]", "holds no records"),
+    "list of strings": ('["A dog."]', 'entry 1: must be a JSON object, not "A dog."'),
+    "a string": ('"A dog."', 'line 1: must be a JSON object, not "A dog."'),
+    "a number": ("7", "line 1: must be a JSON object, not 7"),
+    "plain text": (
+        "A dog runs.",
+        "line 1: broken JSON at column 1 (Expecting value)",
+    ),
+    "broken line": (
+        '{"index": "v", "caption": "a"}\n{"index": "w", "caption": "b"\n{"index": "x", "caption": "c"}',
+        "line 2: broken JSON at column 30 (Expecting ',' delimiter)",
+    ),
+    "doubled key": (
+        '{"index": "v", "caption": "a"}\n{"index": "w", "caption": "b", "caption": "c"}',
+        'line 2: the key "caption" stands twice',
+    ),
+    "NaN": (
+        '{"index": "v", "caption": "a"}\n{"index": "w", "caption": NaN}',
+        "line 2: NaN is not a number that JSON can hold",
+    ),
+    "NaN in another field": (
+        '{"index": "v", "caption": "a", "p": NaN}',
+        "line 1: NaN is not a number that JSON can hold",
+    ),
+    "raw NUL": (
+        '{"index": "v", "caption": "a\x00b"}',
+        "line 1: broken JSON at column 29 (Invalid control character at)",
+    ),
+    "deep": (
+        '{"index": "v", "caption": ' + "[" * 100_000,
+        "line 1: is nested too deeply",
+    ),
+    "model a number": (
+        '{"index": "v", "caption": "a", "model": 4}',
+        'index "v": model: must be a string, not 4',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_captions_are_told_in_one_line(case: str) -> None:
+    text, message = WRONG[case]
+    FILE.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        load_captions(FILE)
+    assert str(error.value) == f"c.jsonl: {message}"
+    assert error.value.exit_code == 2
+
+
+def test_folder_is_not_a_captions_file() -> None:
+    with pytest.raises(InputError, match=r": is a folder; name a file$"):
+        load_captions(Path.cwd())
+
+
+CAPTIONS = {"b": "A dog\u2028runs. \u0085", "a": "", "c": "狗 \ud800 \x00 \x1b[31m ```"}
+LINES = [json.dumps({"index": index, "caption": text}) for index, text in CAPTIONS.items()]
+LAYOUTS = {
+    "JSON lines": "\n".join(LINES) + "\n",
+    "no last line break": "\n".join(LINES),
+    "CRLF": "\r\n".join(LINES) + "\r\n",
+    "blank lines": "\n\n".join(["", *LINES, ""]),
+    "mark": "\ufeff" + "\n".join(LINES),
+    "list": f"[{','.join(LINES)}]",
+    "submission": json.dumps(CAPTIONS),
+    "indented submission": json.dumps(CAPTIONS, indent=4),
+    "submission with CRLF": json.dumps(CAPTIONS, indent=4).replace("\n", "\r\n"),
+    "submission in two lines": json.dumps(CAPTIONS).replace('"a"', '\n"a"'),
+    "submission after a mark": "\ufeff" + json.dumps(CAPTIONS),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_loads_the_same(layout: str) -> None:
+    FILE.write_bytes(LAYOUTS[layout].encode())
+    loaded = load_captions(FILE)
+    assert {caption.index: caption.caption for caption in loaded} == CAPTIONS
+    assert [caption.index for caption in loaded] == list(CAPTIONS)
+
+
+@pytest.mark.parametrize("text", [LINES[0], json.dumps(json.loads(LINES[0]), indent=1)])
+def test_single_object_is_one_caption(text: str) -> None:
+    FILE.write_text(text)
+    assert load_captions(FILE) == (Caption(index="b", caption=CAPTIONS["b"]),)
+
+
+def test_line_separators_inside_strings_do_not_end_a_line() -> None:
+    FILE.write_text(json.dumps({"index": "v", "caption": "a\u2028b\u0085c"}, ensure_ascii=False))
+    assert load_captions(FILE)[0].caption == "a\u2028b\u0085c"
+
+
+@pytest.mark.parametrize("captions", [{"index": "A dog."}, {"index": "A dog.", "v": "A cat."}])
+def test_submission_may_have_the_index_index(captions: dict[str, str]) -> None:
+    FILE.write_text(json.dumps(captions))
+    assert {c.index: c.caption for c in load_captions(FILE)} == captions
+
+
+@pytest.mark.parametrize("captions", [{"caption": "A dog."}, {"v": "A cat.", "caption": "A dog."}])
+def test_submission_with_the_index_caption_is_refused_rather_than_misread(
+    captions: dict[str, str],
+) -> None:
+    FILE.write_text(json.dumps(captions))
+    with pytest.raises(InputError, match="line 1: index: is missing"):
+        load_captions(FILE)
+
+
+def test_megabyte_is_a_caption() -> None:
+    long = "A dog runs. " * 90_000
+    FILE.write_text(json.dumps({"index": "v", "caption": long}))
+    assert load_captions(FILE)[0].caption == long
+
+
+def test_other_fields_are_kept() -> None:
+    FILE.write_text('{"index": "v", "caption": "a", "model": "m", "frames": {"n": 8}}')
+    assert load_captions(FILE)[0].model_dump() == {
+        "index": "v",
+        "caption": "a",
+        "model": "m",
+        "frames": {"n": 8},
+    }
+
+
+@given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.text(), min_size=1))
+def test_hash_knows_neither_layout_nor_order(captions: dict[str, str]) -> None:
+    captions.pop("caption", None)
+    captions.setdefault("v", "A dog.")
+    lines = [{"caption": captions[index], "index": index} for index in sorted(captions)]
+    for layout in (json.dumps(captions), "\n".join(map(json.dumps, lines)), json.dumps(lines)):
+        FILE.write_text(layout)
+        loaded = load_captions(FILE)
+        assert {caption.index: caption.caption for caption in loaded} == captions
+        assert captions_hash(loaded) == captions_hash(
+            [Caption(index=index, caption=text) for index, text in captions.items()]
+        )
+
+
+def test_hash_tells_other_captions_apart() -> None:
+    pairs = [[("a", "x"), ("b", "y")], [("a", "y"), ("b", "x")], [("a", "x")], [("a", "x\n")]]
+    hashes = {captions_hash([Caption(index=i, caption=c) for i, c in some]) for some in pairs}
+    assert len(hashes) == len(pairs)
+
+
+def of(*indexes: str) -> list[Caption]:
+    return [Caption(index=index, caption="A dog.") for index in indexes]
+
+
+UNKNOWN = {
+    "one": (
+        of("TUNA_1", "TUNA_0002"),
+        (
+            'c.jsonl: index "TUNA_1": index: is unknown to the annotations; did you mean "TUNA_0001"?; '
+            "correct it, or skip such captions with --ignore-unknown"
+        ),
+    ),
+    "several": (
+        of("TUNA_0001", "x", "y"),
+        (
+            'c.jsonl: index "x": index: is unknown to the annotations (2 such); '
+            "correct it, or skip such captions with --ignore-unknown"
+        ),
+    ),
+    "all": (
+        of("x", "y"),
+        (
+            'c.jsonl: none of its 2 captions has an annotation (captions: "x"…; '
+            'annotations: "TUNA_0001"…); name the matching --annotations'
+        ),
+    ),
+    "doubled": (of("TUNA_0001", "TUNA_0001"), 'c.jsonl: index "TUNA_0001": index: stands twice'),
+    "none": ([], "c.jsonl: there are no captions"),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_captions_that_do_not_belong_to_the_annotations_are_refused(case: str) -> None:
+    captions, message = UNKNOWN[case]
+    with pytest.raises(InputError) as error:
+        known_captions(captions, annotated("TUNA_0001", "TUNA_0002"), file=FILE)
+    assert str(error.value) == message
+
+
+def test_unknown_captions_are_skipped_on_demand_but_not_all_of_them() -> None:
+    annotations = annotated("a", "b", "c")
+    known = known_captions(of("x", "c", "a"), annotations, file=FILE, ignore_unknown=True)
+    assert [caption.index for caption in known] == ["a", "c"]
+    with pytest.raises(InputError, match="none of its 1 captions has an annotation"):
+        known_captions(of("x"), annotations, file=FILE, ignore_unknown=True)
+
+
+def test_no_annotations_know_no_caption() -> None:
+    with pytest.raises(InputError, match="there are no annotations"):
+        known_captions(of("a"), (), file=FILE)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from capeval.errors import InputError
+from capeval.files.jsonl import (
+    JsonlAppender,
+    dumps,
+    iter_jsonl,
+    whole_lines,
+    write_atomic,
+    write_jsonl,
+)
+
+# Every code point, lone surrogates too: that is what captions can hold.
+TEXT = st.text(st.characters(), max_size=20)
+LINE = st.dictionaries(
+    TEXT, TEXT | st.integers() | st.none() | st.lists(TEXT, max_size=3), max_size=4
+)
+LINES: list[dict[str, Any]] = [
+    {"index": "a", "text": "\u2028 \u0085 \r\n {}"},
+    {"index": "b", "nested": {"list": [1, 2, {"x": None}]}},
+    {"index": "c", "text": "狗 \ud800 \x00 " + "\U0001f415" * 3},
+]
+same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def append_all(path: Path, lines: list[dict[str, Any]]) -> None:
+    with JsonlAppender(path) as appender:
+        for line in lines:
+            appender.append(line)
+
+
+@same_folder
+@given(st.lists(LINE, min_size=1))
+def test_what_is_written_is_read_the_same(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    written, appended = tmp_path / "written.jsonl", tmp_path / "appended.jsonl"
+    appended.unlink(missing_ok=True)
+    write_jsonl(written, lines)
+    append_all(appended, lines)
+    assert written.read_bytes() == appended.read_bytes()
+    assert written.read_bytes().count(b"\n") == len(lines)
+    assert whole_lines(written) == lines
+    assert list(iter_jsonl(written)) == list(enumerate(lines, start=1))
+
+
+def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "torn.jsonl"
+    append_all(path, LINES)
+    data = path.read_bytes()
+    ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
+    for cut in range(len(data) + 1):
+        path.write_bytes(data[:cut])
+        kept = sum(end <= cut for end in ends)
+        assert whole_lines(path) == LINES[:kept], cut
+        append_all(path, LINES[kept:])
+        assert path.read_bytes() == data, cut
+
+
+@same_folder
+@given(st.lists(LINE, min_size=1, max_size=4), st.data())
+def test_torn_last_line_is_never_read(
+    tmp_path: Path, lines: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    path = tmp_path / "torn.jsonl"
+    write_jsonl(path, lines)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    kept = whole_lines(path)
+    assert kept == lines[: len(kept)]
+    append_all(path, lines[len(kept) :])
+    assert path.read_bytes() == whole
+
+
+def test_torn_line_longer_than_a_read_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    append_all(path, [{"a": 1}, {"text": "x" * 200_000}])
+    path.write_bytes(path.read_bytes()[:-2])
+    append_all(path, [{"b": 2}])
+    assert whole_lines(path) == [{"a": 1}, {"b": 2}]
+
+
+def test_missing_and_empty_files_have_no_lines(tmp_path: Path) -> None:
+    assert whole_lines(tmp_path / "none.jsonl") == []
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    assert whole_lines(tmp_path / "empty.jsonl") == []
+    (tmp_path / "torn.jsonl").write_bytes(b'{"a')
+    assert whole_lines(tmp_path / "torn.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"a', "line 2: broken JSON at column 2"),
+        (b"\xff", "line 2: is damaged (not UTF-8); remove the line and run again"),
+        (b'{"a": NaN}', "line 2: NaN is not a number that JSON can hold"),
+    ],
+)
+def test_damage_before_the_last_line_is_told(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + line + b'\n{"b": 2}\n')
+    with pytest.raises(InputError) as error:
+        whole_lines(path)
+    assert message in str(error.value)
+
+
+def test_closed_appender_refuses(tmp_path: Path) -> None:
+    appender = JsonlAppender(tmp_path / "a.jsonl")
+    with pytest.raises(ValueError, match="not open"):
+        appender.append({})
+
+
+def test_failed_append_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    append_all(path, [{"a": 1}])
+    with JsonlAppender(path) as appender, pytest.raises(ValueError, match="JSON compliant"):
+        appender.append({"a": float("nan")})
+    assert whole_lines(path) == [{"a": 1}]
+
+
+def test_nan_is_never_written() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        dumps([float("inf")])
+
+
+def test_unicode_is_written_as_it_is_unless_it_cannot_be() -> None:
+    assert dumps("狗") == '"狗"'
+    assert dumps("狗\ud800") == r'"\u72d7\ud800"'
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_interrupted_write_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = tmp_path / "scores.json"
+    write_atomic(path, "old")
+
+    def die(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(*{"fsync": (os, "fsync", die), "replace": (Path, "replace", die)}[call])
+    with pytest.raises(OSError, match="the disk is full"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "c.json"
+    write_atomic(path, "new")
+    write_atomic(path, "newer")
+    assert path.read_text() == "newer"
+    assert list(path.parent.iterdir()) == [path]

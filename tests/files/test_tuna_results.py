@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError
+from capeval.files.tuna_results import load_tuna_results
+from capeval.schema import Annotation, Scored, Unscored
+
+FILE = Path("result.json")
+CONTENTS = [
+    ["The camera pans left.", "A “red” car stands by the road.", "The driver gets out."],
+    ["The camera pans left.", "It rains."],
+]
+ANNOTATION = Annotation.model_validate(
+    {
+        "index": "TUNA_0001",
+        "events": [
+            {
+                "event": " ".join(contents),
+                "visual_elements": [
+                    {"content": content, "type": "action", "weight": 1} for content in contents
+                ],
+            }
+            for contents in CONTENTS
+        ],
+    }
+)
+LABELS = [["entailment", "lack", "contradiction"], ["lack", "entailment"]]
+GOOD: dict[str, Any] = {
+    "index": "TUNA_0001",
+    "candidate_caption": "A car. It rains. The end.",
+    "candidate_events": ["A car.", "It rains.", "The end."],
+    "match_ids": [[1, 1], [2, 2], [3, None]],
+    "relationship": [
+        {
+            "candidate_event": said,
+            "visual_elements": [
+                {"content": content, "relationship": label}
+                for content, label in zip(contents, labels, strict=True)
+            ],
+        }
+        for said, contents, labels in zip(["A car.", "It rains."], CONTENTS, LABELS, strict=True)
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(*results: object, ignore_unknown: bool = False) -> list[Scored | Unscored]:
+    FILE.write_text(json.dumps(results))
+    return load_tuna_results(FILE, [ANNOTATION], ignore_unknown=ignore_unknown)
+
+
+def element(content: str, relationship: object = "lack") -> dict[str, object]:
+    return {"content": content, "relationship": relationship}
+
+
+def changed(*path: str | int, to: object) -> dict[str, Any]:
+    result = copy.deepcopy(GOOD)
+    inner: Any = result
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = to
+    return result
+
+
+def elements(*given: dict[str, object]) -> dict[str, Any]:
+    """GOOD with other elements in its second event."""
+    return changed("relationship", 1, "visual_elements", to=list(given))
+
+
+def test_good_file_is_read_as_it_stands() -> None:
+    (judgment,) = loaded(GOOD)
+    assert isinstance(judgment, Scored)
+    assert judgment.candidate_events == ("A car.", "It rains.", "The end.")
+    assert judgment.matches == (1, 2, None)
+    assert judgment.relations == tuple(map(tuple, LABELS))
+    assert judgment.notes == ()
+
+
+PAN, RAIN = (element("The camera pans left."), element("It rains.", "entailment"))
+# What is read all the same: the second event's relations, and whether that is noted.
+REPAIRED: dict[str, tuple[dict[str, Any], bool]] = {
+    "reordered": (elements(RAIN, PAN), False),
+    "case and spaces": (elements(element("the CAMERA  pans left"), RAIN), False),
+    "label in capitals": (elements(PAN, element("It rains.", " Entailment. ")), False),
+    "one letter more": (elements(element("The camerra pans left."), RAIN), True),
+    "answered twice, alike": (elements(PAN, RAIN, PAN), True),
+    "null as text": (changed("match_ids", 2, to=[3, "None"]), False),
+    "foreign fields": (GOOD | {"cost": 1}, False),
+}
+
+
+@pytest.mark.parametrize("case", REPAIRED)
+def test_what_can_mean_one_thing_only_is_read(case: str) -> None:
+    result, noted = REPAIRED[case]
+    (judgment,) = loaded(result)
+    assert isinstance(judgment, Scored), judgment
+    assert judgment.relations == tuple(map(tuple, LABELS))
+    assert judgment.matches == (1, 2, None)
+    assert bool(judgment.notes) is noted
+
+
+UNFIT: dict[str, tuple[dict[str, Any], str]] = {
+    "element missing": (elements(PAN), "event 2: element(s) not answered: "),
+    "no elements": (elements(), "event 2: element(s) not answered: "),
+    "element invented": (
+        elements(PAN, RAIN, element("A cat sleeps.")),
+        "event 2 has no visual element",
+    ),
+    "element of another event": (
+        elements(PAN, element("The driver gets out.")),
+        "event 2 has no visual element",
+    ),
+    "another short word": (
+        elements(element("The camera pams left."), RAIN),
+        "event 2 has no visual element",
+    ),
+    "paraphrase": (elements(PAN, element("Rain falls.")), "event 2 has no visual element"),
+    "another direction": (
+        elements(element("The camera pans right."), RAIN),
+        "event 2 has no visual element",
+    ),
+    "answered twice, differently": (
+        elements(PAN, RAIN, element("It rains.", "contradiction")),
+        "answered twice, differently",
+    ),
+    "unknown label": (elements(PAN, element("It rains.", "partial")), "must be one of entailment"),
+    "empty label": (elements(PAN, element("It rains.", "")), "must be one of entailment"),
+    "null label": (elements(PAN, element("It rains.", None)), "must be one of entailment"),
+    "label a number": (elements(PAN, element("It rains.", 1)), "must be one of entailment"),
+    "two labels": (elements(PAN, element("It rains.", ["lack"])), "must be one of entailment"),
+    "content a number": (
+        changed("relationship", 1, "visual_elements", 0, "content", to=3),
+        "content",
+    ),
+    "content missing": (
+        changed("relationship", 1, "visual_elements", 0, to={"relationship": "lack"}),
+        "content",
+    ),
+    "event missing": (
+        changed("relationship", to=GOOD["relationship"][:1]),
+        "relationship has 1 events, the annotation 2",
+    ),
+    "event too many": (
+        changed("relationship", to=[*GOOD["relationship"], GOOD["relationship"][0]]),
+        "relationship has 3 events, the annotation 2",
+    ),
+    "events swapped": (
+        changed("relationship", to=GOOD["relationship"][::-1]),
+        "event 1 has no visual element",
+    ),
+    "relationship null": (changed("relationship", to=None), "relationship: "),
+    "relationship a string": (changed("relationship", to="lack"), "relationship: "),
+    "an event null": (changed("relationship", 0, to=None), "relationship.0: "),
+    "elements null": (
+        changed("relationship", 0, "visual_elements", to=None),
+        "relationship.0.visual_elements: ",
+    ),
+    "reference too high": (changed("match_ids", 1, to=[2, 3]), "reference event 3 of 2"),
+    "reference 0": (changed("match_ids", 1, to=[2, 0]), "match_ids.1"),
+    "reference negative": (changed("match_ids", 1, to=[2, -1]), "match_ids.1"),
+    "reference true": (changed("match_ids", 1, to=[2, True]), "match_ids.1"),
+    "reference 1.0": (changed("match_ids", 1, to=[2, 1.0]), "match_ids.1"),
+    "reference digits": (changed("match_ids", 1, to=[2, "2"]), "match_ids.1"),
+    "pair of three": (changed("match_ids", 1, to=[2, 2, 2]), "match_ids.1"),
+    "pair of one": (changed("match_ids", 1, to=[2]), "match_ids.1"),
+    "candidate missing": (changed("match_ids", to=[[1, 1], [3, None]]), "candidate events"),
+    "candidate twice": (changed("match_ids", 1, to=[1, 2]), "candidate events"),
+    "candidate too high": (changed("match_ids", 2, to=[4, None]), "candidate events"),
+    "candidate from 0": (changed("match_ids", to=[[0, 1], [1, 2], [2, None]]), "candidate events"),
+    "no matches": (changed("match_ids", to=[]), "candidate events"),
+    "matches null": (changed("match_ids", to=None), "match_ids: "),
+    "events null": (changed("candidate_events", to=None), "candidate_events: "),
+    "event a number": (changed("candidate_events", 0, to=5), "candidate_events.0: "),
+    "bare": ({"index": "TUNA_0001"}, "candidate_events: "),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_what_does_not_fit_is_unscored_with_the_reason(case: str) -> None:
+    result, reason = UNFIT[case]
+    (judgment,) = loaded(result)
+    assert isinstance(judgment, Unscored), judgment
+    assert reason in judgment.reason
+    assert judgment.relations == ()
+
+
+WRONG: dict[str, tuple[list[object], str]] = {
+    "index missing": ([{}], "entry 1: index: is missing or no string"),
+    "index a number": ([GOOD | {"index": 5}], "entry 1: index: is missing or no string"),
+    "no object": ([GOOD, 5], "entry 2: index: is missing or no string"),
+    "twice": ([GOOD, GOOD], 'index "TUNA_0001": stands twice'),
+    "unknown": (
+        [GOOD | {"index": "TUNA_001"}],
+        (
+            'index "TUNA_001": is unknown to the annotations; did you mean "TUNA_0001"?; '
+            "skip such results with --ignore-unknown"
+        ),
+    ),
+    "none": ([], "holds no records"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_file_that_does_not_belong_to_the_annotations_is_refused(case: str) -> None:
+    results, message = WRONG[case]
+    with pytest.raises(InputError) as error:
+        loaded(*results)
+    assert str(error.value) == f"result.json: {message}"
+
+
+def test_unknown_results_are_skipped_on_demand() -> None:
+    judgments = loaded(GOOD | {"index": "elsewhere"}, GOOD, ignore_unknown=True)
+    assert [judgment.index for judgment in judgments] == ["TUNA_0001"]
+
+
+def test_elements_with_the_same_content_take_their_labels_in_order() -> None:
+    twice = {"content": "It rains.", "type": "scene", "weight": 2}
+    annotation = Annotation.model_validate(
+        {"index": "v", "events": [{"event": "It rains.", "visual_elements": [twice, twice]}]}
+    )
+    given = [element("It rains.", "entailment"), element("it rains", "lack")]
+    result = {
+        "index": "v",
+        "candidate_events": ["It rains."],
+        "match_ids": [[1, 1]],
+        "relationship": [{"visual_elements": given}],
+    }
+    FILE.write_text(json.dumps([result]))
+    (judgment,) = load_tuna_results(FILE, [annotation])
+    assert judgment.relations == (("entailment", "lack"),)

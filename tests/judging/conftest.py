@@ -1,0 +1,70 @@
+"""One video, its caption, and a judge that is asked without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+
+from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.prompts import PromptSet
+from capeval.llm import Asker, ChatClient, Meter, ReplyCache
+from capeval.schema import Annotation
+
+Contract = Literal["ids", "tuna"]
+
+
+@pytest.fixture(autouse=True)
+def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def annotation_of(*events: tuple[str, ...], index: str = "V1") -> Annotation:
+    """Make an annotation; each event is its sentence and its elements, all actions of weight 1."""
+    return Annotation.model_validate(
+        {
+            "index": index,
+            "events": [
+                {
+                    "event": event,
+                    "visual_elements": [
+                        {"content": content, "type": "action", "weight": 1} for content in elements
+                    ],
+                }
+                for event, *elements in events
+            ],
+        }
+    )
+
+
+def plain_prompts(contract: Contract) -> PromptSet:
+    """Prompts whose first word is their stage, and whose data stand in lines of their own."""
+    return PromptSet(
+        name="plain",
+        hash="0" * 64,
+        contract=contract,
+        templates={
+            "split": "split\n{caption}",
+            "match": "match\n{candidate_events}\n\n{reference_events}",
+            "classify": "classify\n{match_data}",
+        },
+        placeholders={
+            name: name for name in ("caption", "candidate_events", "reference_events", "match_data")
+        },
+        doubled_braces=False,
+    )
+
+
+@pytest.fixture
+def judge_of() -> Callable[..., LLMJudge]:
+    """Makes a judge that asks a client."""
+
+    def make(
+        client: ChatClient, prompts: PromptSet | None = None, cache: ReplyCache | None = None
+    ) -> LLMJudge:
+        asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+        return LLMJudge(asker, "judge-model", prompts or plain_prompts("ids"))
+
+    return make

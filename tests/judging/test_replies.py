@@ -1,0 +1,233 @@
+"""Malformed replies, kept as data: each is repaired and noted, asked again, or unscored."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from capeval.errors import ReplyError
+from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.one_caption import judge_caption
+from capeval.judging.replies import read_reply
+from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
+from capeval.llm.wire import reply_from
+from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
+from tests.judging.conftest import Contract, annotation_of, plain_prompts
+
+ROWS: list[dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8")
+)["reply"]
+Judges = Callable[..., LLMJudge]
+
+EVENTS = ["A man in a red shirt walks to the left.", "A dog runs across a field.", "Birds sing."]
+ANNOTATION = annotation_of(
+    ("A man in red walks and turns.", "A man walks.", "The shirt is red.", "He turns right."),
+    ("A dog runs through snow.", "A dog runs.", "There is snow."),
+    ("The camera pans.", "The camera pans right."),
+)
+CAPTION = Caption(index="V1", caption=" ".join(EVENTS))
+MATCHES = [1, 2, 0]
+LABELS = [["entailment", "entailment", "contradiction"], ["entailment", "lack"], ["lack"]]
+
+RIGHT = {
+    "ids": {
+        "split": json.dumps({"events": EVENTS}),
+        "match": json.dumps(
+            {
+                "matches": [
+                    {"candidate": n, "reference": m or None} for n, m in enumerate(MATCHES, 1)
+                ]
+            }
+        ),
+        "classify": json.dumps(
+            {
+                "relations": [
+                    {"id": f"{e}.{n}", "relation": label}
+                    for e, labels in enumerate(LABELS[:2], start=1)
+                    for n, label in enumerate(labels, start=1)
+                ]
+            }
+        ),
+    },
+    "tuna": {
+        "split": json.dumps(EVENTS),
+        "match": json.dumps([(n, m or None) for n, m in enumerate(MATCHES, start=1)]),
+        "classify": json.dumps(
+            [
+                {
+                    "visual_elements": [
+                        {"content": element.content, "relationship": label}
+                        for element, label in zip(event.visual_elements, labels, strict=True)
+                    ]
+                }
+                for event, labels in zip(ANNOTATION.events[:2], LABELS[:2], strict=True)
+            ]
+        ),
+    },
+}
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return f"{row['stage']}-{row['contract']}-{row['name']}".replace(" ", "_")
+
+
+def reply_of(row: dict[str, Any]) -> ChatReply:
+    finish = row.get("finish", "stop")
+    if "message" in row:
+        choice = {"message": json.loads(row["message"]), "finish_reason": finish}
+        return reply_from({"choices": [choice]}, "judge-model", ())
+    whole = row.get("before", "") + row.get("unit", "") * row.get("times", 0) + row.get("after", "")
+    return ChatReply(row.get("text", whole), finish, "judge-model", None, Usage(calls=1))
+
+
+def stage_of(request: ChatRequest) -> str:
+    return str(request.messages[0]["content"]).split("\n", 1)[0]
+
+
+class Actor:
+    """Gives the row's reply for its stage, `times` times, and right ones otherwise."""
+
+    def __init__(self, row: dict[str, Any], times: int) -> None:
+        self.row, self.left = row, times
+        self.asked: list[ChatRequest] = []
+
+    def __call__(self, request: ChatRequest) -> str | ChatReply:
+        contract, stage = self.row["contract"], stage_of(request)
+        if stage == self.row["stage"]:
+            self.asked.append(request)
+            if self.left:
+                self.left -= 1
+                return reply_of(self.row)
+        if stage == "classify" and self.row.get("value") not in (None, True):
+            # Other matches than the right ones: all that is asked for is lacking.
+            return everything_lacks(request)
+        return RIGHT[contract][stage]
+
+
+def everything_lacks(request: ChatRequest) -> str:
+    data = str(request.messages[0]["content"]).split("\n", 1)[1]
+    if data.startswith("{"):
+        ids = [i for line in data.split("\n") for i in json.loads(line)["elements"]]
+        return json.dumps({"relations": [{"id": name, "relation": "lack"} for name in ids]})
+    parts = cast("list[dict[str, Any]]", json.loads(data.replace("'", '"')))
+    return json.dumps(
+        [
+            {"visual_elements": [{"content": e, "relationship": "lack"} for e in p[ELEMENTS]]}
+            for p in parts
+        ]
+    )
+
+
+ELEMENTS = "visual_elements"
+
+
+def part_of(judgment: Judgment, stage: str) -> list[Any]:
+    match stage:
+        case "split":
+            return list(judgment.candidate_events)
+        case "match":
+            return [match or 0 for match in judgment.matches]
+        case _:
+            return [list(labels) for labels in judgment.relations]
+
+
+def right_part(stage: str) -> list[Any]:
+    parts: dict[str, list[Any]] = {"split": EVENTS, "match": MATCHES, "classify": LABELS}
+    return parts[stage]
+
+
+async def judge(row: dict[str, Any], times: int, judge_of: Judges) -> tuple[Judgment, Actor]:
+    actor = Actor(row, times)
+    judge = judge_of(ScriptedClient(actor), plain_prompts(cast("Contract", row["contract"])))
+    return await judge_caption(judge, ANNOTATION, CAPTION, repeats=1), actor
+
+
+def test_there_are_rows_for_every_stage_and_contract() -> None:
+    assert len(ROWS) >= 70
+    assert len({name_of(row) for row in ROWS}) == len(ROWS)
+    for contract in ("ids", "tuna"):
+        for stage in ("split", "match", "classify"):
+            assert len([r for r in ROWS if (r["contract"], r["stage"]) == (contract, stage)]) >= 4
+    for row in ROWS:
+        assert len({"value", "asked_again", "refused"} & row.keys()) == 1
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+async def test_a_reply_ends_as_its_row_says(row: dict[str, Any], judge_of: Judges) -> None:
+    judgment, actor = await judge(row, 1, judge_of)
+    stage, notes = row["stage"], list(judgment.notes)
+    if "refused" in row:
+        assert isinstance(judgment, Unscored)
+        assert row["refused"] in judgment.reason
+        assert len(actor.asked) == 1
+        return
+    assert isinstance(judgment, Scored)
+    if "asked_again" in row:
+        assert len(actor.asked) == 2
+        last = actor.asked[1].messages[-1]
+        assert (last["role"], row["asked_again"] in last["content"]) == ("user", True)
+        assert [row["asked_again"] in n for n in notes if n.startswith(f"{stage}: asked again: ")]
+        assert part_of(judgment, stage) == right_part(stage)
+        return
+    assert len(actor.asked) == 1
+    wanted = right_part(stage) if row["value"] is True else row["value"]
+    assert part_of(judgment, stage) == wanted
+    for wanted_note in row.get("notes", []):
+        assert any(wanted_note in note for note in notes), notes
+    assert bool(row.get("notes")) == bool(notes)
+    assert len(notes) <= 10
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if "value" not in r], ids=name_of)
+async def test_a_reply_that_stays_bad_leaves_the_video_unscored(
+    row: dict[str, Any], judge_of: Judges
+) -> None:
+    judgment, actor = await judge(row, 99, judge_of)
+    assert isinstance(judgment, Unscored)
+    assert judgment.reason.startswith(f"{row['stage']}: ")
+    assert not judgment.relations
+    if "refused" not in row:
+        assert len(actor.asked) == 3
+        assert judgment.reason != f"{row['stage']}: "
+        assert "\n" not in judgment.reason
+
+
+async def test_what_was_cut_off_is_given_more_room(judge_of: Judges) -> None:
+    row = next(row for row in ROWS if row.get("finish") == "length")
+    _, actor = await judge(row, 2, judge_of)
+    first, second, third = (request.max_tokens for request in actor.asked)
+    assert (second, third) == (2 * first, 4 * first)
+
+
+async def test_a_runaway_reply_is_not_sent_back_whole(judge_of: Judges) -> None:
+    row = next(row for row in ROWS if row["name"].startswith("forty") and "asked_again" in row)
+    _, actor = await judge(row, 1, judge_of)
+    assert len(actor.asked[1].messages[1]["content"]) <= 4000
+
+
+async def test_a_bad_reply_is_paid_for_once(judge_of: Judges, tmp_path: Path) -> None:
+    row = next(row for row in ROWS if row["name"] == "an unknown label")
+    results = []
+    for times in (1, 99):
+        cache = ReplyCache(tmp_path / "replies.sqlite")
+        actor = Actor(row, times)
+        asks = judge_of(ScriptedClient(actor), plain_prompts("ids"), cache)
+        results.append(await judge_caption(asks, ANNOTATION, CAPTION, repeats=1))
+        cache.close()
+    # The second judge would only ever answer badly, and is never asked.
+    assert (len(actor.asked), results[0]) == (0, results[1])
+
+
+def test_hostile_text_costs_no_time() -> None:
+    def refuse(value: object, notes: list[str]) -> None:
+        raise ReplyError("no")
+
+    for unit in ("[", "{", "```", "<think>", "</think>", '"', '{"a"', "[-", "1+", "[a.", '["\\'):
+        for text in (unit * 50_000, "[" + unit * 30_000 + "]", "{" + unit * 30_000 + "}"):
+            with pytest.raises(ReplyError):
+                read_reply(text, refuse, "split")
