@@ -31,6 +31,7 @@ _BETWEEN = {
     for tag in ("caption", "candidate_events", "reference_events", "match_data")
 }
 _WORD = re.compile(r"\w+")
+_ENDING = re.compile(r"(?<=\w\w\w)(ing|es|s|ed)$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _STOP = frozenset(
     ["a", "an", "and", "are", "at", "by", "from", "in", "is", "it", "of", "on", "the", "to"]
@@ -176,9 +177,9 @@ _FAULTS: tuple[Callable[[str], str], ...] = (
 
 @lru_cache(maxsize=65536)
 def _words(text: str) -> frozenset[str]:
-    found = _WORD.findall(text.lower())
-    # Without endings "runs" and "running" count as one.
-    return frozenset(re.sub(r"(ing|es|s|ed)$", "", word) for word in found) - _STOP
+    found = set(_WORD.findall(text.lower())) - _STOP
+    # Without endings "walks" and "walking" count as one.
+    return frozenset(_ENDING.sub("", word) for word in found)
 
 
 def _split(caption: str) -> list[str]:
@@ -205,6 +206,6 @@ def _match(events: Sequence[str], references: Sequence[str]) -> list[int | None]
 def _label(content: str, text: str, seed: int) -> str:
     share = _share(content, text)
     # A judge asked again is not of quite the same mind.
-    if seed and _draw(content, seed) % 10 == 0:
+    if seed and _draw(content + text, seed) % 10 == 0:
         return "lack"
     return "entailment" if share >= 0.75 else "contradiction" if share >= 0.4 else "lack"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 from capeval.errors import UsageError
 
@@ -13,7 +14,7 @@ __all__ = ["Allowance", "indexes"]
 class Allowance:
     """How many captions may stay unscored: a number, or a share of the captioned."""
 
-    number: float
+    number: Decimal
     is_share: bool
 
     @classmethod
@@ -27,11 +28,14 @@ class Allowance:
         """
         share = text.strip().endswith("%")
         try:
-            number = float(text.strip().removesuffix("%"))
-        except ValueError:
-            number = -1.0
-        whole = share or number == int(number) if abs(number) < 1e12 else False
-        if not (number >= 0 and whole and (not share or number <= 100)):
+            number = Decimal(text.strip().removesuffix("%"))
+        except InvalidOperation:
+            number = Decimal("NaN")
+        if (
+            not number.is_finite()
+            or number < 0
+            or (number > 100 if share else number != number.to_integral_value())
+        ):
             raise UsageError(
                 f"--max-unscored: {text!r} must be a number such as 5 or a percentage such as 0.5%"
             )
@@ -39,7 +43,7 @@ class Allowance:
 
     def allows(self, unscored: int, captioned: int) -> bool:
         """Say whether so many may stay unscored."""
-        return unscored <= (self.number / 100 * captioned if self.is_share else self.number)
+        return 100 * unscored <= self.number * (captioned if self.is_share else 100)
 
 
 def indexes(values: list[str] | None) -> list[str]:

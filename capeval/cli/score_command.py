@@ -75,5 +75,6 @@ def _annotations_of_run(run: object) -> str | None:
 
     if not isinstance(run, RunFolder) or not run.exists():
         return None
-    stored = run.read_manifest().get("annotations", {}).get("path")
-    return stored if isinstance(stored, str) else None
+    stored = run.read_manifest().get("annotations")
+    path = stored.get("path") if isinstance(stored, dict) else None
+    return path if isinstance(path, str) else None

@@ -19,7 +19,7 @@ def safe_name(name: str) -> str:
     >>> safe_name("gpt-4o-2024-08-06@tuna-cap-v1")
     'gpt-4o-2024-08-06@tuna-cap-v1'
     >>> safe_name("Qwen/Qwen3-8B@v1")
-    'Qwen-Qwen3-8B@v1-a25c27'
+    'Qwen-Qwen3-8B@v1-ab265f'
     """
     safe = re.sub(r"[^A-Za-z0-9._@+-]", "-", name)[:100].strip(".-") or "x"
     if safe == name and not _RESERVED.match(safe) and not _HASHED.search(safe):

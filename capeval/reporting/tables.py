@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,8 +23,9 @@ BASELINE_NOTE = (
     "It is a smoke test, not a measurement: do not report them."
 )
 
-# Below this the paper's nine columns do not fit side by side.
-_WIDE = 160
+# Run names fold into what the numbers leave: at least so much, and so much before the paper's
+# nine columns are set side by side.
+_LEAST_NAME, _GOOD_NAME = 4, 24
 
 
 def headline(scores: Scores) -> str:
@@ -47,8 +50,12 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
     """Print the tables of one or more runs, their coverage and signatures."""
     if not results:
         return
-    for table in _tables(results, wide=console.width >= _WIDE):
-        console.print(table)
+    for table in _tables(results, console):
+        least = _width(table, results, _LEAST_NAME)
+        if least > console.width:
+            # A number is never cut: the terminal wraps the line instead.
+            table.width = least
+        console.print(table, crop=False)
         console.print()
     for name, scores in results.items():
         # Text, not markup: names and signatures are data. One line each, so that it can be copied.
@@ -58,10 +65,18 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
         console.print(Text(BASELINE_NOTE, style="yellow"))
 
 
+_RUN = "Run"
 _Column = tuple[str, Callable[[Scores], str]]
 
 
-def _tables(results: Mapping[str, Scores], *, wide: bool) -> list[Table]:
+def _width(table: Table, results: Mapping[str, Scores], name: int) -> int:
+    """Return the width of a table that leaves `name` cells to the runs' names."""
+    endless = Console(width=100_000, file=io.StringIO())
+    longest = max(cell_len(heading) for heading in (_RUN, *map(one_line, results)))
+    return endless.measure(table).maximum - longest + min(longest, name)
+
+
+def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
     types: list[_Column] = [(name.title(), _of_type(name)) for name in ELEMENT_TYPES]
     kinds: list[_Column] = [(name, _of_characteristic(name)) for name in CHARACTERISTICS]
     overall: list[_Column] = [
@@ -69,8 +84,9 @@ def _tables(results: Mapping[str, Scores], *, wide: bool) -> list[Table]:
         ("F1 [95% interval]", lambda scores: interval(scores.overall.all.f1)),
         ("Scored", lambda scores: f"{scores.counts.scored}/{scores.counts.captioned}"),
     ]
-    if wide:
-        return [_table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])]
+    wide = _table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])
+    if _width(wide, results, _GOOD_NAME) <= console.width:
+        return [wide]
     return [
         _table("TUNA-CAP by type of element: precision/recall/F1, %", results, types),
         _table("By visual characteristic", results, kinds),
@@ -100,7 +116,7 @@ def _table(title: str, results: Mapping[str, Scores], columns: Sequence[_Column]
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("Run", overflow="fold")
+    table.add_column(_RUN, overflow="fold")
     for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, scores in results.items():

@@ -59,7 +59,7 @@ def macro_f1(matrix: NDArray[np.int64]) -> float:
 def cohen_kappa(matrix: NDArray[np.int64]) -> float:
     """Return agreement beyond chance (Cohen, 1960); NaN where chance already agrees fully.
 
-    >>> cohen_kappa(np.array([[20, 5], [10, 15]]))
+    >>> round(cohen_kappa(np.array([[20, 5], [10, 15]])), 12)
     0.4
     """
     total = matrix.sum()

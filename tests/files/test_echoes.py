@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
@@ -21,6 +21,7 @@ def paired(elements: Sequence[str], *echoes: str) -> tuple[Relation, ...]:
     return pair_echoes(elements, labels, "event 1", [])
 
 
+@settings(deadline=None)
 @given(st.permutations([f"Element {name}." for name in "abcdef"]), st.data())
 def test_labels_follow_their_content_whatever_the_order(
     echoes: list[str], data: st.DataObject

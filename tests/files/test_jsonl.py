@@ -28,7 +28,7 @@ LINES: list[dict[str, Any]] = [
     {"index": "b", "nested": {"list": [1, 2, {"x": None}]}},
     {"index": "c", "text": "狗 \ud800 \x00 " + "\U0001f415" * 3},
 ]
-same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_folder = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def append_all(path: Path, lines: list[dict[str, Any]]) -> None:

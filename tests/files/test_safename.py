@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from capeval.files.safename import safe_name
@@ -9,6 +9,7 @@ from capeval.files.safename import safe_name
 NAME = st.text(st.characters(), max_size=150) | st.from_regex(r"[a-c/.-]{1,3}", fullmatch=True)
 
 
+@settings(deadline=None)
 @given(NAME)
 @example("..")
 @example("")
@@ -28,6 +29,7 @@ def test_safe_name_is_one_plain_path_component(name: str) -> None:
     assert len(safe) <= 120
 
 
+@settings(deadline=None)
 @given(NAME, NAME)
 @example("a/b", "a-b")
 @example("a", "a.")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
@@ -128,12 +128,14 @@ def test_lines_are_counted_from_where_the_text_starts() -> None:
         parse_json("{", file=FILE, line=42)
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_what_json_writes_is_read_the_same(value: object) -> None:
     assert parse_json(json.dumps(value), file=FILE) == value
     assert parse_json(json.dumps(value, ensure_ascii=False, indent=1), file=FILE) == value
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_read_or_refused_as_input(text: str) -> None:
     with suppress(InputError):

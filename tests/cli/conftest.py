@@ -1,0 +1,262 @@
+"""The real command line in a folder of its own, against the real server process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "sk-test-SECRET123"
+PREFLIGHT = '{\\"ok\\": true}'
+
+Endpoints = Callable[..., "Endpoint"]
+Workspaces = Callable[..., "Workspace"]
+
+
+@dataclass
+class Endpoint:
+    """A server process; `mood` says which failures it plays, `calls` what it was asked."""
+
+    url: str
+    log: Path
+    mood_file: Path
+    process: subprocess.Popen[str]
+
+    def mood(self, **failures: list[str]) -> None:
+        self.mood_file.write_text(json.dumps(failures), encoding="utf-8")
+
+    def calls(self) -> int:
+        """Calls for work so far; the preflight's are not counted."""
+        if not self.log.exists():
+            return 0
+        lines = self.log.read_bytes().splitlines()
+        return sum(PREFLIGHT.encode() not in line[:300] for line in lines)
+
+    def requests(self) -> int:
+        """All calls so far, the preflight's too."""
+        return len(self.log.read_bytes().splitlines()) if self.log.exists() else 0
+
+
+def start_server(folder: Path, responder: str = "moody", latency_ms: float = 0) -> Endpoint:
+    folder.mkdir(parents=True, exist_ok=True)
+    mood, log = folder / "mood.json", folder / "log.jsonl"
+    mood.write_text("{}", encoding="utf-8")
+    command = [sys.executable, str(ROOT / "tests" / "server.py"), "--log", str(log)]
+    command += ["--responder", f"tests.judge_responder:{responder}"]
+    command += ["--latency-ms", str(latency_ms)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "CAPEVAL_TEST_MOOD": str(mood)},
+    )
+    assert process.stdout is not None
+    return Endpoint(process.stdout.readline().strip(), log, mood, process)
+
+
+def stop_server(endpoint: Endpoint) -> None:
+    endpoint.process.kill()
+    endpoint.process.wait()
+    assert endpoint.process.stdout is not None
+    endpoint.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    endpoint = start_server(tmp_path_factory.mktemp("server"))
+    yield endpoint
+    stop_server(endpoint)
+
+
+@pytest.fixture
+def endpoint(_server: Endpoint) -> Endpoint:
+    """The server in a good mood, its log empty."""
+    _server.mood()
+    os.truncate(_server.log, 0) if _server.log.exists() else None
+    return _server
+
+
+def annotation(number: int) -> dict[str, Any]:
+    who = f"unit{number:03}"
+    events = [
+        (
+            f"A runner {who} walks to a red car under trees.",
+            [
+                ("A runner walks.", "action", 3),
+                ("The car is red.", "attribute", 2),
+                ("There are trees.", "scene", 1),
+            ],
+        ),
+        (
+            f"A dog {who} barks at the runner beside a tall gate.",
+            [
+                ("A dog barks.", "action", 3),
+                ("The dog is small and black.", "attribute", 1),
+            ],
+        ),
+        (
+            f"The camera {who} pans to the left over a lake.",
+            [
+                ("The camera pans left.", "camera", 2),
+                ("There is a lake.", "scene", 2),
+            ],
+        ),
+    ]
+    return {
+        "index": f"V{number:03}",
+        "video": f"{number}.mp4",
+        "visual_characteristic": ["Low-Dynamic", "High-Dynamic", "Multi-Scene,Multi-Subject"][
+            number % 3
+        ],
+        "domain": ["street", "lake"][number % 2],
+        "events": [
+            {
+                "event": event,
+                "visual_elements": [
+                    {"content": content, "type": kind, "weight": weight}
+                    for content, kind, weight in elements
+                ],
+            }
+            for event, elements in events
+        ],
+    }
+
+
+def caption(number: int) -> dict[str, str]:
+    who = f"unit{number:03}"
+    told = [
+        f"A runner {who} walks to a {['red', 'blue'][number % 2]} car under trees.",
+        f"A dog {who} barks at the runner.",
+        f"The camera {who} pans to the {['left', 'right', 'left'][number % 3]} over a lake.",
+        f"Birds sing to {who}.",
+    ]
+    del told[number % 4]
+    return {"index": f"V{number:03}", "caption": " ".join(told), "model": "some-captioner"}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on stderr, line by line."""
+        return self.err.splitlines()
+
+    @property
+    def json(self) -> Any:
+        """What stands on stdout, all of it."""
+        return json.loads(self.out)
+
+
+class Workspace:
+    """A folder to type `capeval` in, with a home and a cache of its own."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+        self.cache = folder / "xdg"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def fill(self, count: int, name: str = "captions.jsonl") -> None:
+        """Write annotations and captions for so many videos."""
+        videos = [annotation(number) for number in range(count)]
+        self.write("annotations.json", json.dumps(videos))
+        self.write(name, "".join(json.dumps(caption(n)) + "\n" for n in range(count)))
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def env(self, **more: str) -> dict[str, str]:
+        """The test's own environment without anything of OpenAI's."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENAI_", "CAPEVAL_", "XDG_")) and "PROXY" not in name.upper()
+        }
+        home = {"HOME": str(self.folder / "home"), "XDG_CACHE_HOME": str(self.cache)}
+        return {**kept, **home, "PYTHONWARNINGS": "error", "COLUMNS": "120", **more}
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        """Start `capeval` and do not wait for it."""
+        command = shutil.which("capeval", path=str(Path(sys.executable).parent))
+        assert command, "capeval is not installed beside this Python"
+        return subprocess.Popen(
+            [command, *arguments],
+            cwd=self.folder,
+            env=self.env(**env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, **env: str) -> Ran:
+        """Type `capeval ...`."""
+        return end_of(self.start(*arguments, **env))
+
+    def judge(self, *arguments: str, **env: str) -> Ran:
+        """Judge with the server's model, the captions file of `fill` if nothing else is named."""
+        return self.run(*self.judging(*arguments), **env)
+
+    def judging(self, *arguments: str) -> tuple[str, ...]:
+        """What `judge` types."""
+        named = ("captions.jsonl",) if not arguments or arguments[0].startswith("-") else ()
+        given = ("--annotations", "annotations.json", "--base-url", self.url)
+        return ("judge", *named, *arguments, *given)
+
+    @property
+    def judged(self) -> Path:
+        """The judge's folder in the run of `fill`'s captions."""
+        return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v1"
+
+    def judgments(self) -> dict[str, dict[str, Any]]:
+        """The stored judgments by index, in the file's order."""
+        text = (self.judged / "judgments.jsonl").read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert len({line["index"] for line in lines}) == len(lines)
+        return {line["index"]: line for line in lines}
+
+    def scores(self) -> dict[str, Any]:
+        """The stored scores."""
+        scores: dict[str, Any] = json.loads((self.judged / "scores.json").read_bytes())
+        return scores
+
+
+def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Ran:
+    """Wait for a command."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    return Ran(process.returncode, out, err)
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
+    """Look every few milliseconds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def work(tmp_path: Path, endpoint: Endpoint) -> Workspace:
+    """A workspace with twelve videos, at the shared server."""
+    workspace = Workspace(tmp_path / "work", endpoint.url)
+    workspace.fill(12)
+    return workspace

@@ -1,0 +1,214 @@
+"""Bad input from the command line: one line, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capeval.cli import main
+from tests.files.making import record
+
+GOOD = json.dumps([record("v"), record("w")])
+CAPTION = '{"index": "v", "caption": "A dog runs."}\n'
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    Path("good.json").write_text(GOOD)
+    Path("good.jsonl").write_text(CAPTION)
+
+
+def files() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return the one line on stderr of a command that ends with exit code 2 and writes nothing."""
+    before = files()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["capeval", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+    told = capsys.readouterr().err
+    assert end.value.code == 2, told
+    assert files() == before
+    assert told.count("\n") == 1, told
+    assert told.startswith("capeval: ")
+    return told.removeprefix("capeval: ").rstrip("\n")
+
+
+ANNOTATIONS: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "bad: is empty"),
+    "UTF-16": (GOOD.encode("utf-16"), "bad: is UTF-16 or UTF-32; save it as UTF-8"),
+    "broken": (b'[\n{"index": }]', "bad: line 2: broken JSON at column 11 (Expecting value)"),
+    "unknown type": (
+        GOOD.replace("action", "acton").encode(),
+        (
+            'bad: index "v": events.1.visual_elements.1.type: "acton" is unknown; '
+            'one of camera, scene, action, attribute; did you mean "action"?'
+        ),
+    ),
+    "weight": (
+        GOOD.replace(": 3", ": true").encode(),
+        (
+            'bad: index "v": events.1.visual_elements.1.weight: '
+            "must be the integer 1, 2 or 3, not true"
+        ),
+    ),
+    "twice": (
+        GOOD.replace('"w"', '"v"').encode(),
+        'bad: index "v": index: stands twice (entry 1 and entry 2)',
+    ),
+    "no events": (
+        b'{"index": "v", "events": []}',
+        'bad: index "v": events: must have at least one entry',
+    ),
+    "deep": (b"[" * 100_000, "bad: line 1: is nested too deeply"),
+}
+CAPTIONS: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "bad: is empty"),
+    "UTF-16": (CAPTION.encode("utf-16"), "bad: is UTF-16 or UTF-32; save it as UTF-8"),
+    "null": (
+        b'{"index": "v", "caption": null}',
+        'bad: index "v": caption: must be a string, not null',
+    ),
+    "number": (b'{"v": 5}', 'bad: index "v": caption: must be a string, not 5'),
+    "unknown": (
+        CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
+        (
+            'bad: index "vv": index: is unknown to the annotations; did you mean "v"?; '
+            "correct it, or skip such captions with --ignore-unknown"
+        ),
+    ),
+    "overflow": (
+        CAPTION.replace("}", ', "score": 1e999}').encode(),
+        "bad: line 1: 1e999 is not a number that JSON can hold",
+    ),
+    "control characters": (
+        b'{"\\u001b[2J\\n": "A dog."}',
+        (
+            r'bad: none of its 1 captions has an annotation (captions: "\u001b[2J\n"…; '
+            'annotations: "v"…); name the matching --annotations'
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANNOTATIONS)
+def test_bad_annotations_end_in_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data, message = ANNOTATIONS[case]
+    Path("bad").write_bytes(data)
+    arguments = ("judge", "good.jsonl", "--annotations", "bad", "--judge", "lexical")
+    assert complaint(capsys, *arguments) == message
+
+
+@pytest.mark.parametrize("case", CAPTIONS)
+def test_bad_captions_end_in_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data, message = CAPTIONS[case]
+    Path("bad").write_bytes(data)
+    arguments = ("judge", "bad", "--annotations", "good.json", "--judge", "lexical")
+    assert complaint(capsys, *arguments) == message
+
+
+def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad").write_text('{"v": null}')
+    arguments = ("judge", "good.jsonl", "bad", "--annotations", "good.json", "--judge", "lexical")
+    assert complaint(capsys, *arguments).startswith('bad: index "v": caption')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "judge none.jsonl --annotations good.json",
+            "none.jsonl: is neither a captions file nor a run",
+        ),
+        ("judge good.jsonl --annotations god.json --judge lexical", "did you mean good.json?"),
+        ("judge good.jsonl --annotations . --judge lexical", ".: is a folder; name a file"),
+        ("judge good.jsonl --judge lexical", "--annotations"),
+        ("judge good.jsonl --annotations good.json", "no judge is configured"),
+        ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
+        ("judge good.jsonl good.jsonl --annotations good.json --judge lexical", "'good'"),
+        ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
+        (
+            "judge good.jsonl --annotations good.json --judge lexical --max-unscored x",
+            "--max-unscored",
+        ),
+        (
+            "judge good.jsonl --annotations good.json --judge lexical --base-url http://x",
+            "--base-url",
+        ),
+        ("judge good.jsonl --annotations good.json --judge lexical --seed -1", "--seed"),
+        ("judge good.jsonl --annotations good.json --judge lexical --repeats 0", "--repeats"),
+        ("judge --nope", "--nope"),
+        ("jugde", "jugde"),
+        ("score", "capeval score --help"),
+        ("score none.jsonl", "none.jsonl: does not exist"),
+        ("score good.jsonl", "--annotations"),
+        ("score good.jsonl --annotations good.json", 'good.jsonl: index "v": '),
+        ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
+        ("score good.jsonl --annotations good.json --seed x", "--seed"),
+    ],
+)
+def test_bad_usage_ends_in_one_line(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in complaint(capsys, *arguments.split())
+
+
+def test_other_captions_under_the_name_of_a_run_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["judge", "good.jsonl", "--annotations", "good.json", "--judge", "lexical"]
+    done = subprocess.run(
+        [sys.executable, "-m", "capeval", *arguments], capture_output=True, check=True
+    )
+    assert done.stdout
+    Path("good.jsonl").write_text(CAPTION.replace("dog", "cat"))
+    assert complaint(capsys, *arguments).startswith("runs/good: holds other captions than")
+
+
+@pytest.mark.parametrize("module", [[sys.executable, "-m", "capeval"], ["capeval"]])
+def test_real_process_tells_one_line_and_writes_nothing(module: list[str]) -> None:
+    before = files()
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [*module, "judge", "good.jsonl", "--annotations", "none", "--judge", "lexical", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[-1] == "capeval: none: does not exist"
+    assert sum(line.startswith("capeval: ") for line in lines) == 1
+    assert files() == before
+
+
+def test_unexpected_fault_is_ours_and_exits_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("capeval.evaluation.rescoring.rescore", fail)
+    monkeypatch.setattr(
+        sys, "argv", ["capeval", "score", "good.jsonl", "--annotations", "good.json"]
+    )
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    told = capsys.readouterr().err
+    assert told.startswith("capeval: a fault of capeval: RuntimeError: two lines")
+    assert told.count("\n") == 1

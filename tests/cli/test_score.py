@@ -1,0 +1,215 @@
+"""`capeval score`: stored verdicts scored again, without any model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.files.judgments import write_judgments
+from capeval.schema import Unscored
+from tests.scoring.making import annotation, scored
+
+VIDEOS = [
+    annotation("a", "c3 s1", "a2", domain="Film"),
+    annotation("b", "t2"),
+    annotation("c", "c1"),
+]
+JUDGMENTS = [scored("a", "+0 -"), scored("b", "+")]
+RUN = Path("runs/mine")
+JUDGE = RUN / "lexical-1"
+
+
+@pytest.fixture(autouse=True)
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judged run of three captions, one of which has no judgment yet."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    JUDGE.mkdir(parents=True)
+    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in "abc"]
+    (RUN / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    (RUN / "manifest.json").write_text(
+        json.dumps({"annotations": {"path": str(tmp_path / "a.json")}})
+    )
+    write_judgments(JUDGE / "judgments.jsonl", JUDGMENTS)
+    (JUDGE / "judge.json").write_text(
+        json.dumps({"judge": "lexical-1", "prompts": None, "repeats": 1})
+    )
+    Path("tuna.json").write_text(json.dumps([tuna("a", "+0 -"), tuna("b", "+")]))
+    Path("copy.jsonl").write_bytes((JUDGE / "judgments.jsonl").read_bytes())
+
+
+def tuna(index: str, labels: str) -> dict[str, Any]:
+    """A three-stage result of the TUNA repository."""
+    (video,) = [each for each in VIDEOS if each.index == index]
+    pairs = zip(video.events, scored(index, labels).relations, strict=True)
+    return {
+        "index": index,
+        "candidate_caption": "A dog. A cat.",
+        "candidate_events": ["A dog.", "A cat."],
+        "match_ids": [[1, 1], [2, None]],
+        "relationship": [
+            {
+                "candidate_event": "A dog.",
+                "visual_elements": [
+                    {"content": element.content, "relationship": relation}
+                    for element, relation in zip(event.visual_elements, relations, strict=True)
+                ],
+            }
+            for event, relations in pairs
+        ],
+    }
+
+
+def score(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "capeval", "score", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "captioned", "judge"),
+    [
+        ("mine", 3, "lexical-1"),
+        (str(RUN), 3, "lexical-1"),
+        (str(JUDGE), 3, "lexical-1"),
+        (str(JUDGE / "judgments.jsonl"), 3, "lexical-1"),
+        ("copy.jsonl", 2, "unknown"),
+        ("tuna.json", 2, "tuna-results"),
+    ],
+)
+def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
+    path: str, captioned: int, judge: str
+) -> None:
+    done = score(path, "--annotations", "a.json", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    scores = json.loads(done.stdout)
+    # Of a: 3 of (3 + 2) mentioned and of 6 in all; of b: everything.
+    assert scores["overall"]["all"]["precision"]["value"] == (3 / 5 + 1) / 2
+    assert scores["overall"]["all"]["recall"]["value"] == (3 / 6 + 1) / 2
+    assert scores["overall"]["all"]["n"] == 2
+    assert scores["counts"] == {
+        "annotated": 3,
+        "captioned": captioned,
+        "scored": 2,
+        "unscored": captioned - 2,
+    }
+    assert f"|judge:{judge}|" in scores["signature"]
+
+
+def test_run_knows_its_annotations_and_a_judge_its_run_from_within() -> None:
+    alike = [
+        score("mine", "--json"),
+        score(".", "--json", cwd=JUDGE),
+        score("judgments.jsonl", "--json", cwd=JUDGE),
+    ]
+    assert [done.stderr for done in alike] == ["", "", ""]
+    assert len({done.stdout for done in alike}) == 1
+    assert json.loads(alike[0].stdout)["counts"]["captioned"] == 3
+
+
+def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
+    done = score("mine", "--out", "deep/scores.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mine: captioned 3/3, scored 2/3" in done.stdout
+    assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.stdout
+    again = score("mine", "--json")
+    assert Path("deep/scores.json").read_text() == again.stdout
+
+
+def test_several_judges_must_be_told_apart() -> None:
+    other = RUN / "gpt-4o@mine"
+    other.mkdir()
+    write_judgments(other / "judgments.jsonl", JUDGMENTS)
+    done = score("mine")
+    assert done.returncode == 2
+    assert "was judged by several" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def library(path: Path | str, **options: Any) -> capeval.Scores:
+    return capeval.score(path, "a.json", **options)
+
+
+def test_last_line_without_its_line_break_counts_and_a_torn_one_does_not() -> None:
+    path = Path("copy.jsonl")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert library(path).counts.scored == 2
+    path.write_bytes(path.read_bytes()[:-1])
+    assert library(path).counts.scored == 1
+
+
+def test_newer_line_for_a_video_counts() -> None:
+    path = Path("copy.jsonl")
+    write_judgments(path, [Unscored(index="a", reason="the judge refused"), *JUDGMENTS])
+    assert library(path).counts.model_dump() == {
+        "annotated": 3,
+        "captioned": 2,
+        "scored": 2,
+        "unscored": 0,
+    }
+
+
+def test_verdicts_of_another_shape_are_unscored_never_shifted() -> None:
+    path = Path("copy.jsonl")
+    write_judgments(path, [scored("a", "+0- -"), scored("b", "+")])
+    scores = library(path)
+    assert (scores.counts.scored, scores.counts.unscored) == (1, 1)
+    assert set(scores.videos) == {"b"}
+
+
+def test_result_that_does_not_fit_is_unscored() -> None:
+    invented = tuna("a", "+0 -")
+    invented["relationship"][0]["visual_elements"][0]["content"] = "A cat sleeps."
+    Path("tuna.json").write_text(json.dumps([invented, tuna("b", "+")]))
+    scores = library("tuna.json")
+    assert (scores.counts.scored, scores.counts.unscored) == (1, 1)
+    assert scores.overall.all.f1.value == 1.0
+    assert scores.unmatched_events.share == 0.5
+
+
+def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
+    (RUN / "captions.jsonl").write_text('{"index": "a", "caption": "A dog."}\n')
+    counts = library(RUN).counts
+    assert (counts.captioned, counts.scored, counts.unscored) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('{"index": "a", "status": "scored"}', 'index "a": scored.candidate_events: '),
+        ('{"index": "a", "status": "perhaps"}', 'index "a": '),
+        ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
+        ("[]", "holds no records"),
+        ("7\n", "7"),
+        ('{"index": "a"', "holds no judgments"),
+    ],
+)
+def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> None:
+    Path("copy.jsonl").write_text(lines)
+    with pytest.raises(capeval.errors.InputError) as error:
+        library("copy.jsonl")
+    assert str(error.value).startswith("copy.jsonl: ")
+    assert message in str(error.value)
+
+
+def test_foreign_videos_are_skipped_on_demand() -> None:
+    write_judgments(Path("copy.jsonl"), [scored("z", "+"), *JUDGMENTS])
+    assert library("copy.jsonl", ignore_unknown=True).counts.scored == 2
+
+
+@pytest.mark.parametrize("manifest", [{}, {"annotations": "a.json"}, {"annotations": {"path": 5}}])
+def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str, object]) -> None:
+    (RUN / "manifest.json").write_text(json.dumps(manifest))
+    done = score("mine")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "capeval: runs/mine: name its annotations with --annotations\n"

@@ -1,0 +1,39 @@
+"""Six videos with a caption each, and a judge of them."""
+
+from __future__ import annotations
+
+from capeval.llm import ChatRequest
+from capeval.schema import Annotation
+from tests.judge_responder import reply_to
+
+COUNT = 6
+
+
+def videos() -> list[Annotation]:
+    return [
+        Annotation.model_validate(
+            {
+                "index": f"V{n}",
+                "visual_characteristic": "Low-Dynamic",
+                "events": [
+                    {
+                        "event": f"Man {n} runs to a red car.",
+                        "visual_elements": [
+                            {"content": "A man runs.", "type": "action", "weight": 3},
+                            {"content": "The car is red.", "type": "attribute", "weight": 1},
+                        ],
+                    }
+                ],
+            }
+        )
+        for n in range(COUNT)
+    ]
+
+
+def captions() -> dict[str, str]:
+    cars = ["a red car", "a blue car", "a tree"]
+    return {f"V{n}": f"Man {n} runs to {cars[n % 3]}." for n in range(COUNT)}
+
+
+def right(request: ChatRequest) -> str:
+    return reply_to(str(request.messages[0]["content"]), request.repeat)

@@ -1,0 +1,224 @@
+"""`capeval.judge` in a notebook: captions in memory or in files, with and without a loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked, UsageError
+from capeval.files.run_folder import RunFolder
+from capeval.llm import ChatRequest, ScriptedClient
+from capeval.schema import Caption, Judgment
+from capeval.scoring import Scores
+from tests.evaluation.making import COUNT, captions, right, videos
+from tests.judge_responder import answer
+from tests.server import LoopbackServer
+
+
+@pytest.fixture
+def client() -> ScriptedClient:
+    return ScriptedClient(right)
+
+
+def judge(client: ScriptedClient, *given: Any, **more: Any) -> Scores:
+    return capeval.judge(*(given or (captions(), videos())), client=client, **more)
+
+
+def test_three_lines_judge_a_mapping(client: ScriptedClient, tmp_path: Path) -> None:
+    scores = judge(client)
+    assert scores.counts.model_dump() == {
+        "annotated": COUNT,
+        "captioned": COUNT,
+        "scored": COUNT,
+        "unscored": 0,
+    }
+    f1 = scores.overall.all.f1.value
+    assert f1 is not None
+    assert 0 < f1 < 1
+    assert scores.signature.startswith("capeval:tuna-cap|judge:gpt-4o-2024-08-06|prompts:tuna-cap")
+    assert len(client.requests) == 3 * COUNT
+    # Captions in memory leave nothing behind but the replies that were paid for.
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+    assert judge(client) == scores
+    assert len(client.requests) == 3 * COUNT
+
+
+async def test_it_can_be_awaited(client: ScriptedClient) -> None:
+    scores = await capeval.judge_async(captions(), videos(), client=client)
+    assert scores.counts.scored == COUNT
+
+
+async def test_it_works_where_a_loop_runs_already(client: ScriptedClient) -> None:
+    blocking = judge(client)
+    assert blocking == await capeval.judge_async(captions(), videos(), client=client)
+
+
+async def test_two_can_be_judged_at_once(client: ScriptedClient) -> None:
+    both = await asyncio.gather(
+        capeval.judge_async(captions(), videos(), client=client, judge="one"),
+        capeval.judge_async(captions(), videos(), client=client, judge="two"),
+    )
+    assert [scores.settings["judge"] for scores in both] == ["one", "two"]
+    assert both[0].overall == both[1].overall
+
+
+async def test_it_asks_a_real_endpoint() -> None:
+    async with LoopbackServer(answer, models=("sole-model",)) as server:
+        scores = await capeval.judge_async(
+            captions(), videos(), base_url=server.url, api_key="sk-test", run="mine"
+        )
+    assert scores.counts.scored == COUNT
+    assert scores.settings["judge"] == "sole-model"
+    assert server.calls == 3 * COUNT + 1
+    assert capeval.score("runs/mine", videos()) == scores
+
+
+def test_a_named_run_is_kept_and_gone_on_with(client: ScriptedClient) -> None:
+    half = judge(client, run="mine", limit=3)
+    assert (half.counts.captioned, half.counts.scored) == (COUNT, 3)
+    whole = judge(client, run="mine")
+    assert (whole.counts.scored, len(client.requests)) == (COUNT, 3 * COUNT)
+    folder = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1")
+    stored = json.loads((folder / "scores.json").read_bytes())
+    assert stored == whole.model_dump(mode="json")
+    assert capeval.score("runs/mine", videos()) == whole
+    by_name = capeval.judge("mine", str(written(videos())), client=client)
+    assert (by_name.overall, len(client.requests)) == (whole.overall, 3 * COUNT)
+    with pytest.raises(InputError, match="holds other captions"):
+        judge(client, {"V0": "Other."}, videos(), run="mine")
+
+
+def written(content: Any) -> Path:
+    path = Path("annotations.json")
+    path.write_text(json.dumps([one.model_dump(mode="json") for one in content]), encoding="utf-8")
+    return path
+
+
+def test_files_and_objects_mean_the_same(client: ScriptedClient) -> None:
+    in_memory = judge(client)
+    Path("mine.json").write_text(json.dumps(captions()), encoding="utf-8")
+    in_files = judge(client, "mine.json", written(videos()))
+    objects = [Caption(index=index, caption=text) for index, text in captions().items()]
+    as_objects = judge(client, objects, videos())
+    assert in_memory.overall == in_files.overall == as_objects.overall
+    assert in_memory.signature == in_files.signature == as_objects.signature
+
+
+def test_a_busy_run_is_refused(client: ScriptedClient) -> None:
+    with RunFolder(Path("runs/mine")).locked(), pytest.raises(RunLocked):
+        judge(client, run="mine")
+    assert client.requests == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (({"V9": "x"}, videos()), InputError),
+        (({"V0": 3}, videos()), InputError),
+        (({"V0": "x"}, "no-such-file.json"), InputError),
+        (("no-such-run",), InputError),
+        (("captions.json",), InputError),
+    ],
+)
+def test_bad_input_is_told(given: Any, error: type[Exception], client: ScriptedClient) -> None:
+    with pytest.raises(error) as caught:
+        judge(client, *given)
+    assert "\n" not in str(caught.value)
+    assert client.requests == []
+
+
+def test_without_a_judge_there_is_no_score() -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        capeval.judge(captions(), videos())
+
+
+def test_a_refused_key_is_raised_and_what_is_done_is_kept() -> None:
+    calls = 0
+
+    def fails_late(request: ChatRequest) -> Any:
+        nonlocal calls
+        calls += 1
+        return right(request) if calls <= 6 else EndpointRefused("the key is refused")
+
+    client = ScriptedClient(fails_late)
+    with pytest.raises(EndpointRefused, match="the key is refused"):
+        judge(client, run="mine", max_concurrency=1)
+    lines = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1/judgments.jsonl").read_text("utf-8")
+    assert lines.count('"status": "scored"') == 2
+
+
+def test_a_cap_is_raised_and_the_next_call_goes_on() -> None:
+    client = ScriptedClient(right)
+    with pytest.raises(BudgetReached):
+        judge(client, run="mine", max_cost=0.01, max_concurrency=1)
+    done = len(client.requests)
+    assert 0 < done < 3 * COUNT
+    assert judge(client, run="mine").counts.scored == COUNT
+    assert len(client.requests) == 3 * COUNT
+
+
+def test_progress_is_told_of_every_judgment(client: ScriptedClient) -> None:
+    class Told:
+        def __init__(self) -> None:
+            self.begun: list[str] = []
+            self.judgments: list[Judgment] = []
+
+        def begin(self, plan: Any) -> None:
+            self.begun.append(plan.name)
+
+        def judged(self, judgment: Judgment) -> None:
+            self.judgments.append(judgment)
+
+    told = Told()
+    judge(client, run="mine", progress=told)
+    assert told.begun == ["mine"]
+    assert sorted(judgment.index for judgment in told.judgments) == sorted(captions())
+
+
+def test_repeats_and_seed_are_recorded(client: ScriptedClient) -> None:
+    one, other = (judge(client, repeats=3, seed=seed) for seed in (0, 1))
+    assert one.settings["repeats"] == 3
+    assert one.repeat_spread is not None
+    assert one.overall.all.f1.value == other.overall.all.f1.value
+    assert one.settings["interval"]["seed"] == 0
+    assert "|repeats:3|" in one.signature
+
+
+@pytest.mark.parametrize("content", ["", "..."])
+def test_an_empty_caption_scores_zero_and_calls_nothing(
+    content: str, client: ScriptedClient
+) -> None:
+    scores = judge(client, {"V0": content}, videos())
+    assert (scores.counts.scored, scores.overall.all.f1.value) == (1, 0.0)
+    assert client.requests == []
+
+
+def test_a_failure_is_never_a_number(client: ScriptedClient) -> None:
+    def fails(request: ChatRequest) -> str:
+        return "no" if "Man 2" in str(request.messages[0]["content"]) else right(request)
+
+    with_failure = judge(ScriptedClient(fails), judge="one")
+    without = {index: text for index, text in captions().items() if index != "V2"}
+    left_out = judge(client, without, videos(), judge="one")
+    assert with_failure.counts.unscored == 1
+    assert "V2" not in with_failure.videos
+    assert with_failure.overall == left_out.overall
+
+
+def test_many_captions_take_little_time() -> None:
+    many = [
+        one.model_copy(update={"index": f"V{copy}-{n}"})
+        for copy in range(50)
+        for n, one in enumerate(videos())
+    ]
+    texts = {one.index: f"{one.events[0].event} Number {one.index}." for one in many}
+    began = time.perf_counter()
+    scores = judge(ScriptedClient(right), texts, many)
+    assert scores.counts.scored == 50 * COUNT
+    assert time.perf_counter() - began < 20

@@ -1,0 +1,308 @@
+"""The three stages together: what is asked, what is not, and what repeats make of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import (
+    BudgetReached,
+    EndpointRefused,
+    RequestRefused,
+    RetriesExhausted,
+)
+from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.one_caption import inputs_hash, judge_caption, majority
+from capeval.judging.pipeline import judge_captions
+from capeval.judging.prompts import load_prompts
+from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
+from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
+from tests.judge_responder import reply_to
+from tests.judging.conftest import annotation_of
+
+Judges = Callable[..., LLMJudge]
+
+ANNOTATION = annotation_of(
+    ("A man runs to a red car.", "A man runs.", "The car is red."),
+    ("A dog barks at the man.", "A dog barks.", "The dog is black."),
+)
+CAPTION = Caption(index="V1", caption="A man runs to a red car. A dog barks at the man.")
+
+
+def right(request: ChatRequest) -> str:
+    return reply_to(str(request.messages[0]["content"]), request.repeat)
+
+
+def stages(client: ScriptedClient) -> list[str]:
+    names = {"events": "split", "matches": "match", "relations": "classify"}
+    return [names[request.schema.name] for request in client.requests if request.schema]
+
+
+def labelling(*labels: str) -> Callable[[ChatRequest], str]:
+    """Right replies, but in each repeat the label of its number for all elements."""
+
+    def reply(request: ChatRequest) -> str:
+        text = right(request)
+        for label in ("entailment", "contradiction", "lack"):
+            text = text.replace(f'"{label}"', '"?"')
+        return text.replace('"?"', f'"{labels[request.repeat]}"')
+
+    return reply
+
+
+async def judged(judge: LLMJudge, caption: str | Caption = CAPTION, repeats: int = 1) -> Judgment:
+    if isinstance(caption, str):
+        caption = Caption(index="V1", caption=caption)
+    return await judge_caption(judge, ANNOTATION, caption, repeats=repeats)
+
+
+@pytest.fixture
+def ask_all(judge_of: Judges) -> Callable[..., tuple[LLMJudge, ScriptedClient]]:
+    def make(script: Any = right, **more: Any) -> tuple[LLMJudge, ScriptedClient]:
+        client = ScriptedClient(script)
+        return judge_of(client, load_prompts(), **more), client
+
+    return make
+
+
+Asks = Callable[..., tuple[LLMJudge, ScriptedClient]]
+
+
+async def test_three_calls_judge_a_video(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    judgment = await judged(judge)
+    assert isinstance(judgment, Scored)
+    assert judgment.matches == (1, 2)
+    assert judgment.relations == (("entailment", "entailment"), ("entailment", "contradiction"))
+    assert stages(client) == ["split", "match", "classify"]
+    assert {stage: usage.calls for stage, usage in judgment.usage.items()} == {
+        "split": 1,
+        "match": 1,
+        "classify": 1,
+    }
+    assert judgment.notes == ()
+    assert judgment.repeats == ()
+
+
+async def test_requests_are_as_repeatable_as_they_can_be(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    await judged(judge, repeats=2)
+    assert {request.temperature for request in client.requests} == {0.0}
+    assert [request.repeat for request in client.requests] == [0, 0, 0, 1, 1, 1]
+    assert all(request.max_tokens >= 256 for request in client.requests)
+
+
+async def test_unmatched_event_lacks_every_element(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    judgment = await judged(judge, "A dog barks at the man.")
+    assert judgment.matches == (2,)
+    assert judgment.relations[0] == ("lack", "lack")
+    # Nothing of the first event is shown, so nothing of it is paid for.
+    asked = str(client.requests[-1].messages[0]["content"])
+    assert ("A dog barks." in asked, "The car is red." in asked) == (True, False)
+
+
+async def test_a_caption_that_matches_nothing_is_not_classified(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    judgment = await judged(judge, "Waves roll in. Birds sing.")
+    assert isinstance(judgment, Scored)
+    assert judgment.matches == (None, None)
+    assert judgment.relations == (("lack", "lack"), ("lack", "lack"))
+    assert stages(client) == ["split", "match"]
+
+
+@pytest.mark.parametrize("caption", ["", "  \n", "...", "— * —", "\u200b\u202e", "\x00"])
+async def test_an_empty_caption_lacks_everything_and_costs_nothing(
+    caption: str, ask_all: Asks
+) -> None:
+    judge, client = ask_all()
+    judgment = await judged(judge, caption, repeats=3)
+    assert isinstance(judgment, Scored)
+    assert judgment.relations == (("lack", "lack"), ("lack", "lack"))
+    assert (client.requests, judgment.usage) == ([], {})
+    assert len(judgment.repeats) == 3
+    assert judgment.notes == ("the caption is empty",)
+
+
+async def test_several_candidates_of_one_event_are_judged_together(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    judgment = await judged(judge, "A man runs. The man runs to a car. The car is red.")
+    assert judgment.matches == (1, 1, 1)
+    assert "A man runs. The man runs to a car. The car is red." in str(
+        client.requests[-1].messages[0]["content"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        (("lack", "entailment", "entailment"), "entailment"),
+        (("lack", "entailment"), "lack"),
+        (("contradiction", "lack", "entailment"), "contradiction"),
+        (("lack", "entailment", "contradiction", "contradiction"), "contradiction"),
+        (("lack", "entailment", "contradiction", "contradiction", "entailment"), "entailment"),
+    ],
+)
+async def test_the_majority_of_repeats_counts_and_a_tie_takes_the_first(
+    labels: tuple[str, ...], wanted: str, ask_all: Asks
+) -> None:
+    judge, _ = ask_all(labelling(*labels))
+    judgment = await judged(judge, repeats=len(labels))
+    assert isinstance(judgment, Scored)
+    assert judgment.relations == ((wanted, wanted), (wanted, wanted))
+    assert [verdict.relations[0][0] for verdict in judgment.repeats] == list(labels)
+    assert judgment.usage["classify"].calls == len(labels)
+
+
+def test_majority_is_by_element() -> None:
+    votes: Any = [[["lack", "lack"]], [["entailment", "lack"]], [["entailment", "contradiction"]]]
+    assert majority(votes) == (("entailment", "lack"),)
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        ("not JSON", "repeat 2: classify: the reply holds no complete JSON value"),
+        (RequestRefused("filtered"), "repeat 2: classify: filtered"),
+        (RetriesExhausted("6 attempts failed"), "repeat 2: classify: 6 attempts failed"),
+    ],
+)
+async def test_one_failed_repeat_leaves_the_video_unscored(
+    failure: Any, reason: str, ask_all: Asks
+) -> None:
+    def fails(request: ChatRequest) -> Any:
+        wanted = request.schema and request.schema.name
+        return failure if (request.repeat, wanted) == (1, "relations") else right(request)
+
+    judge, _ = ask_all(fails)
+    judgment = await judged(judge, repeats=3)
+    assert isinstance(judgment, Unscored)
+    assert judgment.reason == reason
+    assert judgment.relations == ()
+    assert len(judgment.repeats) == 1
+    # What failed was paid for as well.
+    assert judgment.usage["split"].calls == 2
+
+
+async def test_asking_again_is_told_in_the_notes_and_counted(ask_all: Asks) -> None:
+    def stutters(request: ChatRequest) -> str:
+        return right(request) if len(request.messages) > 1 else "Hm."
+
+    judge, client = ask_all(stutters)
+    judgment = await judged(judge)
+    assert isinstance(judgment, Scored)
+    assert judgment.notes == tuple(
+        f"{stage}: asked again: the reply holds no complete JSON value"
+        for stage in ("split", "match", "classify")
+    )
+    assert judgment.usage["split"].calls == 2
+    assert stages(client) == ["split", "split", "match", "match", "classify", "classify"]
+
+
+async def test_who_answered_is_recorded(ask_all: Asks) -> None:
+    def reply(request: ChatRequest) -> ChatReply:
+        name = request.schema.name if request.schema else ""
+        return ChatReply(
+            right(request), "stop", f"snapshot-{name}", f"fp_{name}", Usage(), left_off=("seed",)
+        )
+
+    judge, _ = ask_all(reply)
+    provenance = (await judged(judge)).provenance
+    assert provenance.models == ("snapshot-events", "snapshot-matches", "snapshot-relations")
+    assert provenance.fingerprints == ("fp_events", "fp_matches", "fp_relations")
+    assert provenance.left_off == ("seed",)
+
+
+async def test_a_judgment_from_the_cache_is_the_same(ask_all: Asks, tmp_path: Path) -> None:
+    judgments = []
+    for script in (right, ["never asked"]):
+        cache = ReplyCache(tmp_path / "replies.sqlite")
+        judge, client = ask_all(script, cache=cache)
+        judgments.append(await judged(judge, repeats=2))
+        cache.close()
+    assert judgments[0] == judgments[1]
+    assert client.requests == []
+
+
+async def test_each_repeat_is_cached_apart(ask_all: Asks, tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    judge, client = ask_all(cache=cache)
+    await judged(judge)
+    await judged(judge, repeats=3)
+    assert len(client.requests) == 3 * 3
+    cache.close()
+
+
+def test_a_verdict_depends_on_its_inputs_and_not_on_weights(judge_of: Judges) -> None:
+    judge = judge_of(ScriptedClient([]))
+    base = inputs_hash(judge, ANNOTATION, CAPTION)
+    raw = ANNOTATION.model_dump(mode="json")
+    raw["events"][0]["visual_elements"][0]["weight"] = 3
+    raw["events"][0]["visual_elements"][0]["type"] = "scene"
+    assert inputs_hash(judge, Annotation.model_validate(raw), CAPTION) == base
+    raw["events"][0]["visual_elements"][0]["content"] += "!"
+    assert inputs_hash(judge, Annotation.model_validate(raw), CAPTION) != base
+    other = Caption(index="V1", caption=CAPTION.caption + " ")
+    assert inputs_hash(judge, ANNOTATION, other) != base
+    again = judge_of(ScriptedClient([]), load_prompts())
+    assert inputs_hash(again, ANNOTATION, CAPTION) != base
+
+
+def work_of(count: int) -> list[tuple[Annotation, Caption]]:
+    return [
+        (
+            annotation_of((f"Man {n} runs.", f"Man {n} runs."), index=f"V{n}"),
+            Caption(index=f"V{n}", caption=f"Man {n} runs."),
+        )
+        for n in range(count)
+    ]
+
+
+async def test_many_captions_are_each_recorded_once(ask_all: Asks) -> None:
+    judge, client = ask_all()
+    recorded: list[Judgment] = []
+    await judge_captions(work_of(50), judge, repeats=1, concurrency=8, record=recorded.append)
+    assert sorted(j.index for j in recorded) == sorted(f"V{n}" for n in range(50))
+    assert all(isinstance(judgment, Scored) for judgment in recorded)
+    assert len(client.requests) == 150
+
+
+@pytest.mark.parametrize(
+    "failure", [EndpointRefused("no key"), BudgetReached("spent")], ids=lambda f: type(f).__name__
+)
+async def test_what_no_call_can_overcome_stops_all_and_keeps_what_is_done(
+    failure: Exception, ask_all: Asks
+) -> None:
+    calls = 0
+
+    def reply(request: ChatRequest) -> Any:
+        nonlocal calls
+        calls += 1
+        return right(request) if calls <= 60 else failure
+
+    judge, _ = ask_all(reply)
+    recorded: list[Judgment] = []
+    with pytest.raises(type(failure)):
+        await judge_captions(work_of(50), judge, repeats=1, concurrency=4, record=recorded.append)
+    assert 16 <= len(recorded) <= 20
+    assert all(isinstance(judgment, Scored) for judgment in recorded)
+    # Each of four workers found it out at most once.
+    assert calls <= 64
+
+
+async def test_a_fault_while_recording_is_told_as_it_is(ask_all: Asks) -> None:
+    def record(judgment: Judgment) -> None:
+        raise OSError(28, "No space left on device", "judgments.jsonl")
+
+    judge, _ = ask_all()
+    with pytest.raises(OSError, match="No space left"):
+        await judge_captions(work_of(5), judge, repeats=1, concurrency=2, record=record)
+
+
+def test_a_verdict_is_plain_json(judge_of: Judges) -> None:
+    line = Unscored(index="V1", reason="x").model_dump(mode="json")
+    assert json.loads(json.dumps(line))["status"] == "unscored"

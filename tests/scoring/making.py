@@ -1,0 +1,66 @@
+"""Annotations and verdicts in shorthand: one letter for each type, label and characteristic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from capeval.schema import Annotation, Judgment, Relation, Scored
+from capeval.scoring import Scores, score_judgments
+
+__all__ = ["annotation", "relations", "scored", "scores"]
+
+_TYPES = {"c": "camera", "s": "scene", "a": "action", "t": "attribute"}
+_LABELS: dict[str, Relation] = {"+": "entailment", "0": "lack", "-": "contradiction"}
+
+
+def annotation(index: str, *events: str, **fields: Any) -> Annotation:
+    """`annotation("v", "c3 s1", "a2")` has two events, of two elements and of one."""
+    return Annotation.model_validate(
+        {
+            "index": index,
+            "events": [
+                {
+                    "event": "Something happens.",
+                    "visual_elements": [
+                        {
+                            "content": f"Element {place} of event {number}.",
+                            "type": _TYPES[element[0]],
+                            "weight": int(element[1:]),
+                        }
+                        for place, element in enumerate(event.split(), start=1)
+                    ],
+                }
+                for number, event in enumerate(events, start=1)
+            ],
+        }
+        | fields
+    )
+
+
+def relations(labels: str) -> tuple[tuple[Relation, ...], ...]:
+    """`relations("+0 -")` are those of two events: `+` entailed, `0` lacking, `-` contradicted."""
+    return tuple(tuple(_LABELS[label] for label in event) for event in labels.split())
+
+
+def scored(index: str, labels: str, **fields: Any) -> Scored:
+    """A judgment with these relations."""
+    given: dict[str, Any] = {"candidate_events": (), "matches": ()} | fields
+    return Scored(index=index, relations=relations(labels), **given)
+
+
+def scores(
+    annotations: Sequence[Annotation],
+    judgments: Sequence[Judgment],
+    *,
+    captioned: int | None = None,
+    **options: Any,
+) -> Scores:
+    """Score with few draws."""
+    return score_judgments(
+        annotations,
+        judgments,
+        captioned=len(judgments) if captioned is None else captioned,
+        signature="test",
+        **({"draws": 200} | options),
+    )

@@ -1,0 +1,239 @@
+"""Examples that were worked out on paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from capeval.schema import Scored, Unscored, Usage, Verdict
+from capeval.scoring import Bucket, TypeScores
+from tests.scoring.making import annotation, relations, scored, scores
+
+VIDEO = annotation("v", "c3 s2 a3", "t1 a1 c2", domain="Film", visual_characteristic="Low-Dynamic")
+
+
+def values(of: TypeScores) -> tuple[float | None, float | None, float | None]:
+    return of.precision.value, of.recall.value, of.f1.value
+
+
+def test_one_video_by_hand() -> None:
+    overall = scores([VIDEO], [scored("v", "+0- 0++")]).overall
+    # camera: 3 and 2 entailed of 5; scene: 2 lacking; action: 1 entailed, 3 contradicted of 4.
+    assert values(overall.camera) == (1.0, 1.0, 1.0)
+    assert values(overall.scene) == (0.0, 0.0, 0.0)
+    assert values(overall.action) == (0.25, 0.25, 0.25)
+    assert values(overall.attribute) == (0.0, 0.0, 0.0)
+    # All: 6 entailed, 3 contradicted, 12 in total; not the mean of the types.
+    assert values(overall.all) == (6 / 9, 6 / 12, 12 / 21)
+
+
+def test_overall_is_the_mean_over_videos_not_over_weights() -> None:
+    heavy, light = annotation("h", "c3 c3 c3"), annotation("l", "c1")
+    overall = scores([heavy, light], [scored("h", "000"), scored("l", "+")]).overall
+    assert values(overall.all) == (0.5, 0.5, 0.5)
+
+
+def test_mean_f1_is_not_the_f1_of_the_means() -> None:
+    one, other = annotation("a", "c1 c1"), annotation("b", "c1 c1")
+    overall = scores([one, other], [scored("a", "+0"), scored("b", "+-")]).overall
+    assert values(overall.all) == pytest.approx((0.75, 0.5, (2 / 3 + 1 / 2) / 2))
+
+
+def test_type_without_elements_is_left_out_of_that_video() -> None:
+    with_camera, without = annotation("a", "c1 s1"), annotation("b", "s1")
+    result = scores([with_camera, without], [scored("a", "+0"), scored("b", "+")])
+    assert (values(result.overall.camera), result.overall.camera.n) == ((1.0, 1.0, 1.0), 1)
+    assert (values(result.overall.scene), result.overall.scene.n) == ((0.5, 0.5, 0.5), 2)
+    assert (values(result.overall.action), result.overall.action.n) == ((None, None, None), 0)
+    assert set(result.videos["a"]) == {"all", "camera", "scene"}
+    assert set(result.videos["b"]) == {"all", "scene"}
+
+
+def test_all_lacking_scores_zero() -> None:
+    overall = scores([VIDEO], [scored("v", "000 000")]).overall
+    for group in (overall.all, overall.camera, overall.scene, overall.action, overall.attribute):
+        assert values(group) == (0.0, 0.0, 0.0)
+
+
+def test_all_entailed_scores_one() -> None:
+    assert values(scores([VIDEO], [scored("v", "+++ +++")]).overall.all) == (1.0, 1.0, 1.0)
+
+
+def test_video_scores_carry_their_weights() -> None:
+    video = scores([VIDEO], [scored("v", "+0- 0++")]).videos["v"]
+    assert video["all"].model_dump() == {
+        "entailed": 6,
+        "contradicted": 3,
+        "total": 12,
+        "precision": 6 / 9,
+        "recall": 0.5,
+        "f1": 12 / 21,
+    }
+
+
+def test_unscored_video_enters_no_mean_but_is_counted() -> None:
+    videos = [annotation(index, "c1", domain="Film") for index in "abcd"]
+    judgments: list[Scored | Unscored] = [
+        scored("a", "+"),
+        Unscored(index="b", reason="the judge refused"),
+    ]
+    result = scores(videos, judgments, captioned=3)
+    assert values(result.overall.all) == (1.0, 1.0, 1.0)
+    assert result.overall.all.n == result.by.domain["Film"].all.n == 1
+    assert result.counts.model_dump() == {
+        "annotated": 4,
+        "captioned": 3,
+        "scored": 1,
+        "unscored": 2,
+    }
+    assert set(result.videos) == {"a"}
+
+
+@pytest.mark.parametrize("judgments", [[], [Unscored(index="v", reason="the judge refused")]])
+def test_nothing_scored_gives_null_never_zero(judgments: list[Scored | Unscored]) -> None:
+    result = scores([VIDEO], judgments)
+    for group in ("all", "camera", "scene", "action", "attribute"):
+        estimates = getattr(result.overall, group).model_dump()
+        assert estimates.pop("n") == 0
+        assert list(estimates.values()) == [{"value": None, "low": None, "high": None}] * 3
+    assert result.by.model_dump() == {
+        "visual_characteristic": {},
+        "domain": {},
+        "events": {},
+        "elements": {},
+    }
+    assert result.videos == {}
+    assert result.unmatched_events.share is None
+    assert result.repeat_spread is None
+
+
+def test_one_video_has_no_interval() -> None:
+    estimate = scores([VIDEO], [scored("v", "+0- 0++")]).overall.all.f1
+    assert (estimate.low, estimate.high) == (None, None)
+
+
+def test_type_of_one_video_has_no_interval_where_all_have_one() -> None:
+    videos = [annotation("a", "c1 s1"), annotation("b", "s1"), annotation("c", "s1")]
+    judgments = [scored("a", "+0"), scored("b", "+"), scored("c", "0")]
+    overall = scores(videos, judgments).overall
+    assert (overall.camera.f1.value, overall.camera.f1.low, overall.camera.f1.high) == (
+        1.0,
+        None,
+        None,
+    )
+    assert overall.scene.f1.low == 0.0
+
+
+EVENTS = [(1, "<=2"), (2, "<=2"), (3, "3-4"), (4, "3-4"), (5, "5-6"), (6, "5-6")]
+EVENTS += [(7, "7-8"), (8, "7-8"), (9, ">=9"), (40, ">=9")]
+ELEMENTS = [(1, "<=15"), (15, "<=15"), (16, "16-20"), (20, "16-20"), (21, "21-25"), (25, "21-25")]
+ELEMENTS += [(26, "26-30"), (30, "26-30"), (31, ">=31"), (90, ">=31")]
+
+
+@pytest.mark.parametrize(("count", "bucket"), EVENTS)
+def test_bucket_of_events(count: int, bucket: str) -> None:
+    video = annotation("v", *["c1"] * count)
+    assert list(scores([video], [scored("v", "+ " * count)]).by.events) == [bucket]
+
+
+@pytest.mark.parametrize(("count", "bucket"), ELEMENTS)
+def test_bucket_of_elements(count: int, bucket: str) -> None:
+    video = annotation("v", " ".join(["c1"] * count))
+    assert list(scores([video], [scored("v", "+" * count)]).by.elements) == [bucket]
+
+
+def test_buckets_hold_the_videos_that_bear_their_tag() -> None:
+    videos = [
+        annotation("a", "c1", domain="Film", visual_characteristic="High-Dynamic,Multi-Scene"),
+        annotation("b", "c1", domain="Sport", visual_characteristic="Low-Dynamic,Multi-Scene"),
+        annotation("c", "c1"),
+    ]
+    by = scores(videos, [scored("a", "+"), scored("b", "0"), scored("c", "+")]).by
+
+    def shown(buckets: dict[str, Bucket]) -> dict[str, tuple[float | None, int]]:
+        return {name: (bucket.all.f1.value, bucket.all.n) for name, bucket in buckets.items()}
+
+    assert shown(by.domain) == {"Film": (1.0, 1), "Sport": (0.0, 1)}
+    assert shown(by.visual_characteristic) == {
+        "Low-Dynamic": (0.0, 1),
+        "High-Dynamic": (1.0, 1),
+        "Multi-Scene": (0.5, 2),
+    }
+    assert shown(by.events) == {"<=2": (2 / 3, 3)}
+
+
+def test_buckets_stand_in_their_own_order_whatever_the_videos() -> None:
+    videos = [annotation(f"v{n}", *["c1"] * n, domain=f"D{n}") for n in (9, 1, 5, 3, 7)]
+    result = scores(videos, [scored(f"v{n}", "+ " * n) for n in (9, 1, 5, 3, 7)])
+    assert list(result.by.events) == ["<=2", "3-4", "5-6", "7-8", ">=9"]
+    assert list(result.by.domain) == ["D1", "D3", "D5", "D7", "D9"]
+
+
+def test_unmatched_events_are_counted_over_scored_videos() -> None:
+    videos = [annotation("a", "c1"), annotation("b", "c1"), annotation("c", "c1")]
+    judgments: list[Scored | Unscored] = [
+        scored("a", "+", candidate_events=("x", "y", "z"), matches=(None, 1, None)),
+        scored("b", "+", candidate_events=("x",), matches=(1,)),
+        Unscored(index="c", reason="no", candidate_events=("x",), matches=(None,)),
+    ]
+    unmatched = scores(videos, judgments).unmatched_events
+    assert unmatched.model_dump() == {"unmatched": 2, "candidate": 4, "share": 0.5}
+
+
+def test_captions_without_events_have_no_unmatched_share() -> None:
+    assert scores([VIDEO], [scored("v", "000 000")]).unmatched_events.share is None
+
+
+def test_usage_counts_unscored_videos_too() -> None:
+    videos = [annotation("a", "c1"), annotation("b", "c1")]
+    judgments: list[Scored | Unscored] = [
+        scored("a", "+", usage={"split": Usage(calls=1, input_tokens=10)}),
+        Unscored(
+            index="b",
+            reason="no",
+            usage={"split": Usage(calls=2, input_tokens=5), "match": Usage(calls=1)},
+        ),
+    ]
+    assert scores(videos, judgments).usage == {
+        "split": Usage(calls=3, input_tokens=15),
+        "match": Usage(calls=1),
+    }
+
+
+def repeated(index: str, *labels: str) -> Scored:
+    verdicts = [
+        Verdict(candidate_events=(), matches=(), relations=relations(each)) for each in labels
+    ]
+    return scored(index, labels[0], repeats=tuple(verdicts))
+
+
+def test_repeat_spread_by_hand() -> None:
+    videos = [annotation("a", "c1 c1"), annotation("b", "c1 c1")]
+    spread = scores(videos, [repeated("a", "++", "+0"), repeated("b", "00", "+-")]).repeat_spread
+    assert spread is not None
+    assert spread.repeats == 2
+    assert spread.precision == (0.5, 0.75)
+    assert spread.recall == (0.5, 0.5)
+    assert spread.f1 == pytest.approx((0.5, (2 / 3 + 1 / 2) / 2))
+    mean = sum(spread.f1) / 2
+    assert spread.f1_sd == pytest.approx(sum((f1 - mean) ** 2 for f1 in spread.f1) ** 0.5)
+    # Of four elements only the first of video a has one label throughout.
+    assert spread.unanimous == 0.25
+
+
+def test_single_repeat_has_no_spread() -> None:
+    assert scores([annotation("a", "c1")], [repeated("a", "+")]).repeat_spread is None
+
+
+@pytest.mark.parametrize(
+    "judgments",
+    [
+        [scored("elsewhere", "+")],
+        [scored("a", "+"), scored("a", "+")],
+        [scored("a", "++")],
+        [scored("a", "+ +")],
+        [scored("a", "")],
+    ],
+)
+def test_judgments_of_something_else_are_never_scored(judgments: list[Scored]) -> None:
+    with pytest.raises(ValueError, match="do not"):
+        scores([annotation("a", "c1")], judgments)
