@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
-from capeval.errors import CapevalError
+from capeval.errors import UsageError
 from capeval.evaluation.judges import JudgeChoice, open_judge
 from capeval.evaluation.judging_run import Progress, execute, plan_run
 from capeval.evaluation.rescoring import rescore
@@ -94,12 +94,12 @@ def _source(
 ) -> Source:
     if not isinstance(captions, str | Path):
         if annotations is None:
-            raise CapevalError("annotations are needed to judge captions")
+            raise UsageError("annotations are needed to judge captions")
         return from_memory(
             captions, annotations, name=run, runs=runs, ignore_unknown=ignore_unknown
         )
     if annotations is not None and not isinstance(annotations, str | Path):
-        raise CapevalError("with captions in a file, name the annotations' file")
+        raise UsageError("with captions in a file, name the annotations' file")
     path = None if annotations is None else str(annotations)
     if Path(captions).is_file():
         return from_file(Path(captions), path, runs=runs, name=run, ignore_unknown=ignore_unknown)

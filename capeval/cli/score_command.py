@@ -54,8 +54,8 @@ def score(
     full = path.absolute()
     known = (
         annotations
-        or _annotations_of_run(RunFolder(full))
-        or _annotations_of_run(RunFolder(full.parent if full.is_dir() else full.parent.parent))
+        or RunFolder(full).annotations_path()
+        or RunFolder(full.parent if full.is_dir() else full.parent.parent).annotations_path()
     )
     if known is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
@@ -68,13 +68,3 @@ def score(
     else:
         name = full.parent.name if full.name == "judgments.jsonl" else full.name
         print_scores({name: scores}, Console())
-
-
-def _annotations_of_run(run: object) -> str | None:
-    from capeval.files.run_folder import RunFolder
-
-    if not isinstance(run, RunFolder) or not run.exists():
-        return None
-    stored = run.read_manifest().get("annotations")
-    path = stored.get("path") if isinstance(stored, dict) else None
-    return path if isinstance(path, str) else None

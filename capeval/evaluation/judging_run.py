@@ -14,7 +14,7 @@ from capeval.files.jsonl import JsonlAppender, dumps, write_atomic
 from capeval.files.judgments import judgment_line, load_judgments, write_judgments
 from capeval.files.run_folder import JudgeFolder
 from capeval.files.validation import nearest, shown
-from capeval.judging.one_caption import inputs_hash
+from capeval.judging.one_caption import inputs_of
 from capeval.judging.pipeline import judge_captions
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
@@ -110,7 +110,7 @@ def plan_run(
         judgment = stored.get(caption.index)
         if judgment is None:
             continue
-        same = judgment.inputs == inputs_hash(opened.judge, by_index[caption.index], caption)
+        same = judgment.inputs == inputs_of(opened.judge, by_index[caption.index], caption)
         if same and _repeats(judgment) in (None, repeats):
             kept[caption.index] = judgment
         else:

@@ -14,7 +14,8 @@ from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import read_text
 from capeval.files.tuna_results import load_tuna_results
 from capeval.files.validation import nearest, shown
-from capeval.schema import Annotation, Judgment, Scored, Unscored
+from capeval.judging.one_caption import caption_hash, reference_hash
+from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
 from capeval.scoring import Scores, fits
 
 __all__ = ["rescore"]
@@ -45,7 +46,8 @@ def rescore(
         judgments = _ours(path, annotations, ignore_unknown=ignore_unknown)
         folder = JudgeFolder(path.parent)
         settings = folder.read_settings() or {"judge": "unknown", "prompts": "unknown"}
-        captioned = len({j.index for j in judgments} | _captioned(path, annotations))
+        known = {annotation.index for annotation in annotations}
+        captioned = len({j.index for j in judgments} | (_captions(path).keys() & known))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
     return summarise(annotations, judgments, captioned=captioned, settings=settings, seed=seed)
@@ -73,35 +75,39 @@ def _is_list(path: Path) -> bool:
 
 def _ours(path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool) -> list[Judgment]:
     known = {annotation.index: annotation for annotation in annotations}
+    captions = _captions(path)
     result: list[Judgment] = []
     for index, judgment in load_judgments(path).items():
-        if index not in known:
-            if ignore_unknown:
-                continue
+        if index in known:
+            result.append(_still_right(judgment, known[index], captions.get(index)))
+        elif not ignore_unknown:
             raise InputError(
                 f"is unknown to the annotations{nearest(index, list(known))}; "
                 "name the matching --annotations, or skip it with --ignore-unknown",
                 file=path,
                 where=f"index {shown(index)}",
             )
-        result.append(_fitting(judgment, known[index]))
     return result
 
 
-def _fitting(judgment: Judgment, annotation: Annotation) -> Judgment:
+def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
     if not isinstance(judgment, Scored):
         return judgment
     stored = (judgment.relations, *(verdict.relations for verdict in judgment.repeats))
-    if all(fits(annotation, relations) for relations in stored):
+    made_of = judgment.inputs
+    if not all(fits(annotation, relations) for relations in stored):
+        reason = "its verdicts do not fit the events and elements annotated"
+    elif made_of and made_of.reference != reference_hash(annotation):
+        reason = "it was judged against another annotation of this video"
+    elif made_of and caption and made_of.caption != caption_hash(caption):
+        reason = "another caption of this video was judged"
+    else:
         return judgment
-    return Unscored(
-        index=judgment.index, reason="its verdicts do not fit the events and elements annotated"
-    )
+    return Unscored(index=judgment.index, reason=reason)
 
 
-def _captioned(path: Path, annotations: Sequence[Annotation]) -> set[str]:
+def _captions(path: Path) -> dict[str, Caption]:
     run = RunFolder(path.absolute().parent.parent)
     if not run.exists():
-        return set()
-    known = {annotation.index for annotation in annotations}
-    return {caption.index for caption in load_captions(run.captions)} & known
+        return {}
+    return {caption.index: caption for caption in load_captions(run.captions)}

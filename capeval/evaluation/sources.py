@@ -169,9 +169,8 @@ def from_run(
     InputError, UsageError
         The files are not right, or no annotations are known.
     """
-    stored = run.read_manifest().get("annotations", {}).get("path")
-    path = annotations_path or stored
-    if not isinstance(path, str):
+    path = annotations_path or run.annotations_path()
+    if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
     captions = known_captions(

@@ -31,7 +31,8 @@ def summarise(
     data = annotations_hash(annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     models = sorted({model for judgment in scored for model in judgment.provenance.models})
-    repeats = int(settings.get("repeats", 1))
+    # From the verdicts themselves: a settings file can be edited or left behind.
+    repeats = max((len(judgment.repeats) for judgment in scored), default=0) or 1
     return score_judgments(
         annotations,
         judgments,

@@ -87,6 +87,12 @@ class RunFolder:
         found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
         return [folder for folder in found if folder.judgments.is_file()]
 
+    def annotations_path(self) -> str | None:
+        """Return the annotations that the manifest names, if it does."""
+        stored = self.read_manifest().get("annotations")
+        path = stored.get("path") if isinstance(stored, dict) else None
+        return path if isinstance(path, str) else None
+
     def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
         """Make the run, or find that it holds these very captions.
 

@@ -9,19 +9,43 @@ from collections.abc import Sequence
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.jsonl import dumps
 from capeval.judging.protocol import Judge, Tally, lacking
-from capeval.schema import Annotation, Caption, Judgment, Relation, Scored, Unscored, Verdict
+from capeval.schema import (
+    Annotation,
+    Caption,
+    Inputs,
+    Judgment,
+    Relation,
+    Scored,
+    Unscored,
+    Verdict,
+)
 
-__all__ = ["inputs_hash", "judge_caption", "majority"]
+__all__ = ["caption_hash", "inputs_of", "judge_caption", "majority", "reference_hash"]
 
 
-def inputs_hash(judge: Judge, annotation: Annotation, caption: Caption) -> str:
-    """Return a short hash of all that a verdict depends on.
+def inputs_of(judge: Judge, annotation: Annotation, caption: Caption) -> Inputs:
+    """Return the hashes of all that a verdict depends on."""
+    return Inputs(
+        judge=_short_hash(judge.identity),
+        caption=caption_hash(caption),
+        reference=reference_hash(annotation),
+    )
 
-    Weights and types are not part of it: they enter when verdicts are scored.
-    """
-    events = [[e.event, *(v.content for v in e.visual_elements)] for e in annotation.events]
-    content = dumps([judge.identity, caption.caption, events])
-    return hashlib.sha256(content.encode("utf-8")).hexdigest()[:16]
+
+def caption_hash(caption: Caption) -> str:
+    """Return a short hash of a caption's text."""
+    return _short_hash(caption.caption)
+
+
+def reference_hash(annotation: Annotation) -> str:
+    """Return a short hash of the events and elements that a caption is judged against."""
+    return _short_hash(
+        [[e.event, *(v.content for v in e.visual_elements)] for e in annotation.events]
+    )
+
+
+def _short_hash(value: object) -> str:
+    return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]
 
 
 async def judge_caption(
@@ -38,7 +62,7 @@ async def judge_caption(
         No caption can be judged any more.
     """
     tally = Tally()
-    inputs = inputs_hash(judge, annotation, caption)
+    inputs = inputs_of(judge, annotation, caption)
     verdicts: list[Verdict] = []
     for repeat in range(repeats):
         try:

@@ -13,6 +13,7 @@ from capeval.schema.caption import Caption
 from capeval.schema.judgment import (
     JUDGMENT,
     RELATIONS,
+    Inputs,
     Judgment,
     Provenance,
     Relation,
@@ -32,6 +33,7 @@ __all__ = [
     "Characteristic",
     "ElementType",
     "Event",
+    "Inputs",
     "Judgment",
     "Provenance",
     "Relation",

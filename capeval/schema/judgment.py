@@ -11,6 +11,7 @@ from capeval.schema.usage import Usage
 __all__ = [
     "JUDGMENT",
     "RELATIONS",
+    "Inputs",
     "Judgment",
     "Provenance",
     "Relation",
@@ -54,10 +55,22 @@ class Provenance(_Noun):
     left_off: tuple[str, ...] = ()
 
 
+class Inputs(_Noun):
+    """Short hashes of what was judged: by which judge, which caption, against which reference.
+
+    A stored judgment whose hashes differ from today's is out of date. Weights and types are not
+    part of `reference`: they enter when verdicts are scored.
+    """
+
+    judge: str
+    caption: str
+    reference: str
+
+
 class _Judged(_Noun):
     index: str
-    inputs: str = ""
-    """Hash of what was judged and by what; a stored judgment with another one is out of date."""
+    inputs: Inputs | None = None
+    """None where the verdicts were made elsewhere."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
     provenance: Provenance = Field(default_factory=Provenance)

@@ -16,7 +16,7 @@ from capeval.errors import (
     RetriesExhausted,
 )
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.one_caption import inputs_hash, judge_caption, majority
+from capeval.judging.one_caption import inputs_of, judge_caption, majority
 from capeval.judging.pipeline import judge_captions
 from capeval.judging.prompts import load_prompts
 from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
@@ -239,17 +239,17 @@ async def test_each_repeat_is_cached_apart(ask_all: Asks, tmp_path: Path) -> Non
 
 def test_a_verdict_depends_on_its_inputs_and_not_on_weights(judge_of: Judges) -> None:
     judge = judge_of(ScriptedClient([]))
-    base = inputs_hash(judge, ANNOTATION, CAPTION)
+    base = inputs_of(judge, ANNOTATION, CAPTION)
     raw = ANNOTATION.model_dump(mode="json")
     raw["events"][0]["visual_elements"][0]["weight"] = 3
     raw["events"][0]["visual_elements"][0]["type"] = "scene"
-    assert inputs_hash(judge, Annotation.model_validate(raw), CAPTION) == base
+    assert inputs_of(judge, Annotation.model_validate(raw), CAPTION) == base
     raw["events"][0]["visual_elements"][0]["content"] += "!"
-    assert inputs_hash(judge, Annotation.model_validate(raw), CAPTION) != base
+    assert inputs_of(judge, Annotation.model_validate(raw), CAPTION) != base
     other = Caption(index="V1", caption=CAPTION.caption + " ")
-    assert inputs_hash(judge, ANNOTATION, other) != base
+    assert inputs_of(judge, ANNOTATION, other) != base
     again = judge_of(ScriptedClient([]), load_prompts())
-    assert inputs_hash(again, ANNOTATION, CAPTION) != base
+    assert inputs_of(again, ANNOTATION, CAPTION) != base
 
 
 def work_of(count: int) -> list[tuple[Annotation, Caption]]:
