@@ -357,7 +357,7 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
     assert ran.code == 0, ran.err
     assert "lexical" in ran.out.splitlines()[0]
     assert "baseline" in ran.out
-    assert "sample" in ran.out + ran.err
+    assert "judging the bundled sample" in ran.err
     assert sorted(path.name for path in (work.folder / "runs").iterdir()) == [
         "sample-confused",
         "sample-terse",
