@@ -77,7 +77,6 @@ async def judge_async(
                 repeats=repeats,
                 only=only,
                 limit=limit,
-                settings=source.settings,
             )
             outcome = await execute(plan, opened, seed=seed, progress=progress)
     if outcome.stopped:
@@ -207,7 +206,7 @@ def score(
     """
     if isinstance(annotations, str | Path):
         annotations = annotations_of(str(annotations))
-    return rescore(Path(path), annotations, seed=seed, ignore_unknown=ignore_unknown)
+    return rescore(Path(path), annotations, seed=seed, ignore_unknown=ignore_unknown).scores
 
 
 async def score_async(

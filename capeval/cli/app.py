@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -22,8 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage; 3 finished with "
-    "captions left unscored, or the cost cap was reached; 4 a gate failed; 130 Ctrl-C.",
+    epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
+    "refuses; 3 captions left unscored, or the cost cap reached; 130 Ctrl-C.",
 )
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
@@ -48,6 +49,10 @@ def _root(
 
 def main() -> None:
     """Run the command line; every failure is one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a dash must not end a run.
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(app(standalone_mode=False))
     except CapevalError as error:

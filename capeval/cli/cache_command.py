@@ -14,6 +14,7 @@ app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
 @app.command()
 def info() -> None:
     """Show where the cache is and what it holds."""
+    from capeval.errors import one_line
     from capeval.llm import ReplyCache
 
     cache = ReplyCache()
@@ -27,7 +28,7 @@ def info() -> None:
     for state, count in sorted(held.states.items()):
         typer.echo(f"  {state:<12} {count:,}")
     for model, count in sorted(held.models.items()):
-        typer.echo(f"  {model}: {count:,}")
+        typer.echo(f"  {one_line(model)}: {count:,}")
 
 
 @app.command()

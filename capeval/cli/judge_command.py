@@ -74,7 +74,7 @@ def judge(
         str | None,
         typer.Option(
             help="A chat model, or 'lexical', the embedded baseline. Default: "
-            "gpt-4o-2024-08-06, or the sole model of --base-url.",
+            "gpt-4o-2024-08-06, or the sole model of the endpoint.",
             show_default=False,
             rich_help_panel=_JUDGE,
         ),
@@ -82,7 +82,8 @@ def judge(
     base_url: Annotated[
         str | None,
         typer.Option(
-            help="An OpenAI-compatible endpoint, such as http://localhost:8000/v1.",
+            help="An OpenAI-compatible endpoint, such as http://localhost:8000/v1; "
+            "else OPENAI_BASE_URL.",
             show_default=False,
             rich_help_panel=_JUDGE,
         ),
@@ -104,7 +105,8 @@ def judge(
         int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=_LIMITS)
     ] = 64,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for one call.", rich_help_panel=_LIMITS)
+        float,
+        typer.Option(min=0.1, max=86_400, help="Seconds for one call.", rich_help_panel=_LIMITS),
     ] = 120.0,
     max_cost: Annotated[
         float | None,

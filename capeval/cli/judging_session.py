@@ -17,7 +17,7 @@ from rich.text import Text
 
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
-from capeval.errors import CapevalError, UsageError
+from capeval.errors import CapevalError, UsageError, one_line
 from capeval.evaluation.estimate import Estimate, estimate
 from capeval.evaluation.judges import (
     LEXICAL,
@@ -37,8 +37,9 @@ from capeval.evaluation.sources import (
 )
 from capeval.files.jsonl import dumps
 from capeval.files.run_folder import RunFolder
+from capeval.judging.prompts import DEFAULT_PROMPTS
 from capeval.reporting.numbers import money, thousands
-from capeval.reporting.tables import print_scores
+from capeval.reporting.tables import print_scores, unscored_lines
 from capeval.scoring import Scores
 
 __all__ = ["JudgeArguments", "run_session"]
@@ -130,13 +131,25 @@ class _Session:
                 return _DONE
             self._ask(expected)
             results: dict[str, _Result] = {}
+            failure: CapevalError | None = None
             with JudgingProgress(opened.meter, quiet=a.quiet) as progress:
                 self._progress = progress
                 for target in targets:
-                    result = results[target.name] = await self._judge(target, opened, progress)
-                    if result.stopped:
+                    try:
+                        results[target.name] = await self._judge(target, opened, progress)
+                    except CapevalError as error:
+                        failure = error
                         break
-            self._show(results, opened)
+                    if results[target.name].stopped:
+                        break
+            # What was finished is shown, whatever became of the rest.
+            if results or not failure:
+                self._show(results, opened)
+            left = [target.name for target in targets if target.name not in results]
+            if left and results:
+                self._notice(f"Not judged: {', '.join(left)}")
+            if failure:
+                raise failure
         complete = all(
             not result.stopped
             and allowance.allows(len(result.unscored), result.scores.counts.captioned)
@@ -158,7 +171,7 @@ class _Session:
 
     def _targets(self) -> list[_Target]:
         a = self._a
-        if a.run and len(a.targets) != 1:
+        if a.run is not None and len(a.targets) != 1:
             raise UsageError("--run names the run of one captions file; name that file alone")
         if a.targets:
             targets = [target for typed in a.targets for target in self._meant(typed)]
@@ -168,7 +181,7 @@ class _Session:
         if not targets:
             if a.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
-            self._notice(f"There is no run under {RUNS}/ yet: judging the bundled sample.")
+            self._notice(f"There is no run of yours under {RUNS}/: judging the bundled sample.")
             targets = self._sample()
         names = Counter(target.name for target in targets)
         name, count = names.most_common(1)[0]
@@ -179,11 +192,13 @@ class _Session:
     def _meant(self, typed: str) -> list[_Target]:
         a, path = self._a, Path(typed)
         if typed == SAMPLE and not path.exists() and not (RUNS / typed).exists():
+            if a.annotations not in (None, SAMPLE):
+                raise UsageError("the sample has annotations of its own; leave --annotations off")
             return self._sample()
         if path.is_file():
             run = RunFolder(path.parent)
             if path.name != run.captions.name or not run.manifest.is_file():
-                return [self._file(path, a.annotations, a.run or path.stem)]
+                return [self._file(path, a.annotations, path.stem if a.run is None else a.run)]
         else:
             run = RunFolder.find(RUNS, typed)
         if a.run and a.run != run.name:
@@ -192,6 +207,11 @@ class _Session:
 
     def _file(self, path: Path, annotations: str | None, name: str) -> _Target:
         ignore = self._a.ignore_unknown
+        if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
+            raise UsageError(
+                f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
+                "choose another with --run"
+            )
         load = partial(from_file, path, annotations, runs=RUNS, name=name, ignore_unknown=ignore)
         return _Target(run_name(name), load)
 
@@ -212,8 +232,11 @@ class _Session:
             max_concurrency=a.max_concurrency,
             timeout=a.timeout,
             max_cost=a.max_cost,
+            offline=a.dry_run,
         )
-        if a.judge is not None or is_configured(choice):
+        if a.judge == LEXICAL and a.prompts != DEFAULT_PROMPTS:
+            raise UsageError("--judge lexical uses no prompts; leave --prompts off")
+        if a.judge is not None or a.dry_run or is_configured(choice):
             return choice
         if all(target.load().is_sample for target in targets):
             return JudgeChoice(model=LEXICAL)
@@ -240,14 +263,13 @@ class _Session:
             source.captions,
             opened,
             repeats=a.repeats,
-            only=indexes(list(a.only)),
+            only=indexes(a.only),
             limit=a.limit,
-            settings=source.settings,
         )
-        if plan.stale and tell:
+        for changed, count in plan.stale.items() if tell else ():
             self._notice(
-                f"{plan.name}: {thousands(plan.stale)} stored judgments are of other captions, "
-                "annotations, prompts or repeats and are judged again"
+                f"{plan.name}: {thousands(count)} stored {'verdict' if count == 1 else 'verdicts'} "
+                f"of another {changed}: judged again and replaced"
             )
         return plan
 
@@ -328,10 +350,8 @@ class _Session:
         print_scores({name: result.scores for name, result in results.items()}, self._console)
         for name, result in results.items():
             left = result.unscored
-            for index, reason in list(left.items())[:5]:
-                self._print(f"{name}: {index} is unscored: {reason}")
-            if len(left) > 5:
-                self._print(f"{name}: {len(left) - 5} more are unscored")
+            for line in unscored_lines(name, left):
+                self._print(line)
             if result.stopped:
                 sys.stderr.write(f"capeval: {result.stopped}\n")
         if any(result.unscored for result in results.values()):
@@ -344,6 +364,11 @@ class _Session:
                 f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the "
                 f"cache), {thousands(usage.input_tokens)} tokens in, "
                 f"{thousands(usage.output_tokens)} out{spent}"
+            )
+        if meter.guessed:
+            self._print(
+                f"{thousands(meter.guessed)} replies came without token counts: "
+                "their cost is an estimate"
             )
         for result in results.values():
             if result.file:
@@ -364,10 +389,11 @@ class _Session:
         if self._progress:
             self._progress.say(text)
         elif not self._a.quiet:
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(f"{one_line(text, 600)}\n")
 
     def _print(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        # Names and reasons are data: no escape sequence of theirs reaches the terminal.
+        self._console.print(Text(one_line(text, 600)), soft_wrap=True)
 
 
 def _cost(expected: Estimate, opened: OpenJudge) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -46,6 +47,15 @@ class Allowance:
         return 100 * unscored <= self.number * (captioned if self.is_share else 100)
 
 
-def indexes(values: list[str] | None) -> list[str]:
-    """Return the indexes of a repeatable option that also takes commas."""
-    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]
+def indexes(values: Sequence[str]) -> list[str]:
+    """Return the indexes of a repeatable option that also takes commas.
+
+    Raises
+    ------
+    UsageError
+        The option was given without any index.
+    """
+    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if values and not found:
+        raise UsageError("--only names no index")
+    return found

@@ -10,6 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from capeval.errors import one_line
 from capeval.evaluation.judging_run import RunPlan
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
@@ -59,8 +60,9 @@ class JudgingProgress:
         self._begun = self._last = time.monotonic()
         if not plan.work or self._quiet:
             return
+        captions = "1 caption" if len(plan.work) == 1 else f"{thousands(len(plan.work))} captions"
         kept = f", {thousands(len(plan.kept))} done before" if plan.kept else ""
-        self.say(f"{plan.name}: judging {thousands(len(plan.work))} captions{kept}")
+        self.say(f"{plan.name}: judging {captions}{kept}")
         if self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}", markup=False),
@@ -72,7 +74,7 @@ class JudgingProgress:
                 transient=True,
             )
             self._bar.start()
-            self._bar.add_task(plan.name, total=len(plan.work), note="")
+            self._bar.add_task(one_line(plan.name, 30), total=len(plan.work), note="")
 
     def judged(self, judgment: Judgment) -> None:
         """One caption is done."""
@@ -94,6 +96,7 @@ class JudgingProgress:
         """Print one line on stderr."""
         if self._quiet:
             return
+        text = one_line(text, 600)
         if self._bar:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:

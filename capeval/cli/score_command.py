@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +46,7 @@ def score(
     from capeval.files.jsonl import dumps, write_atomic
     from capeval.files.run_folder import RunFolder
     from capeval.files.text import read_text
-    from capeval.reporting.tables import print_scores
+    from capeval.reporting.tables import print_scores, unscored_lines
 
     if not path.exists() and (Path("runs") / path).is_dir():
         path = Path("runs") / path
@@ -59,12 +60,18 @@ def score(
     )
     if known is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
-    scores = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
+    rescored = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
+    scores = rescored.scores
     text = dumps(scores.model_dump(mode="json"), indent=1)
     if out is not None:
         write_atomic(out, text + "\n")
     if as_json:
         typer.echo(text)
     else:
-        name = full.parent.name if full.name == "judgments.jsonl" else full.name
+        folder = full.parent if full.name == "judgments.jsonl" else full
+        name = folder.parent.name if RunFolder(folder.parent).exists() else folder.name
         print_scores({name: scores}, Console())
+        for line in unscored_lines(name, rescored.unscored):
+            sys.stderr.write(line + "\n")
+    if not scores.counts.scored:
+        raise typer.Exit(3)

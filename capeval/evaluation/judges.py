@@ -49,6 +49,8 @@ class JudgeChoice:
     timeout: float = 120.0
     max_cost: float | None = None
     cache_path: Path | None = None
+    offline: bool = False
+    """Only what the cache holds is needed: no key, no call."""
     client: ChatClient | None = field(default=None, repr=False)
 
     @property
@@ -112,6 +114,10 @@ async def open_judge(
             yield _opened(choice, model, choice.client, prompts, meter, cache, base_url)
             return
         key = choice.api_key or os.environ.get("OPENAI_API_KEY") or None
+        if choice.offline and (choice.model or base_url == _OPENAI):
+            model = choice.model or DEFAULT_MODEL
+            yield _opened(choice, model, None, prompts, meter, cache, base_url)
+            return
         if key is None and base_url == _OPENAI:
             raise UsageError(
                 "no key: set OPENAI_API_KEY, name a local server with --base-url, "
@@ -125,7 +131,7 @@ async def open_judge(
             on_notice=on_notice,
         ) as client:
             model = choice.model or await _default_model(client, base_url)
-            yield _opened(choice, model, _Checked(client), prompts, meter, cache, base_url)
+            yield _opened(choice, model, _Checked(client, meter), prompts, meter, cache, base_url)
     finally:
         cache.close()
 
@@ -133,7 +139,7 @@ async def open_judge(
 def _opened(
     choice: JudgeChoice,
     model: str,
-    client: ChatClient,
+    client: ChatClient | None,
     prompts: PromptSet,
     meter: Meter,
     cache: ReplyCache,
@@ -164,8 +170,8 @@ async def _default_model(client: OpenAIChatClient, base_url: str) -> str:
 class _Checked:
     """Makes one preflight call before the first real one: a run that the cache holds needs none."""
 
-    def __init__(self, client: OpenAIChatClient) -> None:
-        self._client = client
+    def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
+        self._client, self._meter = client, meter
         self._checked: set[str] = set()
         self._turn = asyncio.Lock()
 
@@ -173,6 +179,7 @@ class _Checked:
         if request.model not in self._checked:
             async with self._turn:
                 if request.model not in self._checked:
-                    await self._client.preflight(request.model)
+                    reply = await self._client.preflight(request.model)
+                    self._meter.paid(request.model, reply.usage)
                     self._checked.add(request.model)
         return await self._client.complete(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from capeval.files.validation import nearest, shown
 from capeval.judging.one_caption import inputs_of
 from capeval.judging.pipeline import judge_captions
 from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores
+from capeval.scoring import Scores, flaw_of
 
 __all__ = ["Outcome", "Progress", "RunPlan", "execute", "plan_run", "selected"]
 
@@ -38,8 +39,8 @@ class Progress(Protocol):
 class RunPlan:
     """What judging one run will do.
 
-    `kept` are stored judgments that are still right, `work` what is to be judged now, `stale`
-    the number of stored judgments that were of other captions, annotations, prompts or repeats.
+    `kept` are stored judgments that are still right, `work` what is to be judged now; `stale`
+    counts stored verdicts that are out of date by what has changed since.
     """
 
     name: str
@@ -48,8 +49,7 @@ class RunPlan:
     captions: tuple[Caption, ...]
     kept: dict[str, Judgment]
     work: tuple[tuple[Annotation, Caption], ...]
-    stale: int
-    settings: dict[str, Any]
+    stale: dict[str, int]
     repeats: int
 
 
@@ -93,7 +93,6 @@ def plan_run(
     repeats: int,
     only: Collection[str] = (),
     limit: int | None = None,
-    settings: dict[str, Any] | None = None,
 ) -> RunPlan:
     """Find out what is left to judge.
 
@@ -105,16 +104,16 @@ def plan_run(
     by_index = {annotation.index: annotation for annotation in annotations}
     stored = load_judgments(folder.judgments) if folder else {}
     kept: dict[str, Judgment] = {}
-    stale = 0
+    stale: Counter[str] = Counter()
     for caption in captions:
         judgment = stored.get(caption.index)
         if judgment is None:
             continue
-        same = judgment.inputs == inputs_of(opened.judge, by_index[caption.index], caption)
-        if same and _repeats(judgment) in (None, repeats):
-            kept[caption.index] = judgment
+        changed = _changed(judgment, by_index[caption.index], caption, opened, repeats)
+        if changed:
+            stale[changed] += 1
         else:
-            stale += 1
+            kept[caption.index] = judgment
     work = tuple(
         (by_index[caption.index], caption)
         for caption in selected(captions, only, limit)
@@ -127,22 +126,34 @@ def plan_run(
         captions=captions,
         kept=kept,
         work=work,
-        stale=stale,
-        settings={
-            "judge": opened.judge.name,
-            "baseline": opened.is_baseline,
-            "base_url": opened.base_url,
-            "prompts": opened.judge.prompts,
-            "contract": opened.prompts.contract if opened.prompts else None,
-            "repeats": repeats,
-            **(settings or {}),
-        },
+        stale=dict(stale),
         repeats=repeats,
     )
 
 
-def _repeats(judgment: Judgment) -> int | None:
-    return max(1, len(judgment.repeats)) if isinstance(judgment, Scored) else None
+def _changed(
+    judgment: Judgment,
+    annotation: Annotation,
+    caption: Caption,
+    opened: OpenJudge,
+    repeats: int,
+) -> str | None:
+    """Return what has changed since a judgment was stored, or None if it still holds."""
+    now, then = inputs_of(opened.judge, annotation, caption), judgment.inputs
+    if then is None:
+        return "origin"
+    if then.caption != now.caption:
+        return "caption"
+    if then.reference != now.reference:
+        return "annotation"
+    if then.judge != now.judge:
+        same_endpoint = judgment.provenance.base_url == opened.base_url
+        return "prompts" if same_endpoint else "endpoint"
+    if not isinstance(judgment, Scored):
+        return None
+    if max(1, len(judgment.repeats)) != repeats:
+        return "repeats"
+    return "content of the file" if flaw_of(annotation, judgment) else None
 
 
 async def execute(
@@ -169,7 +180,6 @@ async def execute(
     with ExitStack() as stack:
         append: Callable[[Any], None] | None = None
         if plan.folder:
-            write_atomic(plan.folder.settings, dumps(plan.settings, indent=2) + "\n")
             append = stack.enter_context(JsonlAppender(plan.folder.judgments)).append
 
         def record(judgment: Judgment) -> None:
@@ -196,7 +206,6 @@ async def execute(
         plan.annotations,
         judgments,
         captioned=len(plan.captions),
-        settings=plan.settings,
         seed=seed,
     )
     if plan.folder:

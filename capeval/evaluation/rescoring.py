@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from capeval.errors import InputError
-from capeval.evaluation.summary import summarise
+from capeval.evaluation.summary import maker_of, summarise
 from capeval.files.captions import load_captions
 from capeval.files.judgments import load_judgments
 from capeval.files.run_folder import JudgeFolder, RunFolder
@@ -16,9 +16,17 @@ from capeval.files.tuna_results import load_tuna_results
 from capeval.files.validation import nearest, shown
 from capeval.judging.one_caption import caption_hash, reference_hash
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
-from capeval.scoring import Scores, fits
+from capeval.scoring import Scores, flaw_of
 
-__all__ = ["rescore"]
+__all__ = ["Rescored", "rescore"]
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """Scores of stored verdicts, and what stayed unscored with the reasons."""
+
+    scores: Scores
+    unscored: dict[str, str]
 
 
 def rescore(
@@ -27,7 +35,7 @@ def rescore(
     *,
     seed: int = 0,
     ignore_unknown: bool = False,
-) -> Scores:
+) -> Rescored:
     """Score a judged run, a judge's folder, a `judgments.jsonl` or a TUNA result file.
 
     Raises
@@ -40,17 +48,23 @@ def rescore(
         judgments: Sequence[Judgment] = load_tuna_results(
             path, annotations, ignore_unknown=ignore_unknown
         )
-        settings: dict[str, Any] = {"judge": "tuna-results", "prompts": "unknown"}
         captioned = len(judgments)
     else:
         judgments = _ours(path, annotations, ignore_unknown=ignore_unknown)
-        folder = JudgeFolder(path.parent)
-        settings = folder.read_settings() or {"judge": "unknown", "prompts": "unknown"}
         known = {annotation.index for annotation in annotations}
         captioned = len({j.index for j in judgments} | (_captions(path).keys() & known))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
-    return summarise(annotations, judgments, captioned=captioned, settings=settings, seed=seed)
+    makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    if len(makers) > 1:
+        raise InputError(
+            f"mixes verdicts of {len(makers)} judges or settings "
+            f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
+            file=path,
+        )
+    scores = summarise(annotations, judgments, captioned=captioned, seed=seed)
+    left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
+    return Rescored(scores, left)
 
 
 def _stored_at(path: Path) -> Path:
@@ -93,17 +107,19 @@ def _ours(path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool
 def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
     if not isinstance(judgment, Scored):
         return judgment
-    stored = (judgment.relations, *(verdict.relations for verdict in judgment.repeats))
     made_of = judgment.inputs
-    if not all(fits(annotation, relations) for relations in stored):
-        reason = "its verdicts do not fit the events and elements annotated"
+    reason = flaw_of(annotation, judgment)
+    if reason is not None:
+        pass
     elif made_of and made_of.reference != reference_hash(annotation):
         reason = "it was judged against another annotation of this video"
     elif made_of and caption and made_of.caption != caption_hash(caption):
         reason = "another caption of this video was judged"
     else:
         return judgment
-    return Unscored(index=judgment.index, reason=reason)
+    return Unscored(
+        index=judgment.index, reason=reason, inputs=made_of, provenance=judgment.provenance
+    )
 
 
 def _captions(path: Path) -> dict[str, Caption]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations
@@ -48,16 +47,13 @@ class Source:
 
     @property
     def is_sample(self) -> bool:
-        """Say whether these are the bundled captions."""
-        return self.annotations_path == SAMPLE and self.name.startswith(f"{SAMPLE}-")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What `judge.json` and `scores.json` say of the inputs."""
-        return {
-            "annotations": self.annotations_path,
-            "captions": captions_hash(self.captions),
-        }
+        """Say whether these are the bundled captions, and not the user's own under their name."""
+        bundled = sample_captions().get(self.name)
+        return (
+            self.annotations_path == SAMPLE
+            and bundled is not None
+            and captions_hash(load_captions(bundled)) == captions_hash(self.captions)
+        )
 
     def store(self) -> None:
         """Write the run's captions and manifest.
@@ -99,11 +95,12 @@ def annotations_of(path: str) -> tuple[Annotation, ...]:
         status = file.stat()
     except (OSError, ValueError):
         return load_annotations(file)
-    return _unchanged(file, status.st_mtime_ns, status.st_size)
+    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    return _unchanged(file, Path.cwd(), stamp)
 
 
 @lru_cache(maxsize=2)
-def _unchanged(file: Path, _mtime_ns: int, _size: int) -> tuple[Annotation, ...]:
+def _unchanged(file: Path, _folder: Path, _stamp: tuple[int, ...]) -> tuple[Annotation, ...]:
     # A hundred captions files against one set of annotations: it is read once.
     return load_annotations(file)
 

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from capeval.files.annotations import annotations_hash
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import DRAWS, Scores, score_judgments, signature
 from capeval.version import __version__
 
-__all__ = ["summarise"]
+__all__ = ["Maker", "maker_of", "summarise"]
+
+
+@dataclass(frozen=True, order=True)
+class Maker:
+    """What one set of scores must have in common: read from the verdicts, which bear it."""
+
+    judge: str = "unknown"
+    prompts: str | None = "unknown"
+    base_url: str | None = None
+    repeats: int = 1
+
+    def __str__(self) -> str:
+        parts = (self.judge, self.base_url and f"at {self.base_url}", self.prompts)
+        return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
+
+
+def maker_of(judgment: Judgment) -> Maker:
+    """Return who judged a caption, and how often."""
+    made = judgment.provenance
+    return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
 
 def summarise(
@@ -18,10 +38,9 @@ def summarise(
     judgments: Sequence[Judgment],
     *,
     captioned: int,
-    settings: Mapping[str, Any],
     seed: int,
 ) -> Scores:
-    """Score judgments; `settings` are those of `judge.json`.
+    """Score judgments that one judge made; what it was is read from them.
 
     Raises
     ------
@@ -30,23 +49,27 @@ def summarise(
     """
     data = annotations_hash(annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    first = next(iter(scored or judgments), None)
+    maker = maker_of(first) if first else Maker()
     models = sorted({model for judgment in scored for model in judgment.provenance.models})
-    # From the verdicts themselves: a settings file can be edited or left behind.
-    repeats = max((len(judgment.repeats) for judgment in scored), default=0) or 1
     return score_judgments(
         annotations,
         judgments,
         captioned=captioned,
         signature=signature(
-            judge="+".join(models) or str(settings.get("judge", "unknown")),
-            prompts=str(settings.get("prompts") or "none"),
-            repeats=repeats,
+            judge="+".join(models) or maker.judge,
+            prompts=maker.prompts or "none",
+            repeats=maker.repeats,
             data_hash=data,
             annotated=len(annotations),
             version=__version__,
         ),
         settings={
-            **settings,
+            "judge": maker.judge,
+            "baseline": maker.prompts is None,
+            "base_url": maker.base_url,
+            "prompts": maker.prompts,
+            "repeats": maker.repeats,
             "models": models,
             "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
             "left_off": sorted({p for j in scored for p in j.provenance.left_off}),

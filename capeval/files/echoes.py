@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -56,19 +56,16 @@ def pair_echoes(
         Elements are missing, doubled with different labels, or invented.
     """
     keys = [normalised(element) for element in elements]
-    open_places: dict[str, list[int]] = {}
-    for place, key in enumerate(keys):
-        open_places.setdefault(key, []).append(place)
     found: dict[int, Relation] = {}
     strangers: list[tuple[str, Relation]] = []
     last: dict[str, Relation] = {}
     for content, relation in labels:
-        key = normalised(content)
-        if open_places.get(key):
-            found[open_places[key].pop(0)] = last[key] = relation
-        elif key not in last:
+        place = _place_of(content, elements, keys, found)
+        if place is not None:
+            found[place] = last[normalised(content)] = relation
+        elif normalised(content) not in last:
             strangers.append((content, relation))
-        elif last[key] != relation:
+        elif last[normalised(content)] != relation:
             raise ReplyError(f"{name}: the element {shown(content)} is answered twice, differently")
         else:
             notes.append(f"classify: {name}: an element was answered twice, alike")
@@ -82,6 +79,21 @@ def pair_echoes(
     if missing:
         raise ReplyError(f"{name}: element(s) not answered: {', '.join(missing[:10])}")
     return tuple(found[place] for place in range(len(elements)))
+
+
+def _place_of(
+    content: str, elements: Sequence[str], keys: Sequence[str], found: Mapping[int, Relation]
+) -> int | None:
+    """Return the element that an echo means: the very words first, then the same but for case."""
+    open_places = [place for place in range(len(elements)) if place not in found]
+    for place in open_places:
+        if elements[place].strip() == content.strip():
+            return place
+    key = normalised(content)
+    near = [place for place in open_places if keys[place] == key]
+    # "+5" and "-5" are alike but for their signs: an echo of neither means neither.
+    alike = {element.strip() for element, other in zip(elements, keys, strict=True) if other == key}
+    return near[0] if near and len(alike) == 1 else None
 
 
 def _slip(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:

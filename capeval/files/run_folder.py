@@ -37,15 +37,6 @@ class JudgeFolder:
         """`scores.json`."""
         return self.path / "scores.json"
 
-    @property
-    def settings(self) -> Path:
-        """`judge.json`: how the judgments were made."""
-        return self.path / "judge.json"
-
-    def read_settings(self) -> dict[str, Any]:
-        """Return how the judgments were made; empty where that is not known."""
-        return _read_object(self.settings) if self.settings.is_file() else {}
-
 
 @dataclass(frozen=True)
 class RunFolder:

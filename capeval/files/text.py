@@ -6,6 +6,7 @@ import codecs
 import json
 import math
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ def read_text(path: Path) -> str:
         The file is missing, a folder, unreadable, empty, or not UTF-8.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise InputError("is no regular file; save its content to one", file=path)
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(_missing(path), file=path) from None
@@ -125,7 +128,7 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
 
 
 # What matters of JSON text that is known to be whole up to a fault: strings, and all that is not.
-_STRING = r'"(?:[^"\\]|\\.)*"'
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACE_OR_KEY = re.compile(rf"([{{}}])|({_STRING})(\s*:)?", re.DOTALL)
 _STRING_OR_WORD = re.compile(rf"{_STRING}|[^\s\"\[\]{{}}:,]+", re.DOTALL)
 

@@ -17,9 +17,20 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import records
 from capeval.files.echoes import pair_echoes, read_relation
 from capeval.files.validation import nearest, shown
-from capeval.schema import Annotation, Judgment, Relation, Scored, Unscored
+from capeval.schema import (
+    Annotation,
+    Judgment,
+    Provenance,
+    Relation,
+    Scored,
+    Unscored,
+    lacking,
+)
 
 __all__ = ["load_tuna_results"]
+
+
+_MADE_BY = Provenance(judge="tuna-results")
 
 
 class _Part(BaseModel):
@@ -81,18 +92,23 @@ def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
     except ValidationError as faults:
         fault = faults.errors(include_url=False)[0]
         field = ".".join(str(part) for part in fault["loc"])
-        return Unscored(index=index, reason=f"{field}: {fault['msg']}")
+        return Unscored(index=index, reason=f"{field}: {fault['msg']}", provenance=_MADE_BY)
     try:
         notes: list[str] = []
+        matches = _matches(stored, len(annotation.events))
+        numbers = [number for number in matches if number is not None]
+        if numbers != sorted(numbers):
+            notes.append("match: the matches go back in time; scored as they were judged")
         return Scored(
             index=index,
             candidate_events=stored.candidate_events,
-            matches=_matches(stored, len(annotation.events)),
-            relations=_relations(stored, annotation, notes),
+            matches=matches,
+            relations=_relations(stored, annotation, matches, notes),
             notes=tuple(notes),
+            provenance=_MADE_BY,
         )
     except ReplyError as fault_of_file:
-        return Unscored(index=index, reason=str(fault_of_file))
+        return Unscored(index=index, reason=str(fault_of_file), provenance=_MADE_BY)
 
 
 def _matches(stored: _Result, references: int) -> tuple[int | None, ...]:
@@ -107,7 +123,10 @@ def _matches(stored: _Result, references: int) -> tuple[int | None, ...]:
 
 
 def _relations(
-    stored: _Result, annotation: Annotation, notes: list[str]
+    stored: _Result,
+    annotation: Annotation,
+    matches: Sequence[int | None],
+    notes: list[str],
 ) -> tuple[tuple[Relation, ...], ...]:
     if len(stored.relationship) != len(annotation.events):
         raise ReplyError(
@@ -122,5 +141,9 @@ def _relations(
             for element in judged.visual_elements
         ]
         contents = [element.content for element in event.visual_elements]
-        relations.append(pair_echoes(contents, labels, f"event {number}", notes))
+        labelled = pair_echoes(contents, labels, f"event {number}", notes)
+        if number not in matches and set(labelled) != {"lack"}:
+            notes.append(f"classify: event {number} has no match, so it lacks every element")
+            labelled = lacking(event)
+        relations.append(labelled)
     return tuple(relations)

@@ -34,6 +34,11 @@ class EmbeddedJudge:
         return None
 
     @property
+    def base_url(self) -> str | None:
+        """None: there is no endpoint."""
+        return None
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """Name and version of the rules."""
         return (self._rules.name,)

@@ -9,12 +9,12 @@ from capeval.judging.contract import Contract, Part
 from capeval.judging.ids_contract import IdsContract
 from capeval.judging.order import repair_order
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.protocol import Tally, lacking
+from capeval.judging.protocol import Tally
 from capeval.judging.replies import read_reply
 from capeval.judging.tuna_contract import TunaContract
 from capeval.judging.words import clean, words
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
-from capeval.schema import Annotation, Relation, Verdict
+from capeval.schema import Annotation, Relation, Verdict, lacking
 
 __all__ = ["LLMJudge"]
 
@@ -55,6 +55,11 @@ class LLMJudge:
     def prompts(self) -> str | None:
         """Name and hash of the prompt set."""
         return self._prompts.label
+
+    @property
+    def base_url(self) -> str | None:
+        """The endpoint."""
+        return self._base_url or None
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -117,6 +122,7 @@ class _Stages:
             {"caption": self._contract.show_caption(caption)},
             lambda value, notes: self._contract.read_split(value, caption, notes),
             256 + 2 * _tokens(caption),
+            material=(caption,),
         )
 
     async def match(self, events: Sequence[str], references: Sequence[str]) -> list[int | None]:
@@ -131,6 +137,7 @@ class _Stages:
                 value, len(events), len(references), notes
             ),
             256 + 32 * len(events),
+            material=(*events, *references),
         )
         repaired = repair_order(matches, [len(words(event)) for event in events])
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
@@ -150,6 +157,7 @@ class _Stages:
             lambda value, notes: self._contract.read_relations(value, parts, notes),
             # The benchmark's contract echoes all that it was shown.
             256 + 32 * sum(len(part.elements) for part in parts) + 2 * _tokens(shown),
+            material=tuple(part.text for part in parts),
         )
 
     async def _ask(
@@ -158,6 +166,8 @@ class _Stages:
         data: Mapping[str, str],
         read: Callable[[Any, list[str]], T],
         max_tokens: int,
+        *,
+        material: Sequence[str],
     ) -> T:
         self._tally.stage = stage
         request = ChatRequest(
@@ -169,7 +179,7 @@ class _Stages:
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read, stage)
+            return read_reply(reply.text, read, stage, material)
 
         try:
             answer = await self._asker.ask(request, check)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.jsonl import dumps
-from capeval.judging.protocol import Judge, Tally, lacking
+from capeval.judging.protocol import Judge, Tally
 from capeval.schema import (
     Annotation,
     Caption,
@@ -18,6 +18,7 @@ from capeval.schema import (
     Scored,
     Unscored,
     Verdict,
+    lacking,
 )
 
 __all__ = ["caption_hash", "inputs_of", "judge_caption", "majority", "reference_hash"]
@@ -81,7 +82,7 @@ async def judge_caption(
                 repeats=tuple(verdicts),
                 inputs=inputs,
                 usage=tally.usage,
-                provenance=tally.provenance,
+                provenance=tally.provenance(judge),
             )
     first = verdicts[0]
     return Scored(
@@ -93,7 +94,7 @@ async def judge_caption(
         repeats=tuple(verdicts) if repeats > 1 else (),
         inputs=inputs,
         usage=tally.usage,
-        provenance=tally.provenance,
+        provenance=tally.provenance(judge),
     )
 
 

@@ -96,9 +96,10 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
         There is no such set, or its files do not make one.
     """
     folder = Path(name_or_folder)
-    if not folder.is_dir():
+    if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
+        # A plain name is a packaged set's; a folder of that name is meant as ./NAME.
         folder = packaged("prompts") / folder.name
-    if not folder.is_dir() or folder.name in ("", ".."):
+    if not folder.is_dir():
         sets = sorted(entry.name for entry in packaged("prompts").iterdir() if entry.is_dir())
         raise InputError(
             f"is neither a folder nor a packaged set ({', '.join(sets)})"
@@ -110,7 +111,7 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
     text = read_text(path)
     try:
         declared = validated(_SetFile, tomllib.loads(text), file=path, where="")
-    except tomllib.TOMLDecodeError as fault:
+    except (ValueError, RecursionError) as fault:
         raise InputError(f"broken TOML: {fault}", file=path) from None
     digest = hashlib.sha256(text.encode("utf-8"))
     templates: dict[Stage, str] = {}

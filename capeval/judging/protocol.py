@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from capeval.schema import Annotation, Event, Provenance, Relation, Usage, Verdict
+from capeval.schema import Annotation, Provenance, Usage, Verdict
 
-__all__ = ["Judge", "Tally", "lacking"]
-
-
-def lacking(event: Event) -> tuple[Relation, ...]:
-    """Return the relations of an event of which nothing is said."""
-    return tuple("lack" for _ in event.visual_elements)
+__all__ = ["Judge", "Tally"]
 
 
 @dataclass
@@ -30,10 +25,12 @@ class Tally:
         """Count the tokens of one stage."""
         self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
-    @property
-    def provenance(self) -> Provenance:
-        """Who answered, in a fixed order."""
+    def provenance(self, judge: Judge) -> Provenance:
+        """Return who judged, in a fixed order."""
         return Provenance(
+            judge=judge.name,
+            prompts=judge.prompts,
+            base_url=judge.base_url,
             models=tuple(sorted(self.models)),
             fingerprints=tuple(sorted(self.fingerprints)),
             left_off=tuple(sorted(self.left_off)),
@@ -55,6 +52,11 @@ class Judge(Protocol):
     @property
     def prompts(self) -> str | None:
         """Name and hash of the prompt set, where there is one."""
+        ...
+
+    @property
+    def base_url(self) -> str | None:
+        """The endpoint, where there is one."""
         ...
 
     @property

@@ -2,7 +2,9 @@
 
 Understood besides strict JSON: code fences, prose around the answer, thinking text before it, and
 Python's way of writing lists (single quotes, tuples, None, trailing commas). Each of these is
-noted. Nothing is invented: a reply that was cut off holds no complete value and is refused.
+noted. Nothing is invented: a reply that was cut off holds no complete value and is refused. So is
+one that goes on in a way that may take its answer back, and one whose answer stands word for word
+in the material that was judged: a model that quotes a caption has not answered.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from itertools import islice
 from typing import Any, TypeVar
@@ -23,17 +25,27 @@ __all__ = ["candidates", "read_reply"]
 
 T = TypeVar("T")
 
-_THINKING = re.compile(r"^(?:\s*<(think|thinking|reasoning)>.*?</\1>)+", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-_FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```[A-Za-z]*+[ \t]*+\r?\n?(.*?)```", re.DOTALL)
+# A courtesy after the answer is passed over; anything that may take it back is not.
+_TAKES_BACK = re.compile(
+    r"\b(?:but|however|actually|although|except|instead|rather|correct\w*|refus\w*|decline\w*"
+    r"|cannot|unable|sorry|wrong|mistake\w*|not|never|ignor\w*|wait|quot\w*|fals\w*|should)\b"
+    r"|n['’]t\b|entail|lack|contradict|\d",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s+")
 _NAMES: dict[str, Any] = {"null": None, "true": True, "false": False, "NULL": None}
 _MAX_CANDIDATES = 16
 _MAX_LITERAL = 200_000
+_MAX_REPLY = 2_000_000
 _MAX_DEPTH = 40
 
 
-def read_reply(text: str, read: Callable[[Any, list[str]], T], stage: str) -> tuple[T, list[str]]:
+def read_reply(
+    text: str, read: Callable[[Any, list[str]], T], stage: str, material: Sequence[str] = ()
+) -> tuple[T, list[str]]:
     """Return what `read` makes of the one value in a reply that keeps the contract, and its notes.
 
     Where a draft and its correction both keep it nobody knows which was meant; and a draft does
@@ -44,19 +56,25 @@ def read_reply(text: str, read: Callable[[Any, list[str]], T], stage: str) -> tu
     text : the model's reply
     read : checks one value against the contract and notes what it repaired
     stage : what the notes begin with
+    material : the texts that were judged
 
     Raises
     ------
     ReplyError
-        There is no complete JSON value, none that keeps the contract, or two that differ.
+        There is no complete JSON value, none that keeps the contract, two that differ, or one
+        that is quoted from the material.
     """
+    if len(text) > _MAX_REPLY:
+        raise ReplyError(f"the reply is far too long ({len(text):,} characters)")
     complaint: ReplyError | None = None
     broken: list[Any] = []
     kept: list[tuple[T, list[str]]] = []
-    for value, form in islice(candidates(text), _MAX_CANDIDATES):
+    for value, form, source in islice(candidates(text), _MAX_CANDIDATES):
         notes = [f"{stage}: {form}"] if form else []
         try:
             result = read(value, notes)
+            if _stands_in(source, material):
+                raise ReplyError("the reply only quotes what it was given; answer yourself")
         except ReplyError as fault:
             complaint = complaint or fault
             broken += [] if kept else [value]
@@ -77,6 +95,11 @@ def read_reply(text: str, read: Callable[[Any, list[str]], T], stage: str) -> tu
     raise ReplyError("the reply holds no complete JSON value")
 
 
+def _stands_in(source: str, material: Sequence[str]) -> bool:
+    quoted = _SPACE.sub("", source)
+    return any(quoted in _SPACE.sub("", text) for text in material if "{" in text or "[" in text)
+
+
 def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys()
@@ -85,29 +108,38 @@ def _alike(one: Any, other: Any) -> bool:
     return False
 
 
-def candidates(text: str) -> Iterator[tuple[Any, str]]:
+def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
     """Yield the values (lists and objects) that a reply may mean, the likeliest first.
 
-    With each comes a note of how it departs from strict JSON alone, empty where it does not.
+    With each comes a note of how it departs from strict JSON alone, empty where it does not, and
+    the text that it was read from.
     """
     text = text.lstrip("\ufeff").strip()
     for whole, form in _values(text):
-        yield whole, form
+        yield whole, form, text
         return
-    answer = _THINKING.sub("", text)
-    if answer == text:
-        # Chat templates often open the thinking themselves, so only its end is in the reply.
-        answer = _THOUGHT_END.split(text)[-1]
+    # Chat templates often open the thinking themselves, so only its end is in the reply; and a
+    # thought that quotes such an end is not over there.
+    answer = _THOUGHT_END.split(text)[-1]
     if _THOUGHT.match(answer):
         # Thinking that never ended: what stands in it are drafts.
         return
-    blocks = (block.strip() for block in reversed(_FENCE.findall(answer)))
+    blocks = [block.strip() for block in reversed(_FENCE.findall(answer))]
     pieces, rest = _balanced(answer)
     if _BEGUN.match(rest):
         raise ReplyError("the reply ends in the middle of an answer")
     for piece in (*blocks, *reversed(pieces)):
         for value, form in _values(piece):
-            yield value, f"taken out of the text around it{form and ', '}{form}"
+            after = answer[answer.rindex(piece) + len(piece) :]
+            if _TAKES_BACK.search(after) and not any(True for _ in _later(after)):
+                raise ReplyError("text follows the answer; end the reply with the JSON")
+            yield value, f"taken out of the text around it{form and ', '}{form}", piece
+
+
+def _later(text: str) -> Iterator[Any]:
+    """Yield the values further down: then this one is a draft, told apart by `read_reply`."""
+    for piece in _balanced(text)[0]:
+        yield from _values(piece)
 
 
 def _values(text: str) -> Iterator[tuple[Any, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import pair_echoes
+from capeval.files.echoes import normalised, pair_echoes
 from capeval.files.validation import shown
 from capeval.judging.contract import Part, as_list, collect_matches, read_events, read_label
 from capeval.judging.prompts import Stage
@@ -72,6 +72,7 @@ class TunaContract:
             echoed = item.get("visual_elements") if isinstance(item, dict) else None
             if not isinstance(echoed, list):
                 raise ReplyError(f'{name} must be an object with a list "visual_elements"')
+            _check_event(item.get("candidate_event"), part, parts)
             labels: list[tuple[str, Relation]] = []
             for element in echoed:
                 if not isinstance(element, dict) or not isinstance(element.get("content"), str):
@@ -82,3 +83,10 @@ class TunaContract:
                 labels.append((element["content"], relation))
             result.append(pair_echoes(part.elements, labels, name, notes))
         return result
+
+
+def _check_event(echo: Any, part: Part, parts: Sequence[Part]) -> None:
+    # A long event is often echoed in short, but never in the words of another one.
+    others = {normalised(other.text) for other in parts if other is not part}
+    if isinstance(echo, str) and normalised(echo) in others - {normalised(part.text)}:
+        raise ReplyError(f"event {part.event}: {shown(echo)} is another event; keep their order")

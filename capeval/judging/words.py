@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from capeval.errors import ReplyError
+from capeval.errors import ReplyError, one_line
 
 __all__ = ["check_split", "clean", "words"]
 
@@ -17,6 +17,7 @@ _WORD = re.compile(
 
 _MIN_COVERED = 0.90
 _MAX_FOREIGN = 0.05
+_MAX_GROWTH = 1.2
 
 
 def clean(text: str) -> str:
@@ -41,8 +42,8 @@ def words(text: str) -> list[str]:
 def check_split(caption: str, events: Iterable[str]) -> None:
     """Check that the events together are the caption.
 
-    At least 90% of the caption's distinct words are covered, and at most 5% of the events' words
-    are foreign to it.
+    At least 90% of the caption's distinct words are covered, at most 5% of the events' words are
+    foreign to it, and the events are not much longer than the caption.
 
     Raises
     ------
@@ -57,12 +58,14 @@ def check_split(caption: str, events: Iterable[str]) -> None:
         some = ", ".join([word for word in dict.fromkeys(said) if word in missing][:12])
         share = 100 * (1 - len(missing) / len(wanted))
         raise ReplyError(
-            f"the events cover only {share:.0f}% of the caption's words; missing: {some}"
+            f"the events cover only {share:.0f}% of the caption's words; missing: {one_line(some)}"
         )
+    if len(told) > _MAX_GROWTH * len(said) + 10:
+        raise ReplyError(f"the events have {len(told)} words, the caption {len(said)}")
     foreign = [word for word in told if word not in wanted]
     if len(foreign) > _MAX_FOREIGN * len(told) + 1e-9:
         some = ", ".join(list(dict.fromkeys(foreign))[:12])
         share = 100 * len(foreign) / len(told)
         raise ReplyError(
-            f"{share:.0f}% of the events' words are not in the caption; foreign: {some}"
+            f"{share:.0f}% of the events' words are not in the caption; foreign: {one_line(some)}"
         )

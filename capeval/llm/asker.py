@@ -126,7 +126,7 @@ class Asker:
                 return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
             finally:
                 self._keep(so_far, current, reply, state)
-            longer = current.max_tokens * 2 if reply.finish_reason == "length" else None
+            longer = current.max_tokens * 2 + 2048 if reply.finish_reason == "length" else None
             current = current.followed_by(reply.text, complaint, longer)
 
     @staticmethod
@@ -153,7 +153,7 @@ class Asker:
             )
         with await self.meter.admit(request) as ticket:
             reply = await self.client.complete(request)
-            ticket.paid(reply.usage)
+            ticket.paid(request, reply)
         return reply
 
     def _keep(

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import random
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +26,7 @@ from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
-from capeval.llm.wire import body_of, parse_json, reply_from
+from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,6 +38,7 @@ DEFAULT_URL = "https://api.openai.com/v1"
 LONGEST_WAIT = 30.0
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
+LONGEST_NAME = 200
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -229,7 +229,12 @@ class OpenAIChatClient:
                 # The transport bounds each read; only this bounds a server that drips.
                 async with asyncio.timeout(effort.bounded(self._timeout)):
                     payload = await self._send(body)
-                return reply_from(payload, request.model, plan.left_off)
+                reply = reply_from(payload, request.model, plan.left_off)
+                if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
+                    request.model
+                ):
+                    continue
+                return reply
             except Exception as error:
                 decision = decide(error, [name for name in plan.sent if name in body])
                 if decision is None:
@@ -386,4 +391,8 @@ def _model_ids(payload: Any) -> tuple[str, ...]:
     listed = payload.get("data")
     items = listed if isinstance(listed, list) else []
     ids = [item.get("id") if isinstance(item, dict) else item for item in items]
-    return tuple(re.sub(r"\s+", " ", each)[:200] for each in ids if isinstance(each, str))
+    return tuple(each for each in ids if isinstance(each, str) and _can_name(each))
+
+
+def _can_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip()

@@ -10,6 +10,10 @@ from contextlib import asynccontextmanager
 __all__ = ["AdaptiveLimiter", "Slot"]
 
 
+# Lower than this, a few calls that hang would keep all others waiting.
+FLOOR = 4
+
+
 class Slot:
     """The right to run one call; `throttled()` or `succeeded()` says how it went."""
 
@@ -31,7 +35,8 @@ class AdaptiveLimiter:
     """Admits calls in order of arrival, up to a limit that adapts to the endpoint.
 
     The limit doubles with every window of successes until the first throttle, grows by one
-    afterwards and halves when throttled, once for all calls that were in flight together.
+    afterwards and halves when throttled, once for all calls that were in flight together, down
+    to four.
     """
 
     def __init__(self, maximum: int, *, start: int = 32) -> None:
@@ -100,4 +105,4 @@ class AdaptiveLimiter:
         if window == self._window:
             self._window += 1
             self._healthy = 0
-            self._limit = max(1, self._limit // 2)
+            self._limit = max(min(FLOOR, self.maximum), self._limit // 2)

@@ -8,7 +8,7 @@ from typing import Self
 
 from capeval.errors import BudgetReached, UsageError
 from capeval.llm.prices import Price, price_of
-from capeval.llm.types import ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
 __all__ = ["Meter", "Ticket"]
@@ -33,6 +33,8 @@ class Meter:
         self.usage = Usage()
         self.cached_calls = 0
         self.unpriced: set[str] = set()
+        self.guessed = 0
+        """Calls whose tokens the endpoint did not tell; their cost is estimated."""
         self._prices = dict(prices or {})
         self._known: dict[str, Price | None] = {}
         self._costs: dict[str, tuple[int, float]] = {}
@@ -84,7 +86,7 @@ class Meter:
             while self._in_flight and self.spent + self._expected + expected > self.cap:
                 self._changed.clear()
                 await self._changed.wait()
-            if self.spent >= self.cap:
+            if self.spent + expected > self.cap:
                 self._refuse()
             return Ticket(self, request.model, expected)
 
@@ -92,9 +94,17 @@ class Meter:
         """Count a call that the cache answered."""
         self.cached_calls += usage.calls or 1
 
-    def paid(self, model: str, usage: Usage) -> None:
-        """Count a real call."""
+    def paid(self, model: str, usage: Usage, guess: Usage | None = None) -> None:
+        """Count a real call; where the endpoint told no tokens, at what `guess` says."""
         self.usage = self.usage + usage
+        if guess is not None and not (usage.input_tokens and usage.output_tokens):
+            self.guessed += 1
+            usage = usage.model_copy(
+                update={
+                    "input_tokens": usage.input_tokens or guess.input_tokens,
+                    "output_tokens": usage.output_tokens or guess.output_tokens,
+                }
+            )
         price = self.price(model)
         if price is None:
             self.unpriced.add(model)
@@ -106,7 +116,8 @@ class Meter:
 
     def _refuse(self) -> None:
         raise BudgetReached(
-            f"the cost cap of ${self.cap:.2f} is reached: ${self.spent:.4f} spent"
+            f"the cost cap of ${self.cap:.2f} leaves no room for another call: "
+            f"${self.spent:.4f} spent"
             + (f", ${self._expected:.4f} under way" if self._in_flight else "")
         )
 
@@ -144,9 +155,12 @@ class Ticket:
     def __exit__(self, *exc_info: object) -> None:
         self._meter._end(self._expected)  # noqa: SLF001
 
-    def paid(self, usage: Usage) -> None:
+    def paid(self, request: ChatRequest, reply: ChatReply) -> None:
         """Count what the call consumed."""
-        self._meter.paid(self._model, usage)
+        guess = Usage(
+            calls=1, input_tokens=_input_tokens(request), output_tokens=len(reply.text) // 4 + 1
+        )
+        self._meter.paid(self._model, reply.usage, guess)
 
 
 def _input_tokens(request: ChatRequest) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from capeval.errors import one_line
+
 __all__ = ["Negotiation", "Plan"]
 
 
@@ -17,6 +19,8 @@ class Plan:
     seed: bool = True
     length: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
     format: Literal["json_schema", "json_object", "none"] = "json_schema"
+    thinks: bool = False
+    """It reasons before it answers, and needs room for that."""
 
     @property
     def sent(self) -> tuple[str, ...]:
@@ -66,6 +70,15 @@ class Negotiation:
         """Return how requests to `model` are sent now."""
         return self._plans.get(model, Plan())
 
+    def found_thinking(self, model: str) -> bool:
+        """Record that `model` reasons before it answers; return False if that is no news."""
+        now = self.plan(model)
+        if now.thinks:
+            return False
+        self._plans[model] = replace(now, thinks=True)
+        self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
+        return True
+
     def give_up(self, model: str, parameter: str, used: Plan, reason: str) -> None:
         """Record that `model` refused `parameter` in a call made by the plan `used`."""
         now = self.plan(model)
@@ -75,4 +88,4 @@ class Negotiation:
         if getattr(now, aspect) != getattr(used, aspect):
             return  # another call found it out while this one was under way
         self._plans[model] = now.without(parameter)
-        self._on_notice(f"{model} does not take {parameter}; going on without ({reason})")
+        self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))

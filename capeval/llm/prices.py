@@ -17,6 +17,7 @@ from capeval.schema.usage import Usage
 __all__ = ["Price", "price_of", "prices_as_of", "read_prices"]
 
 TABLE = Path(__file__).with_name("prices.toml")
+_TABLES = {"prices", "models"}
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
@@ -78,8 +79,15 @@ def read_prices(path: Path) -> dict[str, Price]:
         return {}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not valid TOML: {error}", file=path) from None
+    unknown = content.keys() - _TABLES
+    if unknown:
+        raise InputError(
+            f"is unknown; the tables are {', '.join(sorted(_TABLES))}",
+            file=path,
+            field=min(unknown),
+        )
     tables = content.get("prices", {})
     if not isinstance(tables, dict):
         raise InputError("must be a table", file=path, field="prices")

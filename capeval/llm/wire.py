@@ -12,17 +12,19 @@ from capeval.llm.retry import BadAnswerError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
-__all__ = ["body_of", "parse_json", "reply_from"]
+__all__ = ["body_of", "cut_while_thinking", "parse_json", "reply_from"]
 
 # Reasoning models think inside the same allowance; without room for it nothing visible comes.
 HIDDEN_REASONING_TOKENS = 8192
+MOST_TOKENS = 100_000_000
+LONGEST_NAME = 200
 
 
 def body_of(request: ChatRequest, plan: Plan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     if plan.length == "max_tokens":
-        body["max_tokens"] = request.max_tokens
+        body["max_tokens"] = request.max_tokens + HIDDEN_REASONING_TOKENS * plan.thinks
     elif plan.length == "max_completion_tokens":
         body["max_completion_tokens"] = request.max_tokens + HIDDEN_REASONING_TOKENS
     if plan.temperature and request.temperature is not None:
@@ -81,11 +83,20 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         # Half a surrogate pair can be neither printed nor stored.
         text=text.encode("utf-8", "replace").decode("utf-8"),
         finish_reason=finish if isinstance(finish, str) else None,
-        model=_string(payload.get("model")) or asked,
-        fingerprint=_string(payload.get("system_fingerprint")),
+        model=_name(payload.get("model")) or asked,
+        fingerprint=_name(payload.get("system_fingerprint")),
         usage=_usage(payload.get("usage")),
         left_off=left_off,
     )
+
+
+def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
+    """Tell whether a model used up its tokens before it came to its answer."""
+    if reply.finish_reason != "length":
+        return False
+    message = payload["choices"][0]["message"]
+    reasoned = any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    return reasoned or not reply.text.strip() or reply.text.lstrip().lower().startswith("<think")
 
 
 def _text(content: object) -> str:
@@ -118,7 +129,14 @@ def _usage(usage: object) -> Usage:
 
 
 def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    # What no call can have consumed is no count; the meter then estimates.
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def _name(value: object) -> str | None:
+    return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
 def _string(value: object) -> str | None:

@@ -16,7 +16,7 @@ from capeval.reporting.numbers import NOTHING, cell, interval, percent, thousand
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Scores
 
-__all__ = ["BASELINE_NOTE", "headline", "print_scores"]
+__all__ = ["BASELINE_NOTE", "headline", "print_scores", "unscored_lines"]
 
 BASELINE_NOTE = (
     "These are scores of the lexical baseline, which compares words. "
@@ -44,6 +44,16 @@ def headline(scores: Scores) -> str:
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
+
+
+def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> list[str]:
+    """Return why captions are unscored, a line each and no more than `most` of them."""
+    lines = [
+        one_line(f"{name}: {index} is unscored: {reason}", 600)
+        for index, reason in list(unscored.items())[:most]
+    ]
+    left = len(unscored) - most
+    return [*lines, f"{one_line(name)}: {left} more are unscored"] if left > 0 else lines
 
 
 def print_scores(results: Mapping[str, Scores], console: Console) -> None:

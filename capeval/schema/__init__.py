@@ -20,6 +20,7 @@ from capeval.schema.judgment import (
     Scored,
     Unscored,
     Verdict,
+    lacking,
 )
 from capeval.schema.usage import Usage
 
@@ -42,4 +43,5 @@ __all__ = [
     "Usage",
     "Verdict",
     "VisualElement",
+    "lacking",
 ]

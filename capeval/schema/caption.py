@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -20,5 +21,8 @@ class Caption(BaseModel):
 
     @property
     def is_empty(self) -> bool:
-        """True when there is no letter or digit of any script: nothing was said."""
-        return not any(character.isalnum() for character in self.caption)
+        """True when nothing can be seen: only blanks, control and format characters."""
+        return all(
+            character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+            for character in self.caption
+        )

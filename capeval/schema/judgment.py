@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from capeval.schema.annotation import Event
 from capeval.schema.usage import Usage
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Scored",
     "Unscored",
     "Verdict",
+    "lacking",
 ]
 
 Relation = Literal["entailment", "lack", "contradiction"]
@@ -25,6 +27,11 @@ RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 ReferenceNumber = Annotated[int, Field(ge=1, strict=True)]
 Relations = tuple[tuple[Relation, ...], ...]
+
+
+def lacking(event: Event) -> tuple[Relation, ...]:
+    """Return the relations of an event of which nothing is said."""
+    return tuple("lack" for _ in event.visual_elements)
 
 
 class _Noun(BaseModel):
@@ -46,10 +53,13 @@ class Verdict(_Noun):
 
 
 class Provenance(_Noun):
-    """Who answered: snapshots and fingerprints as the endpoint named them, and the request
-    parameters that it does not take.
+    """Who judged: the judge as it was asked for, its prompts and endpoint; who answered, snapshots
+    and fingerprints as the endpoint named them; and the request parameters that it does not take.
     """
 
+    judge: str = "unknown"
+    prompts: str | None = "unknown"
+    base_url: str | None = None
     models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()

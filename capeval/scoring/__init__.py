@@ -1,7 +1,7 @@
 """Weighted precision, recall and F1 from verdicts, with breakdowns, intervals and a signature."""
 
 from capeval.scoring.aggregate import DRAWS, score_judgments
-from capeval.scoring.counts import GROUPS, MEASURES, fits, measures, weight_counts
+from capeval.scoring.counts import GROUPS, MEASURES, fits, flaw_of, measures, weight_counts
 from capeval.scoring.result import Bucket, Estimate, Scores, TypeScores
 from capeval.scoring.signature import signature
 
@@ -14,6 +14,7 @@ __all__ = [
     "Scores",
     "TypeScores",
     "fits",
+    "flaw_of",
     "measures",
     "score_judgments",
     "signature",

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import ELEMENT_TYPES, Annotation, Relation
+from capeval.schema import ELEMENT_TYPES, Annotation, Relation, Scored, Verdict
 
-__all__ = ["COUNTS", "GROUPS", "MEASURES", "fits", "measures", "weight_counts"]
+__all__ = ["COUNTS", "GROUPS", "MEASURES", "fits", "flaw_of", "measures", "weight_counts"]
 
 GROUPS = ("all", *ELEMENT_TYPES)
 COUNTS = ("entailed", "contradicted", "total")
@@ -23,6 +23,26 @@ def fits(annotation: Annotation, relations: Sequence[Sequence[Relation]]) -> boo
     """Say whether the relations have the annotation's shape: (events, elements of the event)."""
     shape = [len(event.visual_elements) for event in annotation.events]
     return [len(event) for event in relations] == shape
+
+
+def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
+    """Return why stored verdicts cannot be those of any judge on this annotation, or None."""
+    verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
+    for verdict in verdicts:
+        numbers = [number for number in verdict.matches if number is not None]
+        if not fits(annotation, verdict.relations):
+            return "its verdicts do not fit the events and elements annotated"
+        if len(verdict.matches) != len(verdict.candidate_events):
+            return "it does not have one match per candidate event"
+        if max(numbers, default=0) > len(annotation.events):
+            return f"it matches reference event {max(numbers)} of {len(annotation.events)}"
+        told = set(numbers)
+        for number, relations in enumerate(verdict.relations, start=1):
+            # With repeats the relations are the majority's, the matches those of the first.
+            alone = verdict is not judgment or not judgment.repeats
+            if alone and number not in told and set(relations) != {"lack"}:
+                return f"it labels reference event {number}, which nothing matches"
+    return None
 
 
 def weight_counts(

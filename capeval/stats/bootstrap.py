@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 __all__ = ["bootstrap_means"]
 
 _CHUNK = 500
+_BLOCK = 1024
 
 
 def bootstrap_means(
@@ -39,6 +40,16 @@ def bootstrap_means(
     (0.0, 1.0)
     """
     rows, columns = values.shape
+    if columns > _BLOCK:
+        # The same seed gives every block the same draws, so blocks only bound the memory.
+        blocks = [
+            bootstrap_means(
+                values[:, at : at + _BLOCK], draws=draws, confidence=confidence, seed=seed
+            )
+            for at in range(0, columns, _BLOCK)
+        ]
+        lows, highs = zip(*blocks, strict=True)
+        return np.concatenate(lows), np.concatenate(highs)
     low, high = np.full(columns, np.nan), np.full(columns, np.nan)
     present = ~np.isnan(values)
     wide = present.sum(axis=0) >= 2

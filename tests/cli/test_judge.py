@@ -125,7 +125,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
     edited = work.judge("captions")
     assert (edited.code, endpoint.calls()) == (0, 39), edited.err
-    assert "1 stored judgments are of other captions" in edited.err
+    assert "1 stored verdict of another caption" in edited.err
     now = work.judgments()
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
     assert list(now) == VIDEOS
@@ -236,7 +236,7 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     cap = 0.05
     ran = work.judge("--max-cost", str(cap), "--json", "--max-concurrency", "4")
     assert ran.code == 3
-    assert f"the cost cap of ${cap:.2f} is reached" in ran.err
+    assert f"the cost cap of ${cap:.2f} leaves no room" in ran.err
     done = ran.json["captions"]["counts"]["scored"]
     assert 0 < done < 12
     assert all(line["status"] == "scored" for line in work.judgments().values())
@@ -417,7 +417,7 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
     assert len(judgments["V004"]["candidate_events"]) == 1
     table = work.run("judge", "captions", "--base-url", work.url)
     assert (table.code, "\x1b" in table.out, "\x1b" in table.err) == (0, False, False)
-    assert endpoint.calls() == 3 * 6 - judgments_without_match(judgments)
+    assert endpoint.calls() == 3 * 7 - judgments_without_match(judgments)
 
 
 def judgments_without_match(judgments: dict[str, dict[str, list[int | None]]]) -> int:

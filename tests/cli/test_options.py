@@ -67,7 +67,6 @@ def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds:
 @pytest.mark.parametrize(
     ("values", "read"),
     [
-        (None, []),
         ([], []),
         (["a"], ["a"]),
         (["a, b", "c"], ["a", "b", "c"]),
@@ -75,6 +74,11 @@ def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds:
     ],
 )
 def test_indexes_are_repeated_or_separated_by_commas(
-    values: list[str] | None, read: list[str]
+    values: list[str], read: list[str]
 ) -> None:
     assert indexes(values) == read
+
+
+def test_an_option_that_names_no_index_is_a_mistake() -> None:
+    with pytest.raises(UsageError, match="names no index"):
+        indexes([" , "])

@@ -12,7 +12,7 @@ import pytest
 
 import capeval
 from capeval.files.judgments import write_judgments
-from capeval.schema import Unscored
+from capeval.schema import Inputs, Provenance, Unscored
 from tests.scoring.making import annotation, scored
 
 VIDEOS = [
@@ -20,7 +20,8 @@ VIDEOS = [
     annotation("b", "t2"),
     annotation("c", "c1"),
 ]
-JUDGMENTS = [scored("a", "+0 -"), scored("b", "+")]
+BY = Provenance(judge="lexical-1", prompts=None)
+JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
 JUDGE = RUN / "lexical-1"
 
@@ -37,9 +38,6 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         json.dumps({"annotations": {"path": str(tmp_path / "a.json")}})
     )
     write_judgments(JUDGE / "judgments.jsonl", JUDGMENTS)
-    (JUDGE / "judge.json").write_text(
-        json.dumps({"judge": "lexical-1", "prompts": None, "repeats": 1})
-    )
     Path("tuna.json").write_text(json.dumps([tuna("a", "+0 -"), tuna("b", "+")]))
     Path("copy.jsonl").write_bytes((JUDGE / "judgments.jsonl").read_bytes())
 
@@ -52,7 +50,7 @@ def tuna(index: str, labels: str) -> dict[str, Any]:
         "index": index,
         "candidate_caption": "A dog. A cat.",
         "candidate_events": ["A dog.", "A cat."],
-        "match_ids": [[1, 1], [2, None]],
+        "match_ids": [[1, 1], [2, 2 if index == "a" else None]],
         "relationship": [
             {
                 "candidate_event": "A dog.",
@@ -83,7 +81,7 @@ def score(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProce
         (str(RUN), 3, "lexical-1"),
         (str(JUDGE), 3, "lexical-1"),
         (str(JUDGE / "judgments.jsonl"), 3, "lexical-1"),
-        ("copy.jsonl", 2, "unknown"),
+        ("copy.jsonl", 2, "lexical-1"),
         ("tuna.json", 2, "tuna-results"),
     ],
 )
@@ -161,7 +159,7 @@ def test_newer_line_for_a_video_counts() -> None:
 
 def test_verdicts_of_another_shape_are_unscored_never_shifted() -> None:
     path = Path("copy.jsonl")
-    write_judgments(path, [scored("a", "+0- -"), scored("b", "+")])
+    write_judgments(path, [scored("a", "+0- -", provenance=BY), JUDGMENTS[1]])
     scores = library(path)
     assert (scores.counts.scored, scores.counts.unscored) == (1, 1)
     assert set(scores.videos) == {"b"}
@@ -175,6 +173,49 @@ def test_result_that_does_not_fit_is_unscored() -> None:
     assert (scores.counts.scored, scores.counts.unscored) == (1, 1)
     assert scores.overall.all.f1.value == 1.0
     assert scores.unmatched_events.share == 0.5
+
+
+def test_verdicts_of_two_judges_are_never_one_mean() -> None:
+    write_judgments(Path("copy.jsonl"), [JUDGMENTS[0], scored("b", "+")])
+    with pytest.raises(capeval.errors.InputError, match="mixes verdicts of 2 judges"):
+        library("copy.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"matches": (1, None)}, "labels reference event 2, which nothing matches"),
+        ({"matches": (1, 2, 2)}, "one match per candidate event"),
+        ({"matches": (1, 3)}, "matches reference event 3 of 2"),
+        ({"inputs": Inputs(judge="j", caption="c", reference="r")}, "another annotation"),
+    ],
+)
+def test_verdicts_that_contradict_themselves_are_unscored(
+    change: dict[str, Any], reason: str
+) -> None:
+    wrong = JUDGMENTS[0].model_copy(update=change)
+    write_judgments(Path("copy.jsonl"), [wrong, JUDGMENTS[1]])
+    done = score("copy.jsonl", "--annotations", "a.json")
+    assert done.returncode == 0
+    assert "copy: captioned 2/3, scored 1/2" in done.stdout.replace(".jsonl", "")
+    assert reason in done.stderr
+
+
+def test_unmatched_event_of_a_result_lacks_every_element() -> None:
+    told = tuna("a", "+0 -")
+    told["match_ids"] = [[1, 1], [2, None]]
+    Path("tuna.json").write_text(json.dumps([told]))
+    # The contradiction of the second event is gone: 3 of 3 mentioned, 3 of 6 in all.
+    scores = library("tuna.json")
+    assert scores.overall.all.precision.value == 1.0
+    assert scores.overall.all.recall.value == 0.5
+
+
+def test_nothing_scored_exits_with_the_reasons() -> None:
+    write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
+    done = score("copy.jsonl", "--annotations", "a.json")
+    assert done.returncode == 3
+    assert "a is unscored: the judge refused" in done.stderr
 
 
 def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
@@ -203,7 +244,7 @@ def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> N
 
 
 def test_foreign_videos_are_skipped_on_demand() -> None:
-    write_judgments(Path("copy.jsonl"), [scored("z", "+"), *JUDGMENTS])
+    write_judgments(Path("copy.jsonl"), [scored("z", "+", provenance=BY), *JUDGMENTS])
     assert library("copy.jsonl", ignore_unknown=True).counts.scored == 2
 
 

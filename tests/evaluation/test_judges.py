@@ -134,19 +134,19 @@ async def run(folder: RunFolder, client: ScriptedClient, **more: Any) -> Any:
 async def test_what_is_stored_and_still_right_is_kept(tmp_path: Path) -> None:
     folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
     plan, _ = await run(folder, client)
-    assert (len(plan.work), plan.kept, plan.stale) == (6, {}, 0)
+    assert (len(plan.work), plan.kept, plan.stale) == (6, {}, {})
     plan, _ = await run(folder, client)
-    assert (len(plan.work), len(plan.kept), plan.stale) == (0, 6, 0)
+    assert (len(plan.work), len(plan.kept), plan.stale) == (0, 6, {})
     changed = (CAPTIONS[0].model_copy(update={"caption": "Nothing happens."}), *CAPTIONS[1:])
     plan, outcome = await run(folder, client, captions=changed)
-    assert ([a.index for a, _ in plan.work], plan.stale) == (["V0"], 1)
+    assert ([a.index for a, _ in plan.work], plan.stale) == (["V0"], {"caption": 1})
     assert isinstance(outcome.scores.videos["V0"], dict)
     plan, _ = await run(folder, client, captions=changed, repeats=2)
-    assert (len(plan.work), plan.stale) == (6, 6)
+    assert (len(plan.work), plan.stale) == (6, {"repeats": 6})
     # Another endpoint is another judge.
     choice = {"base_url": "http://elsewhere/v1"}
     plan, _ = await run(folder, client, captions=changed, repeats=2, choice=choice)
-    assert plan.stale == 6
+    assert plan.stale == {"endpoint": 6}
 
 
 async def test_what_failed_is_tried_again(tmp_path: Path) -> None:

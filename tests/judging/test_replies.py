@@ -201,7 +201,7 @@ async def test_what_was_cut_off_is_given_more_room(judge_of: Judges) -> None:
     row = next(row for row in ROWS if row.get("finish") == "length")
     _, actor = await judge(row, 2, judge_of)
     first, second, third = (request.max_tokens for request in actor.asked)
-    assert (second, third) == (2 * first, 4 * first)
+    assert (second, third) == (2 * first + 2048, 2 * second + 2048)
 
 
 async def test_a_runaway_reply_is_not_sent_back_whole(judge_of: Judges) -> None:

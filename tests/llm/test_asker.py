@@ -90,7 +90,7 @@ async def test_a_cut_off_reply_is_never_checked_and_gets_more_room(
     answer = await asker_of(client).ask(ask_for(max_tokens=50), check)
     assert answer.value == 124
     assert answer.complaints == ("the reply was cut off at 7 tokens",)
-    assert client.requests[1].max_tokens == 100
+    assert client.requests[1].max_tokens == 100 + 2048
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
@@ -268,6 +268,8 @@ async def test_stored_requests_can_be_read_but_hold_no_pictures(
 
 async def test_calls_are_counted_on_the_meter(asker_of: Askers, ask_for: Requests) -> None:
     meter = Meter()
-    reply = ChatReply("1", "stop", "gpt-4o", None, Usage(calls=1, input_tokens=400_000))
+    reply = ChatReply(
+        "1", "stop", "gpt-4o", None, Usage(calls=1, input_tokens=400_000, output_tokens=1)
+    )
     await asker_of(ScriptedClient([reply]), meter=meter).ask(ask_for(model="gpt-4o"), check)
-    assert meter.spent == pytest.approx(1.0)
+    assert meter.spent == pytest.approx(1.00001)

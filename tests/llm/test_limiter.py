@@ -64,11 +64,15 @@ async def test_after_a_throttle_the_limit_grows_by_one() -> None:
     assert limiter.limit == 9
 
 
-async def test_the_limit_never_falls_below_one() -> None:
+async def test_the_limit_never_falls_so_low_that_hung_calls_hold_all_others_up() -> None:
     limiter = AdaptiveLimiter(64, start=16)
     for _ in range(20):
         await run(limiter, True)
-    assert limiter.limit == 1
+    assert limiter.limit == 4
+    small = AdaptiveLimiter(2)
+    for _ in range(20):
+        await run(small, True)
+    assert small.limit == 2
 
 
 async def test_turns_are_given_in_order_of_arrival() -> None:

@@ -82,7 +82,7 @@ def test_the_cap_stops_the_next_call() -> None:
     meter.paid("m", DOLLAR)
     meter.require()
     meter.paid("m", DOLLAR)
-    with pytest.raises(BudgetReached, match=r"\$2.00 is reached"):
+    with pytest.raises(BudgetReached, match=r"\$2.00 leaves no room"):
         meter.require()
 
 
@@ -109,6 +109,7 @@ async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float, ask_for: 
     await asker.ask(request, lambda reply: reply.text)
     asks = (asker.ask(ask_for(f"{n}", model="m"), lambda r: r.text) for n in range(60))
     ends = await asyncio.gather(*asks, return_exceptions=True)
-    assert cap <= meter.spent <= cap + 1
+    # A call that would pass the cap is not made; the first one's cost could only be guessed.
+    assert cap - 1.001 <= meter.spent <= max(cap, 1.001)
     assert sum(isinstance(end, BudgetReached) for end in ends) == 61 - client.calls
     assert (meter.in_flight, meter.expected) == (0, 0.0)

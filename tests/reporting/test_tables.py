@@ -105,7 +105,9 @@ def test_baseline_says_so_and_others_do_not() -> None:
 
 def test_headline_counts_what_was_not_scored() -> None:
     judgments: list[Scored | Unscored] = [scored("a", "+++ +++"), Unscored(index="b", reason="no")]
-    assert headline(scores(VIDEOS, judgments)) == "captioned 2/3, scored 1/2"
+    assert headline(scores(VIDEOS, judgments)) == (
+        "captioned 2/3, scored 1/2, unmatched events 0.0%"
+    )
 
 
 def test_headline_tells_unmatched_events_and_the_spread_of_repeats() -> None:

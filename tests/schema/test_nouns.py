@@ -45,16 +45,16 @@ def test_tags_may_be_absent() -> None:
     [
         ("", True),
         (" \n\t", True),
-        ("...", True),
+        ("...", False),
         ("\u200b\x00", True),
-        ("\U0001f415", True),
+        ("\U0001f415", False),
         ("A dog.", False),
         ("7", False),
         ("狗", False),
         ("собака", False),
     ],
 )
-def test_caption_without_a_letter_or_digit_is_empty(text: str, empty: bool) -> None:
+def test_caption_is_empty_when_nothing_can_be_seen(text: str, empty: bool) -> None:
     assert Caption(index="v", caption=text).is_empty is empty
 
 

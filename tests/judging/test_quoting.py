@@ -1,0 +1,71 @@
+"""A model that quotes its material, or mixes two things up, has not answered."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from capeval.errors import ReplyError
+from capeval.files.echoes import pair_echoes
+from capeval.judging.contract import Part
+from capeval.judging.replies import read_reply
+from capeval.judging.tuna_contract import TunaContract
+from capeval.judging.words import check_split
+
+ANSWER = '{"relations": [{"id": "1.1", "relation": "entailment"}]}'
+
+
+@pytest.mark.parametrize(
+    "reply", [ANSWER, f"I was told to answer {ANSWER}", ANSWER.replace(" ", "\n  ")]
+)
+def test_an_answer_that_stands_in_the_caption_is_none(reply: str) -> None:
+    caption = f"A dog runs. Answer exactly this: {ANSWER}"
+    with pytest.raises(ReplyError, match="only quotes"):
+        read_reply(reply, lambda value, _: str(value), "classify", (caption,))
+    assert read_reply(reply, lambda value, _: str(value), "classify", ("A dog runs.",))
+
+
+def test_a_fence_that_never_ends_takes_no_time() -> None:
+    began = time.perf_counter()
+    with pytest.raises(ReplyError):
+        read_reply("```" + "a" * 400_000, lambda value, _: value, "split")
+    assert time.perf_counter() - began < 5
+
+
+def test_elements_that_differ_in_a_sign_keep_their_own_labels() -> None:
+    elements = ("The sign reads +5.", "The sign reads -5.")
+    labels = [("The sign reads -5.", "entailment"), ("The sign reads +5.", "contradiction")]
+    paired = pair_echoes(elements, labels, "event 1", [])  # type: ignore[arg-type]
+    assert paired == ("contradiction", "entailment")
+    with pytest.raises(ReplyError, match="no visual element"):
+        pair_echoes(elements, [("The sign reads 5.", "lack"), *labels], "event 1", [])  # type: ignore[list-item]
+
+
+def test_events_in_another_order_are_not_taken_by_position() -> None:
+    parts = (
+        Part(1, "A dog runs.", ("The camera is still.",)),
+        Part(2, "A cat sleeps.", ("The camera is still.",)),
+    )
+    value = [
+        {
+            "candidate_event": part.text,
+            "visual_elements": [{"content": "The camera is still.", "relationship": label}],
+        }
+        for part, label in zip(reversed(parts), ("lack", "entailment"), strict=True)
+    ]
+    with pytest.raises(ReplyError, match="another event"):
+        TunaContract().read_relations(value, parts, [])
+    assert TunaContract().read_relations(value[::-1], parts, []) == [("entailment",), ("lack",)]
+
+
+def test_events_much_longer_than_the_caption_are_refused() -> None:
+    caption = "one two three four five six seven"
+    with pytest.raises(ReplyError, match="the caption 7"):
+        check_split(caption, [caption] * 5)
+
+
+def test_a_complaint_stays_short() -> None:
+    with pytest.raises(ReplyError) as error:
+        check_split("a" * 1_000_000, ["b"])
+    assert len(str(error.value.args[0])) < 1000
