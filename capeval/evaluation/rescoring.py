@@ -84,7 +84,14 @@ def _stored_at(path: Path) -> Path:
 
 
 def _is_list(path: Path) -> bool:
-    return read_text(path).lstrip()[0] == "["
+    text = read_text(path).lstrip()
+    if text.startswith("{\n"):
+        raise InputError(
+            "is one JSON object over several lines, perhaps a scores.json; name a "
+            "judgments.jsonl, a judged run, or a TUNA result file",
+            file=path,
+        )
+    return text[0] == "["
 
 
 def _ours(path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool) -> list[Judgment]:

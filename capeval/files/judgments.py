@@ -35,6 +35,12 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
     result: dict[str, Judgment] = {}
     for value in whole_lines(path):
         index = value.get("index") if isinstance(value, dict) else value
+        if isinstance(value, dict) and "status" not in value:
+            raise InputError(
+                "holds no judgments (they have a status); name a judgments.jsonl, a judged run, "
+                "or a TUNA result file",
+                file=path,
+            )
         try:
             judgment = JUDGMENT.validate_python(value)
         except ValidationError as faults:

@@ -23,9 +23,8 @@ BASELINE_NOTE = (
     "It is a smoke test, not a measurement: do not report them."
 )
 
-# Run names fold into what the numbers leave: at least so much, and so much before the paper's
-# nine columns are set side by side.
-_LEAST_NAME, _GOOD_NAME = 4, 24
+# The room that runs' names need before the paper's nine columns are set side by side.
+_GOOD_NAME = 24
 
 
 def headline(scores: Scores) -> str:
@@ -60,16 +59,21 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
     """Print the tables of one or more runs, their coverage and signatures."""
     if not results:
         return
-    for table in _tables(results, console):
-        least = _width(table, results, _LEAST_NAME)
-        if least > console.width:
-            # A number is never cut: the terminal wraps the line instead.
-            table.width = least
+    named = {one_line(name): scores for name, scores in results.items()}
+    tables = _tables(named, console)
+    if any(_width(table) > console.width for table in tables):
+        # Where names do not fit, rows bear numbers, and the lines below say whose they are.
+        named = {f"[{n}]": scores for n, scores in enumerate(results.values(), start=1)}
+        tables = _tables(named, console)
+    for table in tables:
+        # A number is never cut: the terminal wraps the line instead.
+        table.width = max(_width(table), 1)
         console.print(table, crop=False)
         console.print()
-    for name, scores in results.items():
+    for label, (name, scores) in zip(named, results.items(), strict=True):
         # Text, not markup: names and signatures are data. One line each, so that it can be copied.
-        console.print(Text(f"{one_line(name)}: {headline(scores)}"), soft_wrap=True)
+        told = one_line(name) if label == one_line(name) else f"{label} {one_line(name)}"
+        console.print(Text(f"{told}: {headline(scores)}"), soft_wrap=True)
         console.print(Text(f"  {scores.signature}", style="dim"), soft_wrap=True)
     if any(scores.settings.get("baseline") for scores in results.values()):
         console.print(Text(BASELINE_NOTE, style="yellow"))
@@ -79,11 +83,9 @@ _RUN = "Run"
 _Column = tuple[str, Callable[[Scores], str]]
 
 
-def _width(table: Table, results: Mapping[str, Scores], name: int) -> int:
-    """Return the width of a table that leaves `name` cells to the runs' names."""
-    endless = Console(width=100_000, file=io.StringIO())
-    longest = max(cell_len(heading) for heading in (_RUN, *map(one_line, results)))
-    return endless.measure(table).maximum - longest + min(longest, name)
+def _width(table: Table) -> int:
+    """Return the width of a table in which nothing is folded."""
+    return Console(width=100_000, file=io.StringIO()).measure(table).maximum
 
 
 def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
@@ -95,7 +97,8 @@ def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
         ("Scored", lambda scores: f"{scores.counts.scored}/{scores.counts.captioned}"),
     ]
     wide = _table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])
-    if _width(wide, results, _GOOD_NAME) <= console.width:
+    longest = max(cell_len(heading) for heading in (_RUN, *results))
+    if _width(wide) - longest + min(longest, _GOOD_NAME) <= console.width:
         return [wide]
     return [
         _table("TUNA-CAP by type of element: precision/recall/F1, %", results, types),
@@ -126,9 +129,9 @@ def _table(title: str, results: Mapping[str, Scores], columns: Sequence[_Column]
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    table.add_column(_RUN, overflow="fold")
+    table.add_column(_RUN, no_wrap=True)
     for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, scores in results.items():
-        table.add_row(Text(one_line(name)), *(Text(shown(scores)) for _, shown in columns))
+        table.add_row(Text(name), *(Text(shown(scores)) for _, shown in columns))
     return table

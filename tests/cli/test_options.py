@@ -73,9 +73,7 @@ def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds:
         ([",a,,", " "], ["a"]),
     ],
 )
-def test_indexes_are_repeated_or_separated_by_commas(
-    values: list[str], read: list[str]
-) -> None:
+def test_indexes_are_repeated_or_separated_by_commas(values: list[str], read: list[str]) -> None:
     assert indexes(values) == read
 
 
