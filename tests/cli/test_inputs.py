@@ -154,7 +154,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score", "capeval score --help"),
         ("score none.jsonl", "none.jsonl: does not exist"),
         ("score good.jsonl", "--annotations"),
-        ("score good.jsonl --annotations good.json", 'good.jsonl: index "v": '),
+        ("score good.jsonl --annotations good.json", "good.jsonl: holds no judgments"),
         ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
