@@ -61,7 +61,8 @@ def _decord(path: Path) -> Any:
 def _opencv(path: Path) -> Any:
     import cv2
 
-    video, frames, number = cv2.VideoCapture(str(path)), [], 0
+    frames: list[Any] = []
+    video, number = cv2.VideoCapture(str(path)), 0
     while len(frames) < _FRAMES and video.grab():
         if number == _WANTED[len(frames)]:
             frames.append(cv2.cvtColor(video.retrieve()[1], cv2.COLOR_BGR2RGB))
@@ -72,7 +73,8 @@ def _opencv(path: Path) -> Any:
 def _opencv_seeking(path: Path) -> Any:
     import cv2
 
-    video, frames = cv2.VideoCapture(str(path)), []
+    frames: list[Any] = []
+    video = cv2.VideoCapture(str(path))
     for index in _WANTED:
         video.set(cv2.CAP_PROP_POS_FRAMES, index)
         frames.append(cv2.cvtColor(video.read()[1], cv2.COLOR_BGR2RGB))
@@ -80,7 +82,7 @@ def _opencv_seeking(path: Path) -> Any:
 
 
 def _pyav_seeking(path: Path) -> Any:
-    frames = []
+    frames: list[Any] = []
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"

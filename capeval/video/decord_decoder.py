@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from capeval.errors import MissingExtra, VideoError, one_line
 from capeval.video.decoding import DEFAULT_TIMEOUT, checked_file
 from capeval.video.frames import FrameSet, Timeline
 from capeval.video.guarding import Guard, guarded
+from capeval.video.pyav_decoder import check_is_video
 from capeval.video.sampling import Policy
 
 __all__ = ["DecordDecoder"]
@@ -59,6 +61,9 @@ class DecordDecoder:
         )
 
     def _read(self, path: Path, policy: Policy, guard: Guard) -> FrameSet:
+        # decord would follow a playlist to other files and addresses; this also tells, in the same
+        # words as the default decoder, what is no video at all.
+        check_is_video(path, guard)
         # Not from our folder (-P): its modules must not stand in for others of the same name.
         command = [sys.executable, "-P", str(_CHILD), str(path.absolute())]
         with subprocess.Popen(  # noqa: S603 # our own script
@@ -69,13 +74,9 @@ class DecordDecoder:
             start_new_session=True,
         ) as child:
             guard.on_stop(child.kill)
-            timer = threading.Timer(guard.left, child.kill)
-            timer.daemon = True
-            timer.start()
             try:
                 return self._converse(path, policy, guard, child)
             finally:
-                timer.cancel()
                 child.kill()
 
     def _converse(
@@ -93,8 +94,8 @@ class DecordDecoder:
             raise VideoError(str(fault), file=path) from None
         wanted = sorted(set(choice.indices))
         try:
-            ask.write((json.dumps(wanted) + "\n").encode())
-            ask.flush()
+            # Unbuffered: what a dead child did not read must not be written again at the close.
+            os.write(ask.fileno(), (json.dumps(wanted) + "\n").encode())
         except OSError:
             guard.check()
             raise VideoError("decord crashed on it", file=path) from None

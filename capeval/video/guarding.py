@@ -22,7 +22,10 @@ class Stopped(Exception):
 
 
 class Guard:
-    """What work calls now and then to learn that it should end."""
+    """What work calls whenever it got on, and so learns whether it should end.
+
+    The limit is on standing still, not on the whole: a long video may take long.
+    """
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._path, self._seconds = path, seconds
@@ -32,15 +35,17 @@ class Guard:
 
     @property
     def left(self) -> float:
-        """Seconds left, always above 0."""
-        return max(self._end - time.monotonic(), 0.001)
+        """Seconds left until it must have got on; below 0 where it is late."""
+        return self._end - time.monotonic()
 
     def check(self) -> None:
-        """Raise where the time is up or nobody waits any longer."""
+        """Say that the work got on; raise where that took too long or nobody waits any longer."""
         if self._stopped.is_set():
             raise Stopped
-        if time.monotonic() > self._end:
+        now = time.monotonic()
+        if now > self._end:
             raise self.too_long()
+        self._end = now + self._seconds
 
     def on_stop(self, action: Callable[[], None]) -> None:
         """Have `action` called where work must be stopped from outside."""
@@ -55,8 +60,8 @@ class Guard:
             action()
 
     def too_long(self) -> VideoError:
-        """Return the error of a file that took too long."""
-        return VideoError(f"was not decoded within {self._seconds:g} s", file=self._path)
+        """Return the error of a file that a decoder cannot get past."""
+        return VideoError(f"the decoder stood still for {self._seconds:g} s", file=self._path)
 
 
 def guarded(
@@ -71,7 +76,7 @@ def guarded(
     Raises
     ------
     VideoError
-        The time is up.
+        The work stood still for so many seconds.
     """
     guard = Guard(path, seconds)
     results: list[T] = []
@@ -89,12 +94,11 @@ def guarded(
     # A daemon: Python does not wait for it at exit if it never returns.
     threading.Thread(target=run, name=f"decode {path.name}", daemon=True).start()
     try:
-        # A moment more than the work's own limit, so that it can end by itself.
-        end = time.monotonic() + seconds + 2 * _POLL
         while not done.wait(_POLL):
             if cancel is not None and cancel.is_set():
                 raise Stopped
-            if time.monotonic() > end:
+            # A moment more than the work's own limit, so that it can end by itself.
+            if guard.left < -2 * _POLL:
                 raise guard.too_long()
     finally:
         if not done.is_set():

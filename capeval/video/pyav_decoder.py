@@ -8,6 +8,8 @@ packets for one frame), all is decoded once to learn what can be had, and the ch
 
 from __future__ import annotations
 
+import math
+import mmap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["PyAVDecoder"]
+__all__ = ["PyAVDecoder", "check_is_video"]
 
 # Video, and audio so that it can be told from rubbish. Playlists and image patterns are left out:
 # a file that says it is a video must not make us open other files or addresses.
@@ -43,6 +45,7 @@ _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 _MOST_BYTES = 8 * 2**30
 _DRAINS = 64
 _NAMED = 10
+_MISSING = "decoding needs PyAV; install capeval[generate]"
 _CUT_INDEX = "is cut off in its index"
 
 
@@ -55,7 +58,7 @@ class PyAVDecoder:
         try:
             import av
         except ImportError:
-            raise MissingExtra("decoding needs PyAV; install capeval[generate]") from None
+            raise MissingExtra(_MISSING) from None
         self._threads, self._timeout = threads, timeout
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
@@ -121,6 +124,18 @@ class PyAVDecoder:
         )
 
 
+def check_is_video(path: Path, guard: Guard) -> None:
+    """Open a file and look for a video stream, no more.
+
+    Raises
+    ------
+    VideoError
+        There is none.
+    """
+    with _opened(path, guard):
+        pass
+
+
 class _Disagreement(Exception):
     """The decoder shows other frames than the packets promised."""
 
@@ -183,7 +198,7 @@ class _Taken:
                 )
         pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
         if self._count == 0:
-            self.frames = np.empty((len(self.wanted), *pixels.shape), np.uint8)
+            self.frames = _fresh((len(self.wanted), *pixels.shape))
         elif pixels.shape != self.frames.shape[1:]:
             now, before = pixels.shape, self.frames.shape[1:]
             raise VideoError(
@@ -197,12 +212,7 @@ class _Taken:
             self._damaged.append(number)
 
     def _upright(self, pixels: NDArray[np.uint8], frame: VideoFrame) -> NDArray[np.uint8]:
-        # PyAV's stubs know one kind of side data of the many that it has.
-        data = cast("Any", frame.side_data).get("DISPLAYMATRIX")
-        if data is None:
-            return pixels
-        # A row vector times the matrix gives where a pixel is shown: x' = ax + cy, y' = bx + dy.
-        a, b, _, c, d = (int(n) for n in np.frombuffer(bytes(data), np.int32)[:5])
+        a, b, c, d = _matrix(frame)
         if a == d == 0 and b and c:
             pixels, right, down = pixels.transpose(1, 0, 2), c, b
         elif b == c == 0 and a and d:
@@ -223,15 +233,39 @@ class _Taken:
             yield "is to be shown at an angle that is no quarter turn; left as it is"
 
 
+def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return an array whose memory goes back to the system with it.
+
+    Arrays of some tens of MB that one thread allocates and another frees would otherwise pile up
+    in the allocator's pools of both.
+    """
+    return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
+
+
+def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:
+    """Return a, b, c, d of the display matrix: a pixel is shown at x' = ax + cy, y' = bx + dy."""
+    from av.sidedata.sidedata import SideDataContainer
+
+    # Not `frame.side_data`: it makes the frame refer to itself, and with it all its decoder's
+    # buffers stay until the garbage collector comes by.
+    data = cast("Any", SideDataContainer)(frame).get("DISPLAYMATRIX")
+    if data is None:
+        return 1, 0, 0, 1
+    a, b, _, c, d = (int(n) for n in np.frombuffer(bytes(data), np.int32)[:5])
+    return a, b, c, d
+
+
 @contextmanager
 def _opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStream]]:
-    import av
-    from av.stream import Discard
-
     try:
-        container = av.open(
-            f"file:{path}", "r", container_options=_OPTIONS, timeout=(guard.left, guard.left)
-        )
+        import av
+        from av.stream import Discard
+    except ImportError:
+        raise MissingExtra(_MISSING) from None
+
+    left = max(guard.left, 0.001)
+    try:
+        container = av.open(f"file:{path}", "r", container_options=_OPTIONS, timeout=(left, left))
     except av.FFmpegError as fault:
         raise VideoError(_why_not(path, fault), file=path) from None
     except UnicodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import threading
@@ -357,25 +358,37 @@ def test_a_decoder_that_hangs_is_left_behind(tmp_path: Path) -> None:
         del guard
         ended.wait(20)
 
-    with pytest.raises(VideoError, match=r"v\.mp4: was not decoded within 0\.2 s"):
+    with pytest.raises(VideoError, match=r"v\.mp4: the decoder stood still for 0\.2 s"):
         guarded(hang, tmp_path / "v.mp4", seconds=0.2, cancel=None)
     ended.set()
 
 
-def test_a_slow_decoder_ends_by_itself(tmp_path: Path) -> None:
-    def slow(guard: Guard) -> None:
-        while True:
-            time.sleep(0.01)
+def test_a_slow_decoder_that_gets_on_is_let_be(tmp_path: Path) -> None:
+    def slow(guard: Guard) -> str:
+        for _ in range(20):
+            time.sleep(0.05)
             guard.check()
+        return "done"
 
-    with pytest.raises(VideoError, match="was not decoded within"):
-        guarded(slow, tmp_path / "v.mp4", seconds=0.1, cancel=None)
+    assert guarded(slow, tmp_path / "v.mp4", seconds=0.5, cancel=None) == "done"
 
 
 def test_a_time_limit_holds_for_a_real_file(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "v.mp4")
-    with pytest.raises(VideoError, match="was not decoded within"):
+    with pytest.raises(VideoError, match="stood still"):
         decoder_named("pyav", timeout=0.0).read(path, Uniform(32))
+
+
+def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mp4", turn=90)
+    gc.collect()
+    gc.disable()
+    try:
+        read(path)
+        left = [o for o in gc.get_objects() if isinstance(o, av.VideoFrame | FrameSet)]
+    finally:
+        gc.enable()
+    assert not left
 
 
 def test_an_unknown_decoder_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import av
 import pytest
 
 from capeval.errors import MissingExtra, VideoError
@@ -35,19 +36,31 @@ def test_the_order_asked_for_is_kept(tmp_path: Path) -> None:
 
 
 @installed
-def test_a_file_that_it_cannot_read_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "v.mp4"
-    path.write_bytes(b"no video" * 100)
+def test_a_codec_that_it_does_not_know_is_one_line(tmp_path: Path) -> None:
+    if "libsvtav1" not in av.codecs_available:
+        pytest.skip("this PyAV has no encoder of AV1")
+    options = {"preset": "11", "svtav1-params": "lp=1"}
+    path = make_clip(tmp_path / "v.mp4", 10, codec="libsvtav1", options=options)
     with pytest.raises(VideoError) as caught:
         decoder_named("decord", timeout=30).read(path, Uniform(8))
-    assert str(caught.value).startswith(f"{path}: decord")
+    assert str(caught.value).startswith(f"{path}: decord: ")
+    assert "\n" not in str(caught.value)
+
+
+@installed
+def test_a_playlist_is_not_followed(tmp_path: Path) -> None:
+    clip = make_clip(tmp_path / "other.ts")
+    path = tmp_path / "v.mp4"
+    path.write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{clip}\n#EXT-X-ENDLIST\n")
+    with pytest.raises(VideoError, match="is not a video"):
+        decoder_named("decord", timeout=30).read(path, Uniform(8))
 
 
 @installed
 @pytest.mark.parametrize(
     ("child", "said"),
     [
-        ("import time; time.sleep(60)", "was not decoded within 1 s"),
+        ("import time; time.sleep(60)", "the decoder stood still for 1 s"),
         ("import os; os.abort()", "decord crashed on it"),
         ('print(\'{"times": [0, 1], "fps": 1}\')', "decord crashed on it"),
     ],
