@@ -143,7 +143,7 @@ def _against_seekers(path: Path) -> Iterator[Row]:
     )
 
 
-def _waiting(path: Path, videos: int) -> Iterator[Row]:
+def _waiting_share(path: Path, videos: int) -> float:
     decoder = decoder_named("pyav")
     began = time.perf_counter()
     for _ in prefetch([path] * videos, _POLICY, decoder):
@@ -157,13 +157,18 @@ def _waiting(path: Path, videos: int) -> Iterator[Row]:
             raise SystemExit(str(frames))
         time.sleep(1.5 * each)
         last = time.perf_counter()
-    share = waited / (time.perf_counter() - began)
+    return waited / (time.perf_counter() - began)
+
+
+def _waiting(path: Path, videos: int) -> Iterator[Row]:
+    # Each time against the throughput of the moment before: others may use the machine too.
+    shares = sorted(_waiting_share(path, videos) for _ in range(3))
     yield Row(
-        f"a stand-in model that takes 1.5 times as long for each of {videos} videos as decoding "
-        f"({each:.2f} s): share of the time that it waits, the first video included",
-        f"{share:.1%}",
+        f"a stand-in model that takes 1.5 times as long for each of {videos} videos as decoding: "
+        "share of the time that it waits, the first video included (median of 3)",
+        f"{shares[1]:.1%}",
         "<= 5%",
-        share <= 0.05,
+        shares[1] <= 0.05,
     )
 
 
@@ -199,5 +204,5 @@ def measure(folder: Path, *, videos: int = 300) -> Iterator[Row]:
     long = _make(folder / "long.mp4", size=(1280, 720), seconds=_SECONDS, gop=300)
     yield from _against_seekers(long)
     small = _make(folder / "small.mp4", size=(640, 360), seconds=4, gop=48)
-    yield from _waiting(small, 100)
+    yield from _waiting(small, 60)
     yield from _memory(small, videos)

@@ -42,6 +42,8 @@ def _boxes(path: Path) -> Iterator[tuple[bytes, int]]:
         total = file.seek(0, 2)
         at = 0
         for _ in range(_MOST_BOXES):
+            if at >= total:
+                return
             file.seek(at)
             head = file.read(16)
             if len(head) < 8:

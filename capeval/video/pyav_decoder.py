@@ -99,9 +99,13 @@ class PyAVDecoder:
         taken = _Taken(path, sorted(set(choice.indices)))
         with _opened(path, guard) as (container, stream):
             stream.codec_context.thread_count = threads
-            for number, frame in enumerate(_decoded(container, stream, scan, guard)):
+            source = _decoded(container, stream, scan, guard, taken.faults)
+            for number, frame in enumerate(source):
                 if number >= len(scan.pts) or scan.pts[number] not in (None, frame.pts):
                     raise _Disagreement
+                # Later frames are made from it, whether it is wanted itself or not.
+                if frame.is_corrupt:
+                    taken.damaged.append(number)
                 if taken.wants(number):
                     taken.add(number, frame)
                     if taken.is_whole:
@@ -176,8 +180,9 @@ class _Taken:
     path: Path
     wanted: list[int]
     frames: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0, 0, 3), np.uint8))
+    damaged: list[int] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     _count: int = 0
-    _damaged: list[int] = field(default_factory=list)
     _odd_angle: bool = False
 
     def wants(self, number: int) -> bool:
@@ -208,8 +213,6 @@ class _Taken:
             )
         self.frames[self._count] = pixels
         self._count += 1
-        if frame.is_corrupt:
-            self._damaged.append(number)
 
     def _upright(self, pixels: NDArray[np.uint8], frame: VideoFrame) -> NDArray[np.uint8]:
         a, b, c, d = _matrix(frame)
@@ -223,11 +226,11 @@ class _Taken:
         return pixels[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1]
 
     def warnings(self) -> Iterator[str]:
-        if self._damaged:
-            some = ", ".join(map(str, self._damaged[:_NAMED]))
-            more = (
-                "" if len(self._damaged) <= _NAMED else f" and {len(self._damaged) - _NAMED} more"
-            )
+        if self.faults:
+            yield f"{len(self.faults)} packets cannot be decoded ({self.faults[0]})"
+        if self.damaged:
+            some = ", ".join(map(str, self.damaged[:_NAMED]))
+            more = "" if len(self.damaged) <= _NAMED else f" and {len(self.damaged) - _NAMED} more"
             yield f"damaged frames: {some}{more}"
         if self._odd_angle:
             yield "is to be shown at an angle that is no quarter turn; left as it is"
@@ -265,11 +268,15 @@ def _opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStr
 
     left = max(guard.left, 0.001)
     try:
-        container = av.open(f"file:{path}", "r", container_options=_OPTIONS, timeout=(left, left))
+        container = av.open(
+            f"file:{path}",
+            "r",
+            container_options=_OPTIONS,
+            metadata_errors="replace",
+            timeout=(left, left),
+        )
     except av.FFmpegError as fault:
         raise VideoError(_why_not(path, fault), file=path) from None
-    except UnicodeError:
-        raise VideoError("has a name that is not Unicode", file=path) from None
     with container:
         stream = _main_stream(container, path)
         for other in container.streams:
@@ -325,7 +332,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
     ends: dict[int | None, int] = {}
     warnings: list[str] = []
     packets = 0
-    last_is_cut = False
+    last_is_cut = last_is_shown = False
     with _opened(path, guard) as (container, stream):
         try:
             for packet in container.demux(stream):
@@ -334,9 +341,13 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
                 guard.check()
                 packets += 1
                 last_is_cut = packet.is_corrupt
-                if not packet.is_discard:
+                last_is_shown = not packet.is_discard
+                if last_is_shown:
                     pts.append(packet.pts)
                     ends[packet.pts] = packet.duration or 0
+        except IndexError:
+            # PyAV stumbles, at the very end, over streams that appeared in the middle.
+            pass
         except av.FFmpegError as fault:
             guard.check()
             warnings.append(f"cannot be read to its end ({_said(fault)})")
@@ -348,7 +359,8 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
         if last_is_cut:
             # Its frame would be half of one picture and half of another.
             packets -= 1
-            pts.pop()
+            if last_is_shown:
+                pts.pop()
         if packets < promised:
             warnings.append(f"is cut off: {packets} of {promised} packets are there")
         elif announced > size:
@@ -381,8 +393,6 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
     promised = len(scan.pts) or scan.packets
     if len(pts) != promised:
         warnings.append(f"shows {len(pts)} frames where its packets promise {promised}")
-    if faults:
-        warnings.append(f"{len(faults)} packets cannot be decoded ({faults[0]})")
     if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
         warnings.append("has no usable time stamps; times follow from the frame rate")
         pts = [None] * len(pts)
@@ -394,19 +404,18 @@ def _decoded(
     stream: VideoStream,
     scan: _Scan,
     guard: Guard,
-    faults: list[str] | None = None,
+    faults: list[str],
 ) -> Iterator[VideoFrame]:
     """Yield what the decoder shows; a packet that it refuses is passed over."""
     import av
 
-    faults = [] if faults is None else faults
     packets = 0
     source = container.demux(stream)
     while packets < scan.packets:
         guard.check()
         try:
             packet = next(source, None)
-        except av.FFmpegError:
+        except (av.FFmpegError, IndexError):
             break
         if packet is None:
             break

@@ -245,6 +245,31 @@ def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
     assert numbers(frames.frames)[:30] == list(range(30))
 
 
+def test_a_title_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mkv")
+    data = path.read_bytes()
+    assert b"Lavf" in data
+    path.write_bytes(data.replace(b"Lavf", b"L\xc4vf"))
+    assert numbers(read(path).frames) == list(range(48))
+
+
+def test_a_stream_that_appears_in_the_middle_does_no_harm(tmp_path: Path) -> None:
+    first = make_clip(tmp_path / "a.ts", 240, size=(640, 480), options={"qp": "1"}).read_bytes()
+    second = make_clip(tmp_path / "b.ts", 24, size=(640, 480), delay_s=10, audio=True).read_bytes()
+    path = tmp_path / "c.ts"
+    path.write_bytes(first + second)
+    assert numbers(read(path, Given((0, 239))).frames) == [0, 239]
+
+
+def test_damage_in_a_frame_that_is_not_chosen_is_told(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "d.mp4", 60, gop=60, **FRONT)
+    data = bytearray(path.read_bytes())
+    middle = (data.index(b"mdat") + len(data)) // 2
+    data[middle : middle + 60] = bytes(60)
+    path.write_bytes(data)
+    assert read(path, Uniform(2)).warnings
+
+
 def no_index(path: Path) -> None:
     cut(make_clip(path, audio=True), 0.3)
 
