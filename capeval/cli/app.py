@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli import cache_command, judge_command, score_command
+from capeval.cli import cache_command, frames_command, judge_command, score_command
 from capeval.errors import CapevalError, one_line
 from capeval.version import __version__
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
+app.command("frames")(frames_command.frames)
 app.add_typer(cache_command.app, name="cache")
 
 
