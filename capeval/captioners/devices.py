@@ -60,7 +60,7 @@ def place(
     """
     import torch
 
-    kind = device.split(":")[0]
+    kind = device.split(":", maxsplit=1)[0]
     if kind not in _NAMES:
         raise UsageError(f"--device {device}: must be one of {', '.join(_NAMES)}")
     present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}

@@ -36,8 +36,8 @@ def require_generate_extra() -> None:
             # A library built for another torch fails while its operators are registered.
             raise UsageError(
                 f"{name} {_version(name)} does not work with torch {_version('torch')} "
-                f"({one_line(str(error), 80)}): install builds of torch and torchvision that belong "
-                "together, both from the same index"
+                f"({one_line(str(error), 80)}): install a torch and a torchvision that "
+                "belong together, both from one index"
             ) from error
 
 

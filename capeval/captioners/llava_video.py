@@ -16,14 +16,17 @@ no single GPU holds it, so it is reached through a server.
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from safetensors import safe_open
 from torch import nn
@@ -71,6 +74,7 @@ _TOWER_PREFIX = "model.vision_tower.vision_tower.vision_model."
 
 # Activations of the tower are what peaks: a batch of long videos goes through it in parts.
 _FRAMES_AT_A_TIME = 64
+_THREADS = 16
 
 PoolMode = Literal["bilinear", "average", "max"]
 
@@ -165,7 +169,11 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
 
     config_class = LlavaVideoConfig
     # The closing norm is in the checkpoint and is not used.
-    _keys_to_ignore_on_load_unexpected = [r"post_layernorm", r"position_ids", r"rotary_emb"]
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [
+        r"post_layernorm",
+        r"position_ids",
+        r"rotary_emb",
+    ]
 
     def __init__(self, config: LlavaVideoConfig) -> None:
         super().__init__(config)
@@ -280,12 +288,12 @@ def chat_prompt(
     `add_time_instruction` asks for.
     """
     times = ",".join(f"{time:.2f}s" for time in request.times)
+    # No gap before the last sentence in either wording.
+    last = "Please answer the following questions related to this video."
     clauses = (
         f"The video lasts for {request.duration:.2f} seconds,",
         f"and {len(request.frames)} frames are uniformly sampled from it.",
-        # No gap before the last sentence in either wording.
-        f"These frames are located at {times}."
-        "Please answer the following questions related to this video.",
+        f"These frames are located at {times}.{last}",
     )
     instruction = gap.join(clauses) + "\n" if timed else ""
     before = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n"
@@ -332,9 +340,7 @@ class LlavaVideoInputs:
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:
-        before, after = chat_prompt(
-            request, system=self._system, gap=self._gap, timed=self._timed
-        )
+        before, after = chat_prompt(request, system=self._system, gap=self._gap, timed=self._timed)
         return [
             *self._tokenizer(before, add_special_tokens=False)["input_ids"],
             *[self._config.video_token_id] * (len(request.frames) * self._tokens),
@@ -342,24 +348,13 @@ class LlavaVideoInputs:
         ]
 
     def _pixels(self, request: CaptionRequest) -> torch.Tensor:
+        # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
+        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
+            frames = list(pool.map(self._squash, request.frames))
+        return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1
+
+    def _squash(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         # The published processor squashes each frame to a square with Pillow's bicubic filter,
         # whose result differs from torchvision's; the scale is to [-1, 1].
-        size = (self._size, self._size)
-        frames = [
-            torch.frombuffer(
-                bytearray(
-                    Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC).tobytes()
-                ),
-                dtype=torch.uint8,
-            ).view(*size, 3)
-            for frame in request.frames
-        ]
-        return torch.stack(frames).permute(0, 3, 1, 2).float() / 127.5 - 1
-
-
-def read_published_config(file: Path) -> dict[str, Any]:
-    """Return the checkpoint's config.json."""
-    loaded = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise UsageError(f"{file}: must be a JSON object")
-    return loaded
+        image = Image.fromarray(frame)
+        return np.asarray(image.resize((self._size, self._size), Image.Resampling.BICUBIC))

@@ -60,7 +60,7 @@ def load_model(
     UsageError
         It is not to be had, has code of its own, takes no video, or does not fit the device.
     """
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.set_verbosity_error()
     with _told(model):
         published = _config_file(model, revision)
     if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
@@ -298,8 +298,16 @@ def _check_complete(model: str, info: Mapping[str, Any]) -> None:
 
 
 def _config_file(model: str, revision: str | None) -> dict[str, Any]:
-    file = cached_file(model, "config.json", revision=revision)
-    return llava_video.read_published_config(Path(str(file)))
+    if Path(model).is_dir():
+        file: str | Path | None = Path(model) / "config.json"
+    else:
+        file = cached_file(model, "config.json", revision=revision)
+    if file is None:
+        raise OSError("it has no config.json")
+    loaded = json.loads(Path(file).read_text(encoding="utf-8"))
+    if not isinstance(loaded, dict):
+        raise OSError("its config.json is no object")
+    return loaded
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from capeval.schema import Usage
 
-__all__ = ["Captioned", "Captioner", "CaptionRequest", "Uncaptioned"]
+__all__ = ["CaptionRequest", "Captioned", "Captioner", "Uncaptioned"]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,7 @@ class Captioner(Protocol):
         """How many calls of `caption` may run at a time: 1 for a model in this process."""
         ...
 
-    async def caption(
-        self, requests: Sequence[CaptionRequest]
-    ) -> list[Captioned | Uncaptioned]:
+    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
         """Return one outcome per request, in order.
 
         Raises

@@ -203,9 +203,7 @@ class TransformersCaptioner:
             ]
         return [Uncaptioned(requests[0].index, f"the model's processor refuses it: {refused}")]
 
-    def _generate(
-        self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Outcome]:
+    def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         import torch
 
         loaded = self._loaded

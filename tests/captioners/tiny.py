@@ -35,11 +35,11 @@ from transformers import (
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
     Qwen2_5_VLProcessor,
+    Qwen2Tokenizer,
     Qwen2VLConfig,
     Qwen2VLForConditionalGeneration,
     Qwen2VLImageProcessor,
     Qwen2VLProcessor,
-    Qwen2Tokenizer,
     Qwen2VLVideoProcessor,
     Qwen3VLConfig,
     Qwen3VLForConditionalGeneration,
@@ -85,7 +85,8 @@ _TEXT = (
     "A man in a red jacket walks along a street while the camera pans to the left. "
     "Describe the video in detail. The video lasts for 15.00 seconds, and 32 frames are uniformly "
     "sampled from it. These frames are located at 0.00s,0.48s. Please answer the following "
-    "questions related to this video. 0 1 2 3 4 5 6 7 8 9 system user assistant You are a helpful assistant. Frame1:"
+    "questions related to this video. 0 1 2 3 4 5 6 7 8 9 system user assistant "
+    "You are a helpful assistant. Frame1:"
 )
 _TURNS = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
@@ -133,7 +134,7 @@ def _tokenizer(*special: str, **named: str) -> PreTrainedTokenizerFast:
         [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True)]
     )
     tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<unk>", *special]
-    filler = " ".join(f"{chr(97 + at // 26)}{chr(97 + at % 26)}q" for at in range(_WORDS))
+    filler = " ".join(f"{chr(97 + at // 26)}{chr(97 + at % 26)}q" for at in range(200))
     trainer = trainers.WordLevelTrainer(
         vocab_size=_WORDS, special_tokens=tokens, show_progress=False
     )
@@ -147,14 +148,12 @@ def _tokenizer(*special: str, **named: str) -> PreTrainedTokenizerFast:
     )
 
 
-def _qwen2_tokenizer() -> Qwen2Tokenizer:
+def qwen2_tokenizer() -> Qwen2Tokenizer:
     """Return the byte-level tokenizer of Qwen2, trained on a sentence and short of most bytes."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     letters = [chr(at) for at in range(0x21, 0x7F)] + ["\u0120", "\u010a"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=_WORDS, initial_alphabet=letters, show_progress=False
-    )
+    trainer = trainers.BpeTrainer(vocab_size=_WORDS, initial_alphabet=letters, show_progress=False)
     raw.train_from_iterator([_TEXT], trainer)
     trained = json.loads(raw.to_str())["model"]
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -223,9 +222,7 @@ def _save(model: Any, processor: Any, folder: Path) -> None:
 
 
 def _llava_onevision(folder: Path) -> None:
-    tokenizer = _tokenizer(
-        "<image>", "<video>", image_token="<image>", video_token="<video>"
-    )
+    tokenizer = _tokenizer("<image>", "<video>", image_token="<image>", video_token="<video>")
     size = {"height": 56, "width": 56}
     processor = LlavaOnevisionProcessor(
         image_processor=LlavaOnevisionImageProcessor(size=size, image_grid_pinpoints=[[56, 56]]),
@@ -339,7 +336,7 @@ def _internvl(folder: Path) -> None:
 
 def _llava_video(folder: Path) -> None:
     folder.mkdir(parents=True)
-    _qwen2_tokenizer().save_pretrained(folder)
+    qwen2_tokenizer().save_pretrained(folder)
     published = published_config()
     (folder / "config.json").write_text(json.dumps(published), encoding="utf-8")
     generation = {"do_sample": True, "temperature": 0.7, "repetition_penalty": 1.05}
