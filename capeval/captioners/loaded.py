@@ -33,8 +33,8 @@ class LoadedModel:
     """A model in memory and all that is needed to ask it.
 
     `model` is a transformers model that generates; `tokenizer` reads what it wrote;
-    `generation` is a transformers `GenerationConfig`; `settings` records how requests become
-    inputs.
+    `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
+    read, if it says so; `settings` records how requests become inputs.
     """
 
     model: Any
@@ -45,3 +45,4 @@ class LoadedModel:
     dtype: torch.dtype
     revision: str | None
     settings: Mapping[str, Any]
+    context: int | None = None

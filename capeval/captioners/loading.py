@@ -205,6 +205,7 @@ def _finish(
         device=placement.device,
         dtype=placement.dtype,
         revision=getattr(loaded.config, "_commit_hash", None),
+        context=_context(loaded.config.get_text_config()),
         settings={
             "dtype": str(placement.dtype).removeprefix("torch."),
             "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
@@ -282,6 +283,13 @@ def _prepare_tokenizer(tokenizer: Any) -> None:
 def _weights(model: str) -> str:
     # Where a folder lies says nothing about what is in it.
     return Path(model).resolve().name if Path(model).is_dir() else model
+
+
+def _context(config: Any) -> int | None:
+    length = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None) or {}
+    factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
+    return None if length is None else int(length * (factor or 1))
 
 
 def _count(model: Any) -> int:
