@@ -34,7 +34,8 @@ class LoadedModel:
 
     `model` is a transformers model that generates; `tokenizer` reads what it wrote;
     `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
-    read, if it says so; `settings` records how requests become inputs.
+    read, if it says so; `settings` records how requests become inputs. `penalty` is a repetition
+    penalty over the written tokens alone; one in `generation` counts the prompt's tokens too.
     """
 
     model: Any
@@ -46,3 +47,4 @@ class LoadedModel:
     revision: str | None
     settings: Mapping[str, Any]
     context: int | None = None
+    penalty: float | None = None

@@ -228,6 +228,7 @@ class TransformersCaptioner:
                 **moved,
                 generation_config=loaded.generation,
                 stopping_criteria=[_Stop(stop)],
+                logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
         self._size.done(len(requests), peak=self._peak(), free=free)
@@ -304,6 +305,14 @@ class _Stop:
         import torch
 
         return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
+
+
+def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
+    if loaded.penalty is None or loaded.penalty == 1:
+        return []
+    from transformers import RepetitionPenaltyLogitsProcessor
+
+    return [RepetitionPenaltyLogitsProcessor(loaded.penalty, prompt_ignore_length=prompt)]
 
 
 def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
