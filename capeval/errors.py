@@ -4,6 +4,7 @@ A user can cause all of these; each becomes one line on stderr and an exit code.
 
     CapevalError
     ├── InputError              a file or a value in it is not what it must be   exit 2
+    │   └── VideoError          no frames can be had from a video                exit 2
     ├── UsageError              options that do not fit together                 exit 2
     │   └── MissingExtra        an optional dependency is not installed          exit 2
     ├── RunLocked               another process works on the same run            exit 2
@@ -35,6 +36,7 @@ __all__ = [
     "RetriesExhausted",
     "RunLocked",
     "UsageError",
+    "VideoError",
     "one_line",
 ]
 
@@ -77,6 +79,10 @@ class InputError(CapevalError):
         self.file = None if file is None else str(file)
         parts = (self.file or "", where, field, message)
         super().__init__(": ".join(part for part in parts if part))
+
+
+class VideoError(InputError):
+    """No frames can be had from this video; in a run it is left ungenerated with this reason."""
 
 
 class UsageError(CapevalError):

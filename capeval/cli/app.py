@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli import cache_command, judge_command, score_command
+from capeval.cli import (
+    cache_command,
+    generate_command,
+    judge_command,
+    models_command,
+    score_command,
+)
 from capeval.errors import CapevalError, one_line
 from capeval.version import __version__
 
@@ -23,10 +29,13 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage; 3 finished with "
-    "captions left unscored, or the cost cap was reached; 4 a gate failed; 130 Ctrl-C.",
+    "captions left unscored or videos ungenerated, or the cost cap was reached; "
+    "4 a gate failed; 130 Ctrl-C.",
 )
+app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
+app.command("models")(models_command.models)
 app.add_typer(cache_command.app, name="cache")
 
 

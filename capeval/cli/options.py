@@ -11,14 +11,14 @@ __all__ = ["Allowance", "indexes"]
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many captions may stay unscored: a number, or a share of the captioned."""
+    """How many may stay undone: a number, or a share of all."""
 
     number: float
     is_share: bool
 
     @classmethod
-    def read(cls, text: str) -> Allowance:
-        """Read `5` or `0.5%`.
+    def read(cls, text: str, option: str = "--max-unscored") -> Allowance:
+        """Read `5` or `0.5%`, as given to `option`.
 
         Raises
         ------
@@ -33,13 +33,13 @@ class Allowance:
         whole = share or number == int(number) if abs(number) < 1e12 else False
         if not (number >= 0 and whole and (not share or number <= 100)):
             raise UsageError(
-                f"--max-unscored: {text!r} must be a number such as 5 or a percentage such as 0.5%"
+                f"{option}: {text!r} must be a number such as 5 or a percentage such as 0.5%"
             )
         return cls(number, share)
 
-    def allows(self, unscored: int, captioned: int) -> bool:
-        """Say whether so many may stay unscored."""
-        return unscored <= (self.number / 100 * captioned if self.is_share else self.number)
+    def allows(self, undone: int, total: int) -> bool:
+        """Say whether so many may stay undone."""
+        return undone <= (self.number / 100 * total if self.is_share else self.number)
 
 
 def indexes(values: list[str] | None) -> list[str]:
