@@ -287,14 +287,14 @@ def _same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
         return
     now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
     different = [
-        f"{key.removeprefix('generation.')} {shown(then.get(key))}, now {shown(now.get(key))}"
+        f"{key.removeprefix('generation.')} {shown(then.get(key))} (now {shown(now.get(key))})"
         for key in {**then, **now}
         if dumps(then.get(key)) != dumps(now.get(key))
     ]
     if different:
         raise InputError(
-            f"was generated with other settings: {'; '.join(different[:6])}; "
-            "choose another --run, or the same settings",
+            "was generated with other settings, which cannot be mixed; choose another --run, or go "
+            f"back to {', '.join(different)}",
             file=run.path,
         )
 
