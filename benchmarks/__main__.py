@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from itertools import chain
 from pathlib import Path
 
-from benchmarks.judging import machine, measure
+from benchmarks import decoding, judging
 
 
 def main() -> None:
@@ -14,12 +15,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--videos", type=int, default=1000)
     parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--part", choices=["judging", "decoding"], help="this part alone")
     chosen = parser.parse_args()
-    print(f"Machine: {machine()}\n")
+    print(f"Machine: {judging.machine()}\n")
     print("| what | measured | target | met |\n| --- | --- | --- | --- |")
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for row in measure(Path(folder), videos=chosen.videos, files=chosen.files):
+        parts = {
+            "judging": judging.measure(Path(folder), videos=chosen.videos, files=chosen.files),
+            "decoding": decoding.measure(Path(folder)),
+        }
+        for row in chain(*(parts[name] for name in parts if chosen.part in {None, name})):
             verdict = ("yes" if row.met else "**no**") if row.target else ""
             missed += not row.met
             print(f"| {row.what} | {row.measured} | {row.target} | {verdict} |", flush=True)

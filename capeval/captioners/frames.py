@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.errors import MissingExtra, UsageError, VideoError
+from capeval.video import Decoder, Policy, Shuffled, decoder_named, read_policy
 
 __all__ = ["FrameReader", "Frames", "ReadFrames", "frame_record", "open_reader"]
 
@@ -107,7 +106,7 @@ def frame_record(frames: Frames, policy: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class ReadFrames:
-    """Frames in memory: what the reader below returns, and tests."""
+    """Frames in memory, for readers of one's own."""
 
     frames: NDArray[np.uint8]
     indices: tuple[int, ...]
@@ -120,7 +119,9 @@ class ReadFrames:
     warnings: tuple[str, ...] = ()
 
 
-def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = None) -> FrameReader:
+def open_reader(
+    policy: str, decoder: str = "pyav", *, shuffle: int | None = None
+) -> FrameReader:
     """Return the reader for a policy as typed after `--frames`; `shuffle` is a seed.
 
     Raises
@@ -128,73 +129,22 @@ def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = Non
     UsageError, MissingExtra
         The policy or the decoder is not known, or the decoder is not installed.
     """
-    return _PlainReader(policy, decoder, shuffle)
+    chosen = read_policy(policy)
+    if shuffle is not None:
+        chosen = Shuffled(chosen, shuffle)
+    # Videos are decoded side by side: more threads for each would only stand in each other's way.
+    return _VideoReader(chosen, decoder, decoder_named(decoder))
 
 
-# Until capeval.video is there: a reader that decodes everything and keeps the chosen frames.
-
-
-class _PlainReader:
-    def __init__(self, policy: str, decoder: str, shuffle: int | None) -> None:
-        if decoder != "pyav":
-            raise UsageError(f"decoder {decoder!r} is not one of pyav")
-        try:
-            import av
-        except ImportError:
-            raise MissingExtra(
-                "reading videos needs PyAV: pip install 'capeval[generate]'"
-            ) from None
-        self._version = av.__version__
-        self._shuffle = shuffle
-        _chosen(policy, 100, 25.0)  # an unknown policy is told now
-        self._policy = policy
+@dataclass(frozen=True)
+class _VideoReader:
+    chosen: Policy
+    decoder: str
+    video: Decoder
 
     @property
     def policy(self) -> str:
-        return self._policy if self._shuffle is None else f"{self._policy} shuffled"
+        return str(self.chosen)
 
-    @property
-    def decoder(self) -> str:
-        return "pyav"
-
-    def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:  # noqa: ARG002
-        import av
-
-        try:
-            with av.open(str(path)) as clip:
-                shown = list(clip.decode(video=0))
-                rate = float(clip.streams.video[0].average_rate or 25)
-        except (av.FFmpegError, OSError, IndexError, ValueError) as error:
-            raise VideoError(f"cannot be decoded ({error})", file=path) from None
-        if not shown:
-            raise VideoError("shows no frame", file=path)
-        indices = _chosen(self._policy, len(shown), rate)
-        if self._shuffle is not None:
-            indices = [int(i) for i in np.random.default_rng(self._shuffle).permutation(indices)]
-        return ReadFrames(
-            frames=np.stack([shown[i].to_ndarray(format="rgb24") for i in indices]),
-            indices=tuple(indices),
-            times=tuple(i / rate for i in indices),
-            total=len(shown),
-            fps=rate,
-            duration=len(shown) / rate,
-            decoder="pyav",
-            version=self._version,
-        )
-
-
-def _chosen(policy: str, total: int, rate: float) -> Sequence[int]:
-    text, _, most = policy.strip().lower().partition("@")
-    try:
-        if text == "auto":
-            text = "2fps" if total / rate < 16 else "1fps"
-        if text.endswith("fps"):
-            step = rate / float(text.removesuffix("fps"))
-            found = [int(n * step) for n in range(int(total / step) + 1) if int(n * step) < total]
-            if not most or len(found) <= int(most):
-                return found
-            text = most
-        count = min(int(text), total)
-        return [int(i) for i in np.linspace(0, total - 1, count).astype(int)]
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(f"frames: {policy!r} is not one of 32, 2fps, auto") from None
+    def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+        return self.video.read(path, self.chosen, cancel=cancel)

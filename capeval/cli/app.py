@@ -11,6 +11,7 @@ import typer
 
 from capeval.cli import (
     cache_command,
+    frames_command,
     generate_command,
     judge_command,
     models_command,
@@ -36,6 +37,7 @@ app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("models")(models_command.models)
+app.command("frames")(frames_command.frames)
 app.add_typer(cache_command.app, name="cache")
 
 

@@ -1,0 +1,34 @@
+"""Which frames of a video a model sees, exactly known: sampling, decoding, prefetching."""
+
+from __future__ import annotations
+
+from capeval.video.decoding import DECODERS, Decoder, decoder_named
+from capeval.video.frames import FrameSet, Timeline
+from capeval.video.prefetching import prefetch
+from capeval.video.sampling import (
+    Dynamic,
+    Fps,
+    Given,
+    Middle,
+    Policy,
+    Shuffled,
+    Uniform,
+    read_policy,
+)
+
+__all__ = [
+    "DECODERS",
+    "Decoder",
+    "Dynamic",
+    "Fps",
+    "FrameSet",
+    "Given",
+    "Middle",
+    "Policy",
+    "Shuffled",
+    "Timeline",
+    "Uniform",
+    "decoder_named",
+    "prefetch",
+    "read_policy",
+]

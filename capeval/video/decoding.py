@@ -1,0 +1,93 @@
+"""The decoders by name, and what each is given: a path that may be anything."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from capeval.errors import UsageError, VideoError
+from capeval.video.frames import FrameSet
+from capeval.video.sampling import Policy
+
+__all__ = ["DECODERS", "DEFAULT_TIMEOUT", "Decoder", "checked_file", "decoder_named"]
+
+DEFAULT_TIMEOUT = 120.0
+
+
+class Decoder(Protocol):
+    """Takes frames out of a video; safe to call from several threads."""
+
+    def read(
+        self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
+    ) -> FrameSet:
+        """Return the frames that `policy` chooses, at full size, upright.
+
+        Raises
+        ------
+        VideoError
+            The file holds no video that can be decoded, or the decoder stood still.
+        MissingExtra
+            The decoder is not installed.
+        """
+        ...
+
+
+def _pyav(*, threads: int, timeout: float) -> Decoder:
+    from capeval.video.pyav_decoder import PyAVDecoder
+
+    return PyAVDecoder(threads=threads, timeout=timeout)
+
+
+def _decord(*, threads: int, timeout: float) -> Decoder:  # noqa: ARG001 # always one
+    from capeval.video.decord_decoder import DecordDecoder
+
+    return DecordDecoder(timeout=timeout)
+
+
+DECODERS: dict[str, Callable[..., Decoder]] = {"pyav": _pyav, "decord": _decord}
+
+
+def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
+    """Return the decoder of that name; `threads` 0 leaves their number to it.
+
+    `timeout` is for how many seconds it may stand still before the video is given up: for PyAV
+    between two packets, for decord over the whole of counting or of decoding.
+
+    Raises
+    ------
+    UsageError
+        There is none of that name.
+    MissingExtra
+        It is not installed.
+    """
+    if name not in DECODERS:
+        raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
+    return DECODERS[name](threads=threads, timeout=timeout)
+
+
+def checked_file(path: Path) -> int:
+    """Return the size of a regular file that is not empty.
+
+    Raises
+    ------
+    VideoError
+        It is missing, a folder, empty, or a thing that could block for ever when opened.
+    """
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        raise VideoError("does not exist", file=path) from None
+    except (OSError, ValueError) as fault:
+        # ValueError: a path with a NUL in it.
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise VideoError(f"cannot be read ({reason})", file=path) from None
+    if stat.S_ISDIR(state.st_mode):
+        raise VideoError("is a folder; name a video file", file=path)
+    if not stat.S_ISREG(state.st_mode):
+        raise VideoError("is not a regular file", file=path)
+    if state.st_size == 0:
+        raise VideoError("is empty (0 bytes)", file=path)
+    return state.st_size

@@ -1,0 +1,92 @@
+"""What a video holds and what was taken from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["FrameSet", "Timeline"]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The frames that a player would show, before any is decoded.
+
+    `times` are seconds from the first shown frame, never falling; `duration` is the time of the
+    last plus how long it is shown.
+    """
+
+    times: tuple[float, ...]
+    fps: float
+    duration: float
+
+    @property
+    def total(self) -> int:
+        """How many frames are shown."""
+        return len(self.times)
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether a constant rate would misplace some frame by more than half a frame.
+
+        >>> Timeline((0.0, 0.1, 0.2, 0.3), 10, 0.4).is_variable
+        False
+        >>> Timeline((0.0, 0.1, 1.2, 1.3), 10, 1.4).is_variable
+        True
+        """
+        if self.total < 3:
+            return False
+        pace = self.times[-1] / (self.total - 1)
+        return any(abs(time - n * pace) > pace / 2 for n, time in enumerate(self.times))
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSet:
+    """The chosen frames of one video and all that must be recorded of them.
+
+    `frames` is an array of shape (n, height, width, 3), RGB, uint8, upright; frame n is the video's
+    frame `indices[n]` (from 0), shown at `times[n]` seconds after the first.
+    """
+
+    frames: NDArray[np.uint8]
+    indices: tuple[int, ...]
+    times: tuple[float, ...]
+    total: int
+    fps: float
+    duration: float
+    decoder: str
+    version: str
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def width(self) -> int:
+        """Pixels a row."""
+        return int(self.frames.shape[2])
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return int(self.frames.shape[1])
+
+    def record(self) -> dict[str, Any]:
+        """Return everything but the pixels, as it is written into files."""
+        return {
+            "count": len(self),
+            "indices": list(self.indices),
+            "times": list(self.times),
+            "total_frames": self.total,
+            "fps": self.fps,
+            "duration": self.duration,
+            "width": self.width,
+            "height": self.height,
+            "decoder": self.decoder,
+            "decoder_version": self.version,
+            "warnings": list(self.warnings),
+        }

@@ -1,0 +1,445 @@
+"""The default decoder: counts the shown frames without decoding, then decodes in order.
+
+The first pass reads packets only and so costs milliseconds; the second decodes with threads,
+converts the chosen frames alone and stops at the last. Every decoded frame's time is held against
+the first pass. Where they disagree (a damaged file, a stream that cannot start where it begins, two
+packets for one frame), all is decoded once to learn what can be had, and the choice is made again.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.errors import MissingExtra, VideoError, one_line
+from capeval.video.boxes import announced_size, lacks_index
+from capeval.video.decoding import DEFAULT_TIMEOUT, checked_file
+from capeval.video.frames import FrameSet, Timeline
+from capeval.video.guarding import Guard, guarded
+from capeval.video.sampling import Policy
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+__all__ = ["PyAVDecoder", "check_is_video"]
+
+# Video, and audio so that it can be told from rubbish. Playlists and image patterns are left out:
+# a file that says it is a video must not make us open other files or addresses.
+_FORMATS = (
+    "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,flv,asf,ogg,h264,hevc,av1,obu,ivf,gif,nut,mxf,"
+    "rm,wtv,dv,yuv4mpegpipe,wav,mp3,flac,aac,amr,ac3,w64,aiff,caf"
+)
+_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
+_MOST_BYTES = 8 * 2**30
+_DRAINS = 64
+_NAMED = 10
+_MISSING = "decoding needs PyAV; install capeval[generate]"
+_CUT_INDEX = "is cut off in its index"
+
+
+class PyAVDecoder:
+    """Decodes with PyAV (FFmpeg); `threads` 0 is one for every core."""
+
+    name = "pyav"
+
+    def __init__(self, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> None:
+        try:
+            import av
+        except ImportError:
+            raise MissingExtra(_MISSING) from None
+        self._threads, self._timeout = threads, timeout
+        self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
+
+    def read(
+        self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
+    ) -> FrameSet:
+        """Return the frames that `policy` chooses; see `Decoder.read`."""
+        size = checked_file(path)
+        return guarded(
+            lambda guard: self._read(path, size, policy, guard),
+            path,
+            seconds=self._timeout,
+            cancel=cancel,
+        )
+
+    def _read(self, path: Path, size: int, policy: Policy, guard: Guard) -> FrameSet:
+        scan = _scan(path, size, guard)
+        if scan.pts:
+            try:
+                return self._take(path, scan, policy, guard, self._threads)
+            except _Disagreement:
+                pass
+        # One thread: with several, what survives of a damaged stream depends on their timing.
+        scan = _decode_all(path, scan, guard)
+        try:
+            return self._take(path, scan, policy, guard, 1)
+        except _Disagreement:
+            raise VideoError("decodes differently each time", file=path) from None
+
+    def _take(
+        self, path: Path, scan: _Scan, policy: Policy, guard: Guard, threads: int
+    ) -> FrameSet:
+        timeline = scan.timeline()
+        try:
+            choice = policy.choose(timeline)
+        except ValueError as fault:
+            raise VideoError(str(fault), file=path) from None
+        taken = _Taken(path, sorted(set(choice.indices)))
+        with _opened(path, guard) as (container, stream):
+            stream.codec_context.thread_count = threads
+            source = _decoded(container, stream, scan, guard, taken.faults)
+            for number, frame in enumerate(source):
+                if number >= len(scan.pts) or scan.pts[number] not in (None, frame.pts):
+                    raise _Disagreement
+                # Later frames are made from it, whether it is wanted itself or not.
+                if frame.is_corrupt:
+                    taken.damaged.append(number)
+                if taken.wants(number):
+                    taken.add(number, frame)
+                    if taken.is_whole:
+                        break
+            else:
+                raise _Disagreement
+        place = {index: n for n, index in enumerate(taken.wanted)}
+        order = [place[index] for index in choice.indices]
+        in_order = order == list(range(len(order)))
+        return FrameSet(
+            frames=taken.frames if in_order else taken.frames[order],
+            indices=choice.indices,
+            times=tuple(timeline.times[index] for index in choice.indices),
+            total=timeline.total,
+            fps=timeline.fps,
+            duration=timeline.duration,
+            decoder=self.name,
+            version=self._version,
+            warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),
+        )
+
+
+def check_is_video(path: Path, guard: Guard) -> None:
+    """Open a file and look for a video stream, no more.
+
+    Raises
+    ------
+    VideoError
+        There is none.
+    """
+    with _opened(path, guard):
+        pass
+
+
+class _Disagreement(Exception):
+    """The decoder shows other frames than the packets promised."""
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What the packets promise: the time stamps of the shown frames, in order of showing."""
+
+    pts: list[int | None]
+    time_base: Fraction
+    rate: Fraction | None
+    last_duration: int
+    packets: int
+    warnings: tuple[str, ...] = ()
+
+    def timeline(self) -> Timeline:
+        stamps = [stamp for stamp in self.pts if stamp is not None]
+        if len(stamps) < len(self.pts) or stamps != sorted(stamps):
+            rate = float(self.rate or 25)
+            times = [n / rate for n in range(len(self.pts))]
+            return Timeline(_rounded(times), rate, round(len(times) / rate, 6))
+        base = float(self.time_base)
+        times = [(stamp - stamps[0]) * base for stamp in stamps]
+        fps = float(self.rate or 0)
+        if times[-1] > 0:
+            # What the container says of its rate is only believed where the times agree.
+            measured = (len(times) - 1) / times[-1]
+            fps = fps if abs(fps - measured) < 0.005 * measured else measured
+        fps = fps or 25.0
+        last = self.last_duration * base or 1 / fps
+        return Timeline(_rounded(times), round(fps, 6), round(times[-1] + last, 6))
+
+
+@dataclass
+class _Taken:
+    """The array that chosen frames are converted into."""
+
+    path: Path
+    wanted: list[int]
+    frames: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0, 0, 3), np.uint8))
+    damaged: list[int] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    _count: int = 0
+    _odd_angle: bool = False
+
+    def wants(self, number: int) -> bool:
+        return self.wanted[self._count] == number
+
+    @property
+    def is_whole(self) -> bool:
+        return self._count == len(self.wanted)
+
+    def add(self, number: int, frame: VideoFrame) -> None:
+        if self._count == 0:
+            needed = len(self.wanted) * frame.width * frame.height * 3
+            if needed > _MOST_BYTES:
+                raise VideoError(
+                    f"{len(self.wanted)} frames of {frame.width}x{frame.height} need "
+                    f"{needed / 2**30:.0f} GiB; ask for fewer",
+                    file=self.path,
+                )
+        pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
+        if self._count == 0:
+            self.frames = _fresh((len(self.wanted), *pixels.shape))
+        elif pixels.shape != self.frames.shape[1:]:
+            now, before = pixels.shape, self.frames.shape[1:]
+            raise VideoError(
+                f"changes its size at frame {number}, from {before[1]}x{before[0]} to "
+                f"{now[1]}x{now[0]}",
+                file=self.path,
+            )
+        self.frames[self._count] = pixels
+        self._count += 1
+
+    def _upright(self, pixels: NDArray[np.uint8], frame: VideoFrame) -> NDArray[np.uint8]:
+        a, b, c, d = _matrix(frame)
+        if a == d == 0 and b and c:
+            pixels, right, down = pixels.transpose(1, 0, 2), c, b
+        elif b == c == 0 and a and d:
+            right, down = a, d
+        else:
+            self._odd_angle = True
+            return pixels
+        return pixels[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1]
+
+    def warnings(self) -> Iterator[str]:
+        if self.faults:
+            yield f"{len(self.faults)} packets cannot be decoded ({self.faults[0]})"
+        if self.damaged:
+            some = ", ".join(map(str, self.damaged[:_NAMED]))
+            more = "" if len(self.damaged) <= _NAMED else f" and {len(self.damaged) - _NAMED} more"
+            yield f"damaged frames: {some}{more}"
+        if self._odd_angle:
+            yield "is to be shown at an angle that is no quarter turn; left as it is"
+
+
+def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return an array whose memory goes back to the system with it.
+
+    Arrays of some tens of MB that one thread allocates and another frees would otherwise pile up
+    in the allocator's pools of both.
+    """
+    return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
+
+
+def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:
+    """Return a, b, c, d of the display matrix: a pixel is shown at x' = ax + cy, y' = bx + dy."""
+    from av.sidedata.sidedata import SideDataContainer
+
+    # Not `frame.side_data`: it makes the frame refer to itself, and with it all its decoder's
+    # buffers stay until the garbage collector comes by.
+    data = cast("Any", SideDataContainer)(frame).get("DISPLAYMATRIX")
+    if data is None:
+        return 1, 0, 0, 1
+    a, b, _, c, d = (int(n) for n in np.frombuffer(bytes(data), np.int32)[:5])
+    return a, b, c, d
+
+
+@contextmanager
+def _opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStream]]:
+    try:
+        import av
+        from av.stream import Discard
+    except ImportError:
+        raise MissingExtra(_MISSING) from None
+
+    left = max(guard.left, 0.001)
+    try:
+        container = av.open(
+            f"file:{path}",
+            "r",
+            container_options=_OPTIONS,
+            metadata_errors="replace",
+            timeout=(left, left),
+        )
+    except av.FFmpegError as fault:
+        raise VideoError(_why_not(path, fault), file=path) from None
+    with container:
+        stream = _main_stream(container, path)
+        for other in container.streams:
+            if other.index != stream.index:
+                other.discard = Discard.all
+        stream.thread_type = "AUTO"
+        yield container, stream
+
+
+def _main_stream(container: InputContainer, path: Path) -> VideoStream:
+    from av.stream import Disposition
+
+    covers = Disposition.attached_pic | Disposition.timed_thumbnails
+    streams = [stream for stream in container.streams.video if not stream.disposition & covers]
+    if not streams:
+        if container.streams.audio:
+            raise VideoError("holds no video (audio only)", file=path)
+        raise VideoError(_CUT_INDEX if _is_cut(path) else "holds no video", file=path)
+    for stream in streams:
+        # Without a decoder there is no context.
+        if stream.codec_context is None:
+            raise VideoError("there is no decoder for its codec", file=path)
+    return max(streams, key=lambda stream: stream.codec_context.width)
+
+
+def _why_not(path: Path, fault: Exception) -> str:
+    import av
+
+    if isinstance(fault, av.OSError | OSError) and not isinstance(fault, ValueError):
+        return f"cannot be read ({getattr(fault, 'strerror', None) or fault})"
+    if lacks_index(path):
+        return "has no moov box: it was cut off before its index was written"
+    if isinstance(fault, av.ArgumentError):
+        # Of a format that is not in our list.
+        return "is not a video (text, a picture or a playlist)"
+    if _is_cut(path):
+        return _CUT_INDEX
+    return f"is not a video ({_said(fault)})"
+
+
+def _is_cut(path: Path) -> bool:
+    return announced_size(path) > path.stat().st_size
+
+
+def _said(fault: Exception) -> str:
+    return one_line(getattr(fault, "strerror", None) or str(fault), 80)
+
+
+def _scan(path: Path, size: int, guard: Guard) -> _Scan:
+    import av
+
+    pts: list[int | None] = []
+    ends: dict[int | None, int] = {}
+    warnings: list[str] = []
+    packets = 0
+    last_is_cut = last_is_shown = False
+    with _opened(path, guard) as (container, stream):
+        try:
+            for packet in container.demux(stream):
+                if packet.size == 0:
+                    continue
+                guard.check()
+                packets += 1
+                last_is_cut = packet.is_corrupt
+                last_is_shown = not packet.is_discard
+                if last_is_shown:
+                    pts.append(packet.pts)
+                    ends[packet.pts] = packet.duration or 0
+        except IndexError:
+            # PyAV stumbles, at the very end, over streams that appeared in the middle.
+            pass
+        except av.FFmpegError as fault:
+            guard.check()
+            warnings.append(f"cannot be read to its end ({_said(fault)})")
+        announced = announced_size(path)
+        if packets == 0:
+            what = "is cut off before its first" if announced > size else "holds no"
+            raise VideoError(f"{what} frame that can be decoded", file=path)
+        promised = len(stream.index_entries)
+        if last_is_cut:
+            # Its frame would be half of one picture and half of another.
+            packets -= 1
+            if last_is_shown:
+                pts.pop()
+        if packets < promised:
+            warnings.append(f"is cut off: {packets} of {promised} packets are there")
+        elif announced > size:
+            warnings.append(f"is cut off: {size} of {announced} bytes are there")
+        elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
+            warnings.append("is cut off in its last packet")
+        stamps = sorted(stamp for stamp in pts if stamp is not None)
+        return _Scan(
+            # Without all time stamps the order of showing is not known.
+            pts=list(stamps) if len(stamps) == len(pts) else [],
+            time_base=stream.time_base or Fraction(1, 1000),
+            rate=stream.average_rate or stream.guessed_rate,
+            last_duration=ends.get(stamps[-1], 0) if stamps else 0,
+            packets=packets,
+            warnings=tuple(warnings),
+        )
+
+
+def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
+    """Return what a decoder shows of the whole stream, whatever the packets promise."""
+    pts: list[int | None] = []
+    faults: list[str] = []
+    with _opened(path, guard) as (container, stream):
+        stream.codec_context.thread_count = 1
+        pts.extend(frame.pts for frame in _decoded(container, stream, scan, guard, faults))
+    if not pts:
+        why = f" ({faults[0]})" if faults else ""
+        raise VideoError(f"holds no frame that can be decoded{why}", file=path)
+    warnings = list(scan.warnings)
+    promised = len(scan.pts) or scan.packets
+    if len(pts) != promised:
+        warnings.append(f"shows {len(pts)} frames where its packets promise {promised}")
+    if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
+        warnings.append("has no usable time stamps; times follow from the frame rate")
+        pts = [None] * len(pts)
+    return replace(scan, pts=pts, warnings=tuple(warnings))
+
+
+def _decoded(
+    container: InputContainer,
+    stream: VideoStream,
+    scan: _Scan,
+    guard: Guard,
+    faults: list[str],
+) -> Iterator[VideoFrame]:
+    """Yield what the decoder shows; a packet that it refuses is passed over."""
+    import av
+
+    packets = 0
+    source = container.demux(stream)
+    while packets < scan.packets:
+        guard.check()
+        try:
+            packet = next(source, None)
+        except (av.FFmpegError, IndexError):
+            break
+        if packet is None:
+            break
+        if packet.size == 0:
+            continue
+        packets += 1
+        try:
+            frames = packet.decode()
+        except av.FFmpegError as fault:
+            faults.append(_said(fault))
+            continue
+        yield from frames
+    for _ in range(_DRAINS):
+        guard.check()
+        try:
+            frames = stream.decode(None)
+        except av.EOFError:
+            return
+        except av.FFmpegError as fault:
+            faults.append(_said(fault))
+            continue
+        yield from frames
+        return
+
+
+def _rounded(times: list[float]) -> tuple[float, ...]:
+    return tuple(round(time, 6) for time in times)

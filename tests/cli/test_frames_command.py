@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.video.clips import make_clip, numbered
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    return make_clip(tmp_path / "clip.mp4")
+
+
+def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "capeval", "frames", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    done = run(clip, "--frames", "8", folder=here)
+    assert done.returncode == 0, done.stderr
+    assert "8 of 48 frames, 128x96, 2.00 s at 24 a second" in done.stdout
+    assert [entry.name for entry in here.iterdir()] == ["clip.frames.png"]
+    with Image.open(here / "clip.frames.png") as sheet:
+        assert sheet.width > 8 * 128
+
+
+def test_out_writes_each_frame_at_full_size_by_its_index(clip: Path, tmp_path: Path) -> None:
+    done = run(clip, "--frames", "0,7,47", "--out", "frames", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = sorted(entry.name for entry in (tmp_path / "frames").iterdir())
+    assert names == ["frame_000000.png", "frame_000007.png", "frame_000047.png"]
+    with Image.open(tmp_path / "frames" / names[1]) as picture:
+        assert numbered(np.asarray(picture)) == 7
+    assert not (tmp_path / "clip.frames.png").exists()
+
+
+def test_json_is_the_record_alone(clip: Path, tmp_path: Path) -> None:
+    done = run(clip, "--frames", "2fps", "--json", folder=tmp_path)
+    record = json.loads(done.stdout)
+    assert (record["count"], record["indices"]) == (4, [0, 12, 24, 36])
+    assert record["frames"] == "2fps"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["clip.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.mp4"], "missing.mp4: does not exist"),
+        (["clip.mp4", "--frames", "many"], "frames: 'many' is not one of"),
+        (["clip.mp4", "--decoder", "x"], "decoder 'x' is not one of pyav, decord"),
+        (["clip.mp4", "--frames", "99,"], "has 48 frames; there is no frame 99"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    arguments: list[str], said: str, clip: Path, tmp_path: Path
+) -> None:
+    done = run(*arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,427 @@
+"""The hard files, each made here: exact or refused, never almost."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from capeval.errors import MissingExtra, UsageError, VideoError
+from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
+from capeval.video.decoding import checked_file
+from capeval.video.frames import Timeline
+from capeval.video.guarding import Guard, guarded
+from capeval.video.sampling import Choice, Policy, Shuffled
+from tests.video.clips import make_clip, numbers, picture
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"
+B_FRAMES: dict[str, Any] = {"b_frames": 3, "options": {"preset": "veryfast"}}
+VPX = {"deadline": "realtime", "cpu-used": "8"}
+FRONT: dict[str, Any] = {"container_options": {"movflags": "faststart"}}
+ALTREF = {"auto-alt-ref": "1", "lag-in-frames": "16", "deadline": "good", "cpu-used": "8"}
+
+
+class Every:
+    def choose(self, timeline: Timeline) -> Choice:
+        return Choice(tuple(range(timeline.total)))
+
+
+def read(path: Path, policy: Policy | None = None, **settings: Any) -> FrameSet:
+    return decoder_named("pyav", timeout=20, **settings).read(path, policy or Every())
+
+
+EXACT: dict[str, dict[str, Any]] = {
+    "plain.mp4": {},
+    "b_frames.mp4": B_FRAMES,
+    "long_gop.mp4": {"count": 300, "gop": 300, **B_FRAMES},
+    "open_gop.mkv": {"options": {"preset": "veryfast", "x264-params": "open-gop=1"}, "b_frames": 2},
+    "variable.mp4": {"times_ms": [40 * n + (1500 if n > 20 else 0) for n in range(48)]},
+    "variable.mkv": {"times_ms": [n * n for n in range(48)], **B_FRAMES},
+    "turned_90.mp4": {"turn": 90},
+    "turned_180.mp4": {"turn": 180},
+    "turned_270.mp4": {"turn": 270},
+    "mirrored.mp4": {"turn": "mirrored"},
+    "turned_odd.mp4": {"turn": 90, "size": (131, 97), "pixels": "yuv444p"},
+    "delayed.mp4": {"delay_s": 0.5},
+    "transport.ts": {"count": 100, "gop": 50, "audio": True, **B_FRAMES},
+    "open_gop.ts": {"options": {"preset": "veryfast", "x264-params": "open-gop=1"}, "b_frames": 2},
+    "with_sound.mp4": {"audio": True, **B_FRAMES},
+    "av1.mp4": {"codec": "libsvtav1", "options": {"preset": "11", "svtav1-params": "lp=1"}},
+    "vp9_live.webm": {
+        "codec": "libvpx-vp9",
+        "options": VPX,
+        "container_options": {"live": "1"},
+    },
+    "vp9_hidden.webm": {"codec": "libvpx-vp9", "options": ALTREF},
+    "vp8_hidden.webm": {"codec": "libvpx", "options": ALTREF},
+    "ten_bits.mp4": {
+        "codec": "libx265",
+        "pixels": "yuv420p10le",
+        "options": {"x265-params": "log-level=none"},
+    },
+    "ten_bits.mkv": {"pixels": "yuv420p10le"},
+    "odd.mkv": {"size": (131, 97), "pixels": "yuv444p"},
+    "odd.webm": {"size": (131, 97), "codec": "libvpx-vp9", "options": VPX},
+    "one.mp4": {"count": 1},
+    "film.mp4": {"rate": Fraction(24000, 1001), **B_FRAMES},
+    "fragments.mp4": {"container_options": {"movflags": "frag_keyframe+empty_moov"}},
+    "packed.avi": {"codec": "mpeg4", "b_frames": 2},
+    "h264.avi": B_FRAMES,
+    "raw.h264": {"form": "h264", **B_FRAMES},
+    "flash.flv": B_FRAMES,
+    "moving.gif": {"codec": "gif", "pixels": "rgb8", "rate": 25},
+    "names/per%03dcent: ü.mp4": {},
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_every_frame_is_the_one_that_its_index_says(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    settings = EXACT[name]
+    encoder = settings.get("codec", "libx264")
+    if encoder not in av.codecs_available:
+        pytest.skip(f"this PyAV has no encoder {encoder}")
+    make_clip(path, **settings)
+    count = settings.get("count", 48)
+    frames = read(path)
+    assert numbers(frames.frames) == list(range(count))
+    assert frames.total == count
+    assert frames.indices == tuple(range(count))
+    width, height = settings.get("size", (128, 96))
+    assert frames.frames.shape == (count, height, width, 3)
+    some = read(path, Uniform(5))
+    assert numbers(some.frames) == list(some.indices)
+    assert read(path, Given((count - 1, 0)[: min(2, count)])).indices[0] == count - 1
+
+
+def test_times_of_a_variable_rate_are_those_of_the_file(tmp_path: Path) -> None:
+    times_ms = [40 * n + (1500 if n > 20 else 0) for n in range(48)]
+    path = make_clip(tmp_path / "v.mp4", times_ms=times_ms)
+    frames = read(path)
+    assert frames.times == pytest.approx([ms / 1000 for ms in times_ms], abs=1e-5)
+    by_time = read(path, read_policy("2fps"))
+    assert by_time.times == pytest.approx([0, 0.48, 0.8, 2.0 + 0.34, 2.98], abs=0.2)
+    assert numbers(by_time.frames) == list(by_time.indices)
+
+
+def test_frames_that_an_edit_list_cuts_away_are_not_there(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "e.mp4", 277, shift=35, gop=250, **B_FRAMES)
+    frames = read(path)
+    assert numbers(frames.frames) == list(range(35, 277))
+    assert (frames.total, frames.times[0], frames.warnings) == (242, 0.0, ())
+    assert frames.duration == pytest.approx(242 / 24, abs=1e-3)
+
+
+@pytest.mark.parametrize("turn", [90, 180, 270, "mirrored"])
+def test_a_turned_clip_stands_upright(turn: int | str, tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "t.mp4", 3, turn=turn, options={"qp": "1"})
+    with av.open(str(path)) as container:
+        stored = next(container.decode(video=0))
+    shown = read(path).frames[2]
+    assert ((stored.width, stored.height) == (96, 128)) == (turn in {90, 270})
+    assert np.abs(shown.astype(int) - picture(2)).max() < 60
+
+
+def test_the_record_holds_all_but_the_pixels(tmp_path: Path) -> None:
+    record = read(make_clip(tmp_path / "r.mp4", rate=Fraction(24000, 1001)), Uniform(3)).record()
+    version = record.pop("decoder_version")
+    assert f"PyAV {av.__version__}" in version
+    assert "FFmpeg" in version
+    assert record == {
+        "count": 3,
+        "indices": [0, 23, 47],
+        "times": [0.0, 0.959292, 1.960292],
+        "total_frames": 48,
+        "fps": 23.976024,
+        "duration": 2.002,
+        "width": 128,
+        "height": 96,
+        "decoder": "pyav",
+        "warnings": [],
+    }
+
+
+def test_a_short_clip_says_so_in_its_record(tmp_path: Path) -> None:
+    frames = read(make_clip(tmp_path / "s.mp4", 5), Uniform(32))
+    assert frames.record()["warnings"] == ["has only 5 of the 32 frames asked for"]
+
+
+def test_shuffled_frames_carry_their_own_indices_and_times(tmp_path: Path) -> None:
+    frames = read(make_clip(tmp_path / "s.mp4"), Shuffled(Uniform(8), 3))
+    assert numbers(frames.frames) == list(frames.indices)
+    assert frames.indices != tuple(sorted(frames.indices))
+    assert frames.times == pytest.approx([index / 24 for index in frames.indices], abs=1e-5)
+
+
+def test_the_frames_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "t.mp4", 100, **B_FRAMES)
+    one, many = read(path, threads=1), read(path, threads=8)
+    assert (one.frames == many.frames).all()
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="shared/data/TUNA_0348.mp4 is not here")
+def test_the_real_video() -> None:
+    frames = read(REAL, Uniform(32))
+    assert (frames.total, frames.fps, frames.duration) == (240, 23.976024, 10.01)
+    assert frames.indices == tuple(np.linspace(0, 239, 32, dtype=int))
+    assert frames.frames.shape == (32, 720, 1280, 3)
+    assert frames.warnings == ()
+    assert frames.times[-1] == pytest.approx(239 * 1001 / 24000, abs=1e-6)
+    # Held against plain decoding from the start.
+    with av.open(str(REAL)) as container:
+        for number, frame in enumerate(container.decode(video=0)):
+            if number == frames.indices[1]:
+                assert (frame.to_ndarray(format="rgb24") == frames.frames[1]).all()
+                break
+
+
+def cut(path: Path, share: float) -> Path:
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    return path
+
+
+CUT: dict[str, tuple[dict[str, Any], str]] = {
+    "front.mp4": (
+        {"container_options": {"movflags": "faststart"}, **B_FRAMES},
+        "packets are there",
+    ),
+    "matroska.mkv": (B_FRAMES, "bytes are there"),
+    "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "bytes are there"),
+    "transport.ts": (B_FRAMES, "cut off in its last packet"),
+}
+
+
+@pytest.mark.parametrize("share", [0.55, 0.7, 0.83])
+@pytest.mark.parametrize("name", CUT)
+def test_a_cut_off_video_gives_what_is_left_and_says_so(
+    name: str, share: float, tmp_path: Path
+) -> None:
+    settings, said = CUT[name]
+    path = cut(make_clip(tmp_path / name, 120, **settings), share)
+    if path.suffix == ".ts" and path.stat().st_size % 188 == 0:
+        path.write_bytes(path.read_bytes()[:-50])
+    frames = read(path)
+    found = numbers(frames.frames)
+    assert 5 < len(found) < 120
+    # Nothing is shown twice or out of order; only at the cut may one be missing between two.
+    assert found == sorted(set(found))
+    assert found[: len(found) - 4] == list(range(len(found) - 4))
+    assert any(said in warning for warning in frames.warnings)
+
+
+def test_a_stream_that_begins_between_key_frames_shows_what_can_be_decoded(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "m.ts", 120, gop=30, **B_FRAMES)
+    data = path.read_bytes()
+    path.write_bytes(data[len(data) // 3 // 188 * 188 :])
+    frames = read(path)
+    found = numbers(frames.frames)
+    assert found == list(range(found[0], 120))
+    assert found[0] % 30 == 0
+    assert any("where its packets promise" in warning for warning in frames.warnings)
+
+
+def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "d.mp4", 120, container_options={"movflags": "faststart"})
+    data = bytearray(path.read_bytes())
+    rng = random.Random(1)
+    for _ in range(20):
+        data[len(data) // 2 + rng.randrange(len(data) // 4)] ^= 0x55
+    path.write_bytes(data)
+    frames = read(path)
+    assert frames.warnings
+    assert read(path).record() == frames.record()
+    assert numbers(frames.frames)[:30] == list(range(30))
+
+
+def test_a_title_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mkv")
+    data = path.read_bytes()
+    assert b"Lavf" in data
+    path.write_bytes(data.replace(b"Lavf", b"L\xc4vf"))
+    assert numbers(read(path).frames) == list(range(48))
+
+
+def test_a_stream_that_appears_in_the_middle_does_no_harm(tmp_path: Path) -> None:
+    first = make_clip(tmp_path / "a.ts", 240, size=(640, 480), options={"qp": "1"}).read_bytes()
+    second = make_clip(tmp_path / "b.ts", 24, size=(640, 480), delay_s=10, audio=True).read_bytes()
+    path = tmp_path / "c.ts"
+    path.write_bytes(first + second)
+    assert numbers(read(path, Given((0, 239))).frames) == [0, 239]
+
+
+def test_damage_in_a_frame_that_is_not_chosen_is_told(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "d.mp4", 60, gop=60, **FRONT)
+    data = bytearray(path.read_bytes())
+    middle = (data.index(b"mdat") + len(data)) // 2
+    data[middle : middle + 60] = bytes(60)
+    path.write_bytes(data)
+    assert read(path, Uniform(2)).warnings
+
+
+def no_index(path: Path) -> None:
+    cut(make_clip(path, audio=True), 0.3)
+
+
+def cut_index(path: Path) -> None:
+    make_clip(path)
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def zeros(path: Path) -> None:
+    make_clip(path, container_options={"movflags": "faststart"})
+    data = path.read_bytes()
+    start = data.index(b"mdat") + 4
+    path.write_bytes(data[:start] + bytes(len(data) - start))
+
+
+def only_header(path: Path) -> None:
+    make_clip(path, container_options={"movflags": "faststart"})
+    path.write_bytes(path.read_bytes()[: path.read_bytes().index(b"mdat") + 4])
+
+
+def sound_only(path: Path) -> None:
+    with av.open(str(path), "w", format="mp4") as out:
+        stream = out.add_stream("aac", rate=48000, layout="mono")
+        for number in range(10):
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+            frame.sample_rate, frame.pts = 48000, number * 1024
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+
+
+def playlist(path: Path) -> None:
+    clip = make_clip(path.with_name("other.ts"))
+    path.write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{clip}\n#EXT-X-ENDLIST\n")
+
+
+def concatenation(path: Path) -> None:
+    make_clip(path.with_name("other.ts"))
+    path.write_text("ffconcat version 1.0\nfile 'other.ts'\n")
+
+
+def photograph(path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (64, 64)).save(path, format="JPEG")
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda path: None, "does not exist"),
+    "folder": (Path.mkdir, "is a folder"),
+    "0 bytes": (Path.touch, "is empty (0 bytes)"),
+    "a FIFO": (os.mkfifo, "is not a regular file"),
+    "text": (lambda path: path.write_text("a video\n" * 500), "is not a video"),
+    "noise": (lambda path: path.write_bytes(random.Random(0).randbytes(9000)), "is not a video"),
+    "no index": (no_index, "has no moov box"),
+    "half an index": (cut_index, "is cut off in its index"),
+    "only zeros": (zeros, "holds no frame that can be decoded"),
+    "only a header": (only_header, "frame that can be decoded"),
+    "sound": (sound_only, "holds no video (audio only)"),
+    "a playlist": (playlist, "is not a video"),
+    "a list of files": (concatenation, "is not a video"),
+    "a photograph": (photograph, "is not a video"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_holds_no_video_is_refused_in_one_line(what: str, tmp_path: Path) -> None:
+    make, reason = REFUSED[what]
+    path = tmp_path / "video.mp4"
+    make(path)
+    with pytest.raises(VideoError) as caught:
+        read(path, Uniform(32))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_path_with_a_nul_is_refused() -> None:
+    with pytest.raises(VideoError, match="cannot be read"):
+        checked_file(Path("a\0b"))
+
+
+def test_a_frame_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VideoError, match="has 48 frames; there is no frame 48"):
+        read(make_clip(tmp_path / "v.mp4"), Given((48,)))
+
+
+def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
+    first = make_clip(tmp_path / "a.ts", 24).read_bytes()
+    second = make_clip(tmp_path / "b.ts", 24, size=(160, 96), delay_s=1).read_bytes()
+    path = tmp_path / "c.ts"
+    path.write_bytes(first + second)
+    with pytest.raises(VideoError, match="changes its size at frame 24, from 128x96 to 160x96"):
+        read(path)
+    assert numbers(read(path, Given((3, 20))).frames) == [3, 20]
+
+
+def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capeval.video.pyav_decoder._MOST_BYTES", 100_000)
+    path = make_clip(tmp_path / "v.mp4")
+    with pytest.raises(VideoError, match="48 frames of 128x96 need"):
+        read(path)
+    assert len(read(path, Middle())) == 1
+
+
+def test_a_decoder_that_hangs_is_left_behind(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def hang(guard: Guard) -> None:
+        del guard
+        ended.wait(20)
+
+    with pytest.raises(VideoError, match=r"v\.mp4: the decoder stood still for 0\.2 s"):
+        guarded(hang, tmp_path / "v.mp4", seconds=0.2, cancel=None)
+    ended.set()
+
+
+def test_a_slow_decoder_that_gets_on_is_let_be(tmp_path: Path) -> None:
+    def slow(guard: Guard) -> str:
+        for _ in range(20):
+            time.sleep(0.05)
+            guard.check()
+        return "done"
+
+    assert guarded(slow, tmp_path / "v.mp4", seconds=0.5, cancel=None) == "done"
+
+
+def test_a_time_limit_holds_for_a_real_file(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mp4")
+    with pytest.raises(VideoError, match="stood still"):
+        decoder_named("pyav", timeout=0.0).read(path, Uniform(32))
+
+
+def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mp4", turn=90)
+    gc.collect()
+    gc.disable()
+    try:
+        read(path)
+        left = [o for o in gc.get_objects() if isinstance(o, av.VideoFrame | FrameSet)]
+    finally:
+        gc.enable()
+    assert not left
+
+
+def test_an_unknown_decoder_is_refused() -> None:
+    with pytest.raises(UsageError, match="'nvdec' is not one of pyav, decord"):
+        decoder_named("nvdec")
+
+
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "av", None)
+    with pytest.raises(MissingExtra, match=r"install capeval\[generate\]"):
+        decoder_named("pyav")

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.errors import UsageError
+from capeval.video import (
+    Dynamic,
+    Fps,
+    Given,
+    Middle,
+    Policy,
+    Shuffled,
+    Timeline,
+    Uniform,
+    read_policy,
+)
+
+
+def steady(total: int, fps: float = 24) -> Timeline:
+    return Timeline(tuple(n / fps for n in range(total)), fps, total / fps)
+
+
+timelines = st.builds(steady, st.integers(1, 2000), st.sampled_from([8, 24000 / 1001, 25, 60]))
+uneven = st.lists(st.floats(0, 3, width=32), min_size=0, max_size=200).map(
+    lambda gaps: Timeline(
+        tuple(float(t) for t in np.cumsum([0.0, *gaps])), 10, float(sum(gaps)) + 0.1
+    )
+)
+policies = st.one_of(
+    st.builds(Uniform, st.integers(2, 200)),
+    st.builds(Fps, st.floats(0.01, 100), st.none() | st.integers(1, 64)),
+    st.builds(Dynamic, st.none() | st.integers(1, 64)),
+    st.just(Middle()),
+)
+
+
+@given(policies, timelines | uneven)
+def test_indices_rise_lie_within_and_never_repeat(policy: Policy, timeline: Timeline) -> None:
+    indices = policy.choose(timeline).indices
+    assert indices
+    assert list(indices) == sorted(set(indices))
+    assert indices[0] >= 0
+    assert indices[-1] < timeline.total
+
+
+@given(st.integers(2, 200), timelines)
+def test_uniform_takes_n_from_the_first_to_the_last(n: int, timeline: Timeline) -> None:
+    choice = Uniform(n).choose(timeline)
+    assert len(choice.indices) == min(n, timeline.total)
+    assert choice.indices[0] == 0
+    assert choice.indices[-1] == timeline.total - 1
+    assert bool(choice.warnings) == (timeline.total < n)
+    if timeline.total > n:
+        expected = np.linspace(0, timeline.total - 1, n, dtype=int)
+        assert list(choice.indices) == expected.tolist()
+
+
+def test_a_clip_shorter_than_n_yields_each_frame_once_and_says_so() -> None:
+    choice = Uniform(32).choose(steady(5))
+    assert choice.indices == (0, 1, 2, 3, 4)
+    assert choice.warnings == ("has only 5 of the 32 frames asked for",)
+
+
+@given(st.floats(0.05, 8), timelines)
+def test_fps_takes_the_integer_part_of_every_step(rate: float, timeline: Timeline) -> None:
+    if rate > timeline.fps:
+        return
+    step = timeline.fps / rate
+    expected = [int(i * step) for i in range(timeline.total) if int(i * step) < timeline.total]
+    assert list(Fps(rate).choose(timeline).indices) == expected
+
+
+def test_fps_of_the_real_rate_of_film() -> None:
+    assert Fps(2).choose(steady(240, 24000 / 1001)).indices[:4] == (0, 11, 23, 35)
+    assert len(Fps(2).choose(steady(240, 24000 / 1001)).indices) == 21
+
+
+@given(st.floats(0.05, 8), st.integers(2, 500))
+def test_choosing_by_time_agrees_with_choosing_by_step(rate: float, total: int) -> None:
+    # The same clip with one frame dropped is of variable rate; before the gap nothing changes.
+    times = tuple(n / 25 for n in range(total)) + tuple(n / 25 for n in range(total * 2, total * 3))
+    timeline = Timeline(times, 25, total * 3 / 25)
+    by_step = [i for i in Fps(rate).choose(steady(total, 25)).indices if i < total]
+    by_time = [i for i in Fps(rate).choose(timeline).indices if i < total - 1]
+    assert all(abs(a - b) <= 1 for a, b in zip(by_step, by_time, strict=False))
+
+
+def test_fps_shows_a_frozen_frame_once() -> None:
+    frozen = Timeline((0.0, 0.1, 0.2, 5.0, 5.1), 1, 5.2)
+    assert Fps(2).choose(frozen).indices == (0, 2, 3)
+
+
+def test_fps_above_the_rate_of_the_video_yields_each_frame_once_and_says_so() -> None:
+    choice = Fps(30).choose(steady(10, 10))
+    assert choice.indices == tuple(range(10))
+    assert choice.warnings == ("has only 10 of the 30 frames a second",)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "frames"), [(1, 2), (15, 30), (15.9, 32), (16, 16), (16.1, 17), (38, 38)]
+)
+def test_the_rule_for_closed_models_halves_at_16_seconds(seconds: float, frames: int) -> None:
+    assert len(Dynamic().choose(steady(round(seconds * 10), 10)).indices) == frames
+
+
+def test_a_bound_spreads_evenly_instead_and_says_so() -> None:
+    choice = Fps(2, most=8).choose(steady(240))
+    assert choice.indices == Uniform(8).choose(steady(240)).indices
+    assert choice.warnings == ("20 frames would be more than 8: spread evenly instead",)
+    assert Fps(2, most=20).choose(steady(240)).warnings == ()
+
+
+@pytest.mark.parametrize(("total", "index"), [(1, 0), (2, 0), (3, 1), (240, 119)])
+def test_one_frame_is_the_middle_one(total: int, index: int) -> None:
+    assert Middle().choose(steady(total)).indices == (index,)
+
+
+def test_given_indices_keep_their_order_and_must_exist() -> None:
+    assert Given((9, 0, 5)).choose(steady(10)).indices == (9, 0, 5)
+    with pytest.raises(ValueError, match="has 9 frames; there is no frame 9"):
+        Given((0, 9)).choose(steady(9))
+
+
+@given(policies, timelines, st.integers(0, 2**32))
+def test_shuffled_keeps_the_frames_and_never_their_order(
+    policy: Policy, timeline: Timeline, seed: int
+) -> None:
+    plain = policy.choose(timeline)
+    shuffled = Shuffled(policy, seed).choose(timeline)
+    assert sorted(shuffled.indices) == list(plain.indices)
+    assert shuffled.indices != plain.indices or len(plain.indices) == 1
+    assert shuffled == Shuffled(policy, seed).choose(timeline)
+
+
+@pytest.mark.parametrize(
+    ("typed", "policy"),
+    [
+        ("32", Uniform(32)),
+        (" 2fps ", Fps(2)),
+        ("0.5FPS", Fps(0.5)),
+        (".5fps", Fps(0.5)),
+        ("2fps@64", Fps(2, 64)),
+        ("auto", Dynamic()),
+        ("auto@50", Dynamic(50)),
+        ("1", Middle()),
+        ("0,5,9", Given((0, 5, 9))),
+        ("9, 0", Given((9, 0))),
+        ("7,", Given((7,))),
+    ],
+)
+def test_every_form_is_read_and_written_again(typed: str, policy: Policy) -> None:
+    assert read_policy(typed) == policy
+    assert read_policy(str(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "",
+        "0",
+        "-1",
+        "x",
+        "2 frames",
+        "fps",
+        "0fps",
+        "1e3fps",
+        "5000fps",
+        "32@16",
+        "auto@0",
+        "0,0",
+        ",",
+        "1,-2",
+        "auto@",
+        "2fps@x",
+        "9999999",
+        "٣٢",
+        "1\n2",
+    ],
+)
+def test_other_forms_are_refused_in_one_line(typed: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_policy(typed)
+    assert "frames:" in str(caught.value)
