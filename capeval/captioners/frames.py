@@ -119,9 +119,7 @@ class ReadFrames:
     warnings: tuple[str, ...] = ()
 
 
-def open_reader(
-    policy: str, decoder: str = "pyav", *, shuffle: int | None = None
-) -> FrameReader:
+def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = None) -> FrameReader:
     """Return the reader for a policy as typed after `--frames`; `shuffle` is a seed.
 
     Raises
