@@ -1,0 +1,175 @@
+"""Where a model runs, and whether it fits there."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capeval.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["SMALL_MODELS", "Placement", "free_memory", "is_out_of_memory", "place", "release"]
+
+SMALL_MODELS: Mapping[str, int] = {
+    "hf:HuggingFaceTB/SmolVLM2-2.2B-Instruct": 2_246_784_880,
+    "hf:HuggingFaceTB/SmolVLM2-500M-Video-Instruct": 507_482_304,
+    "hf:HuggingFaceTB/SmolVLM2-256M-Video-Instruct": 256_484_928,
+}
+"""Models for small machines and their numbers of parameters."""
+
+_GIB = 2**30
+# Weights, and what one video of 32 frames takes beside them: its cache and its activations.
+_BESIDE_THE_WEIGHTS = 1.15
+# With no GPU in sight, a model above this is not started on the processor unless asked to.
+_MOST_PARAMETERS_UNASKED = 1_000_000_000
+_NAMES = ("auto", "cuda", "mps", "cpu")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The device and the precision that a model is loaded to."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+
+def place(
+    model: str,
+    parameters: int,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    alternatives: Mapping[str, int] = SMALL_MODELS,
+) -> Placement:
+    """Return where `model`, which has so many `parameters`, runs, or say what would.
+
+    `device` is auto, cuda, mps or cpu, with an index where there are several ("cuda:1"); `dtype`
+    is auto (bfloat16 on an accelerator, float32 on a processor), bfloat16, float16 or float32;
+    `alternatives` are smaller models, of which those that fit are named.
+
+    Raises
+    ------
+    UsageError
+        There is no such device, or it has too little free memory.
+    """
+    import torch
+
+    kind = device.split(":", maxsplit=1)[0]
+    if kind not in _NAMES:
+        raise UsageError(f"--device {device}: must be one of {', '.join(_NAMES)}")
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    asked = kind
+    if kind == "auto":
+        kind = next((name for name, there in present.items() if there), "cpu")
+    chosen = torch.device(kind if asked == "auto" else device)
+    precision = _precision(dtype, kind)
+
+    if not present.get(kind, True):
+        raise UsageError(
+            f"{model} needs {_words(parameters, precision)} on {kind}, and this machine shows no "
+            f"{kind} device; {_would_fit('cpu', parameters, alternatives)}"
+        )
+    if kind == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise UsageError(
+            f"--device {device}: this machine shows {torch.cuda.device_count()} CUDA device(s)"
+        )
+    if asked == "auto" and kind == "cpu" and parameters > _MOST_PARAMETERS_UNASKED:
+        raise UsageError(
+            f"{model} needs a GPU with {_words(parameters, torch.bfloat16)}, and this machine "
+            f"shows none; {_would_fit('cpu', parameters, alternatives)}"
+        )
+    needed, free = _bytes(parameters, precision), free_memory(chosen)
+    if free is not None and needed > free:
+        raise UsageError(
+            f"{model} needs {_words(parameters, precision)} on {chosen}, of which "
+            f"{free / _GIB:.1f} GiB are free; {_would_fit(str(chosen), parameters, alternatives)}"
+        )
+    return Placement(chosen, precision)
+
+
+def _precision(dtype: str, kind: str) -> torch.dtype:
+    import torch
+
+    if dtype == "auto":
+        return torch.float32 if kind == "cpu" else torch.bfloat16
+    known = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+    if dtype not in known:
+        raise UsageError(f"dtype {dtype}: must be auto or one of {', '.join(known)}")
+    return known[dtype]
+
+
+def _bytes(parameters: int, dtype: torch.dtype) -> float:
+    return parameters * dtype.itemsize * _BESIDE_THE_WEIGHTS
+
+
+def _words(parameters: int, dtype: torch.dtype) -> str:
+    needed = _bytes(parameters, dtype) / _GIB
+    # Not "of GPU memory": the same words serve a processor.
+    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({str(dtype).split('.')[1]})"
+
+
+def _would_fit(device: str, parameters: int, alternatives: Mapping[str, int]) -> str:
+    import torch
+
+    place_ = torch.device(device)
+    precision = _precision("auto", place_.type)
+    free = free_memory(place_)
+    slow = place_.type == "cpu"
+    own = _bytes(parameters, precision)
+    fits = [
+        name
+        for name, size in sorted(alternatives.items(), key=lambda item: -item[1])
+        if size < parameters and (free is None or _bytes(size, precision) <= free)
+    ]
+    said = [f"{name} would fit" for name in fits[:1]]
+    if slow and (free is None or own <= free):
+        said.append(f"--device cpu would run it, slowly, in about {own / _GIB:.1f} GiB")
+    return "; ".join(said) or "reach it through a server instead (--base-url)"
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return the bytes that are free on `device`, or None where nobody can tell."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory()) - int(torch.mps.current_allocated_memory())
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        for line in meminfo.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether `error` says that a device or the machine ran out of memory."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in said or "can't allocate memory" in said
+    )
+
+
+def release(device: torch.device) -> None:
+    """Give memory that nothing refers to back to `device`."""
+    import torch
+
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()

@@ -1,0 +1,360 @@
+"""LLaVA-Video from its published checkpoint, on transformers' own modules.
+
+The checkpoint (lmms-lab/LLaVA-Video-7B-Qwen2, architecture `LlavaQwenForCausalLM`) is a SigLIP
+vision tower without its last layer, a projector of two layers and a Qwen2 language model. Each
+frame is a grid of 27 x 27 patches, pooled to 14 x 14 bilinearly; every row of the grid is closed by
+one learned newline embedding: 14 x 15 = 210 tokens a frame, 6,720 for 32 frames. (LLaVA-OneVision,
+whose modules these are, has a single newline after all frames.)
+
+The preset `tuna` is what the TUNA benchmark's own code (VLMEvalKit's) does with the same weights:
+it pools by averaging, which leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame, writes up
+to 2,048 tokens, and runs the sentences of the time instruction together.
+
+LLaVA-Video-72B pools slow and fast frames differently (`add_faster_video`) and is refused here:
+no single GPU holds it, so it is reached through a server.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from safetensors import safe_open
+from torch import nn
+from transformers import LlavaOnevisionConfig, Qwen2Config, SiglipVisionConfig
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.models.llava_onevision.modeling_llava_onevision import (
+    LlavaOnevisionForConditionalGeneration,
+    LlavaOnevisionModel,
+)
+
+from capeval.captioners.protocol import CaptionRequest
+from capeval.errors import UsageError
+
+__all__ = [
+    "ARCHITECTURE",
+    "KEY_MAP",
+    "PRESETS",
+    "LlavaVideoConfig",
+    "LlavaVideoForConditionalGeneration",
+    "LlavaVideoInputs",
+    "Preset",
+    "build_config",
+    "chat_prompt",
+    "tokens_per_frame",
+]
+
+ARCHITECTURE = "LlavaQwenForCausalLM"
+
+KEY_MAP = {
+    r"^model\.vision_tower\.vision_tower\.vision_model\.": "model.vision_tower.",
+    r"^model\.mm_projector\.0\.": "model.multi_modal_projector.linear_1.",
+    r"^model\.mm_projector\.2\.": "model.multi_modal_projector.linear_2.",
+    r"^model\.(embed_tokens|layers|norm)\.": r"model.language_model.\1.",
+}
+"""Names in the published checkpoint, and what transformers calls them.
+
+`model.image_newline` and `lm_head` have the same names in both.
+"""
+
+# The tower's shape is not in the checkpoint's config.json, only its name.
+_SO400M = {"num_hidden_layers": 26, "intermediate_size": 4304}
+_SO400M_HIDDEN_SIZE = 1152
+_SIGLIP_HEAD_SIZE = 72
+_TOWER_PREFIX = "model.vision_tower.vision_tower.vision_model."
+
+# Activations of the tower are what peaks: a batch of long videos goes through it in parts.
+_FRAMES_AT_A_TIME = 64
+_THREADS = 16
+
+PoolMode = Literal["bilinear", "average", "max"]
+
+
+class Preset:
+    """What is asked of one set of weights: the pooling, the wording's gaps, the caption's length.
+
+    `pool_mode` None keeps the checkpoint's own; `gap` stands between the clauses of the time
+    instruction.
+    """
+
+    def __init__(self, *, pool_mode: PoolMode | None, gap: str, max_new_tokens: int) -> None:
+        self.pool_mode = pool_mode
+        self.gap = gap
+        self.max_new_tokens = max_new_tokens
+
+
+PRESETS: Mapping[str, Preset] = {
+    "published": Preset(pool_mode=None, gap=" ", max_new_tokens=1024),
+    "tuna": Preset(pool_mode="average", gap="", max_new_tokens=2048),
+}
+
+
+def tokens_per_frame(side: int, stride: int, mode: PoolMode) -> int:
+    """Return how many embeddings one frame of `side` x `side` patches becomes.
+
+    >>> tokens_per_frame(27, 2, "bilinear"), tokens_per_frame(27, 2, "average")
+    (210, 182)
+    """
+    rows = math.ceil(side / stride) if mode == "bilinear" else side // stride
+    return rows * (rows + 1)
+
+
+class LlavaVideoConfig(LlavaOnevisionConfig):
+    """LLaVA-OneVision's configuration, and how the frames are pooled."""
+
+    model_type = "llava_video"
+
+    spatial_pool_mode: str = "bilinear"
+    spatial_pool_stride: int = 2
+
+
+class LlavaVideoModel(LlavaOnevisionModel):
+    """LLaVA-OneVision's model with a newline embedding after every row of every frame."""
+
+    def __init__(self, config: LlavaVideoConfig) -> None:
+        super().__init__(config)
+        # The features wanted are those before the tower's closing norm.
+        self.vision_tower.post_layernorm = nn.Identity()
+
+    def get_video_features(
+        self, pixel_values_videos: torch.Tensor, **_: Any
+    ) -> BaseModelOutputWithPooling:
+        """Return the embeddings of (batch, frames, channels, height, width) pixels.
+
+        `pooler_output` is (batch, frames x tokens a frame, hidden size).
+        """
+        batch = pixel_values_videos.shape[0]
+        parts = pixel_values_videos.flatten(0, 1).split(_FRAMES_AT_A_TIME)
+        embedded = torch.cat([self._embed(part) for part in parts])
+        return BaseModelOutputWithPooling(
+            pooler_output=embedded.reshape(batch, -1, embedded.shape[-1])
+        )
+
+    def _embed(self, pixels: torch.Tensor) -> torch.Tensor:
+        features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
+        grid = self._pool(self.multi_modal_projector(features))
+        frames, rows, _, size = grid.shape
+        newline = self.image_newline.to(grid.dtype).expand(frames, rows, 1, size)
+        return torch.cat((grid, newline), dim=2).flatten(1, 2)
+
+    def _pool(self, features: torch.Tensor) -> torch.Tensor:
+        side, stride = math.isqrt(features.shape[1]), self.config.spatial_pool_stride
+        grid = features.unflatten(1, (side, side)).permute(0, 3, 1, 2)
+        match self.config.spatial_pool_mode:
+            case "average":
+                pooled = nn.functional.avg_pool2d(grid, stride)
+            case "max":
+                pooled = nn.functional.max_pool2d(grid, stride)
+            case _:
+                rows = math.ceil(side / stride)
+                pooled = nn.functional.interpolate(grid, size=(rows, rows), mode="bilinear")
+        return pooled.permute(0, 2, 3, 1)
+
+
+class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration):
+    """LLaVA-Video with its language-model head.
+
+    `from_pretrained(..., config=build_config(...), key_mapping=KEY_MAP)` reads the published
+    checkpoint.
+    """
+
+    config_class = LlavaVideoConfig
+    # The closing norm is in the checkpoint and is not used.
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [
+        r"post_layernorm",
+        r"position_ids",
+        r"rotary_emb",
+    ]
+
+    def __init__(self, config: LlavaVideoConfig) -> None:
+        super().__init__(config)
+        self.model = LlavaVideoModel(config)
+        self.post_init()
+
+
+def build_config(
+    published: Mapping[str, Any], *, model: str, preset: Preset, folder: Path | None = None
+) -> LlavaVideoConfig:
+    """Return the configuration that `published`, the checkpoint's config.json, stands for.
+
+    `folder` is where the checkpoint lies, if it is local: a tower of another size than so400m is
+    measured from its tensors.
+
+    Raises
+    ------
+    UsageError
+        The checkpoint is built in a way that this class does not follow.
+    """
+    tower = str(published.get("mm_vision_tower", ""))
+    # Patch and image size are in the tower's name: siglip-so400m-patch14-384.
+    named = re.search(r"siglip.*patch(\d+)-(\d+)", tower)
+    newline = published.get("mm_newline_position", "one_token")
+    stride = published.get("mm_spatial_pool_stride") or 2
+    mode = preset.pool_mode or published.get("mm_spatial_pool_mode") or "bilinear"
+    if published.get("add_faster_video"):
+        raise UsageError(
+            f"{model}: it pools slow and fast frames differently (add_faster_video), which is not "
+            "done in this process; serve it, and use --base-url"
+        )
+    for name, value, known in (
+        ("mm_vision_tower", tower, named is not None),
+        ("mm_projector_type", published.get("mm_projector_type"), "mlp2x_gelu"),
+        ("mm_newline_position", newline, "grid"),
+        ("mm_spatial_pool_mode", mode, mode in ("bilinear", "average", "max")),
+    ):
+        if known is False or (isinstance(known, str) and value != known):
+            raise UsageError(
+                f"{model}: config.json: {name}: {value!r} is not a LLaVA-Video checkpoint's; "
+                "serve this model, and use --base-url"
+            )
+    assert named is not None  # noqa: S101 - for the type checker; refused above
+    patch, image = int(named[1]), int(named[2])
+    vision = _tower_shape(published, folder=folder, model=model)
+    vocabulary = int(published["vocab_size"])
+    return LlavaVideoConfig(
+        vision_config=SiglipVisionConfig(
+            patch_size=patch, image_size=image, vision_use_head=False, **vision
+        ),
+        text_config=_text_config(published),
+        projector_hidden_act="gelu",
+        # Placeholders that are overwritten by the frames; the tokenizer knows neither.
+        video_token_index=vocabulary - 1,
+        image_token_index=vocabulary - 2,
+        tie_word_embeddings=bool(published.get("tie_word_embeddings", False)),
+        spatial_pool_mode=mode,
+        spatial_pool_stride=stride,
+    )
+
+
+def _text_config(published: Mapping[str, Any]) -> Qwen2Config:
+    same = (
+        *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
+        *("num_attention_heads", "num_key_value_heads", "hidden_act", "max_position_embeddings"),
+        *("rms_norm_eps", "attention_dropout", "tie_word_embeddings", "bos_token_id"),
+        *("eos_token_id", "sliding_window", "use_sliding_window", "max_window_layers"),
+    )
+    chosen = {name: published[name] for name in same if published.get(name) is not None}
+    rope: dict[str, Any] = {
+        "rope_type": "default",
+        "rope_theta": float(published.get("rope_theta", 1e6)),
+    }
+    if published.get("rope_scaling"):
+        scaling = dict(published["rope_scaling"])
+        rope |= {"rope_type": scaling.pop("type", "default"), **scaling}
+    return Qwen2Config(rope_parameters=rope, **chosen)
+
+
+def _tower_shape(
+    published: Mapping[str, Any], *, folder: Path | None, model: str
+) -> dict[str, Any]:
+    hidden = int(published["mm_hidden_size"])
+    shape: dict[str, Any] = {
+        "hidden_size": hidden,
+        "num_attention_heads": max(1, hidden // _SIGLIP_HEAD_SIZE),
+    }
+    if hidden == _SO400M_HIDDEN_SIZE:
+        return shape | _SO400M
+    if folder is None:
+        raise UsageError(f"{model}: config.json: mm_hidden_size: {hidden} is not SigLIP so400m's")
+    layers, intermediate = 0, 0
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            for key in tensors.keys():  # noqa: SIM118 - not a mapping
+                layer = re.match(re.escape(_TOWER_PREFIX) + r"encoder\.layers\.(\d+)\.", key)
+                if layer:
+                    layers = max(layers, int(layer[1]) + 1)
+                    if key.endswith("mlp.fc1.bias"):
+                        intermediate = int(tensors.get_slice(key).get_shape()[0])
+    if not layers or not intermediate:
+        raise UsageError(f"{model}: there is no {_TOWER_PREFIX}encoder in its safetensors files")
+    return shape | {"num_hidden_layers": layers, "intermediate_size": intermediate}
+
+
+def chat_prompt(
+    request: CaptionRequest, *, system: str, gap: str, timed: bool = True
+) -> tuple[str, str]:
+    r"""Return what stands before the frames and after them, as the model was trained.
+
+    `timed` says how long the video lasts and where the frames lie in it, which the checkpoint's
+    `add_time_instruction` asks for.
+    """
+    times = ",".join(f"{time:.2f}s" for time in request.times)
+    # No gap before the last sentence in either wording.
+    last = "Please answer the following questions related to this video."
+    clauses = (
+        f"The video lasts for {request.duration:.2f} seconds,",
+        f"and {len(request.frames)} frames are uniformly sampled from it.",
+        f"These frames are located at {times}.{last}",
+    )
+    instruction = gap.join(clauses) + "\n" if timed else ""
+    before = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n"
+    after = f"\n{instruction}{request.prompt}<|im_end|>\n<|im_start|>assistant\n"
+    return before, after
+
+
+class LlavaVideoInputs:
+    """Turns requests into a left-padded batch of token ids and pixels."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        config: LlavaVideoConfig,
+        *,
+        system: str,
+        gap: str,
+        timed: bool,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._config = config
+        self._system = system
+        self._gap = gap
+        self._timed = timed
+        vision: Any = config.vision_config
+        self._size = int(vision.image_size)
+        self._tokens = tokens_per_frame(
+            self._size // int(vision.patch_size),
+            config.spatial_pool_stride,
+            config.spatial_pool_mode,  # type: ignore[arg-type]
+        )
+
+    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
+        """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
+        rows = [self._ids(request) for request in requests]
+        longest = max(len(row) for row in rows)
+        padding = self._tokenizer.pad_token_id
+        return {
+            "input_ids": torch.tensor([[padding] * (longest - len(row)) + row for row in rows]),
+            "attention_mask": torch.tensor(
+                [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+            ),
+            "pixel_values_videos": torch.stack([self._pixels(request) for request in requests]),
+        }
+
+    def _ids(self, request: CaptionRequest) -> list[int]:
+        before, after = chat_prompt(request, system=self._system, gap=self._gap, timed=self._timed)
+        return [
+            *self._tokenizer(before, add_special_tokens=False)["input_ids"],
+            *[self._config.video_token_id] * (len(request.frames) * self._tokens),
+            *self._tokenizer(after, add_special_tokens=False)["input_ids"],
+        ]
+
+    def _pixels(self, request: CaptionRequest) -> torch.Tensor:
+        # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
+        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
+            frames = list(pool.map(self._squash, request.frames))
+        return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1
+
+    def _squash(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        # The published processor squashes each frame to a square with Pillow's bicubic filter,
+        # whose result differs from torchvision's; the scale is to [-1, 1].
+        image = Image.fromarray(frame)
+        return np.asarray(image.resize((self._size, self._size), Image.Resampling.BICUBIC))

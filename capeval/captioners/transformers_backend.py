@@ -1,0 +1,318 @@
+"""Captions from a model in this process, in batches, whatever memory does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+from capeval.captioners.batching import BatchSize
+from capeval.captioners.devices import SMALL_MODELS, free_memory, is_out_of_memory, release
+from capeval.captioners.generate_extra import require_generate_extra
+from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners.repetition import repetition_warning
+from capeval.errors import UsageError, one_line
+from capeval.schema import Usage
+
+__all__ = ["TransformersCaptioner"]
+
+Outcome = Captioned | Uncaptioned
+
+
+class TransformersCaptioner:
+    """A video-language model of transformers, decoding greedily on one device.
+
+    Requests of one frame count go through together, padded on the left. In float32 a batch writes
+    what its videos write alone; in bfloat16 a caption can depend on what it was batched with, so
+    each records its batch. When memory runs out the batch is halved and goes on, down to one video,
+    which is then left uncaptioned.
+    """
+
+    concurrency = 1
+
+    def __init__(
+        self, loaded: LoadedModel, *, name: str, batch_size: int | Literal["auto"] = "auto"
+    ) -> None:
+        self._loaded = loaded
+        self._name = name
+        self._size = BatchSize(batch_size)
+
+    @classmethod
+    def load(
+        cls,
+        model: str,
+        *,
+        name: str | None = None,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        max_new_tokens: int | None = None,
+        system_prompt: str | None = None,
+        preset: str | None = None,
+        generation: Mapping[str, Any] | None = None,
+        processor_options: Mapping[str, Any] | None = None,
+        alternatives: Mapping[str, int] = SMALL_MODELS,
+    ) -> TransformersCaptioner:
+        """Load a model that transformers has a class for; none of its repository's code runs.
+
+        Parameters
+        ----------
+        model
+            A hub id, or a folder in the same layout.
+        name
+            How the run and its caption lines call it; `model` if not given.
+        revision
+            A commit, tag or branch of the hub.
+        device
+            auto, cuda, mps, cpu, or one of several ("cuda:1").
+        dtype
+            auto (bfloat16, on a processor float32), bfloat16, float16 or float32.
+        batch_size
+            How many videos at a time; auto grows into the memory that is free.
+        max_new_tokens
+            Tokens a caption may have: 1,024 by default, 2,048 in the preset tuna.
+        system_prompt
+            Replaces what the chat template says by itself.
+        preset
+            For LLaVA-Video: published (the default) or tuna.
+        generation
+            Changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`.
+        processor_options
+            Arguments of the processor, such as the size that it scales frames to.
+        alternatives
+            Smaller models and their parameters, named where this one does not fit.
+
+        Raises
+        ------
+        MissingExtra
+            `capeval[generate]` is not installed.
+        UsageError
+            The model is not to be had, or does not fit.
+        """
+        if max_new_tokens is not None and max_new_tokens < 1:
+            raise UsageError(f"--max-new-tokens {max_new_tokens}: must be at least 1")
+        require_generate_extra()
+        from capeval.captioners.loading import load_model
+
+        called = model if name is None else name
+        loaded = load_model(
+            model,
+            name=called,
+            revision=revision,
+            device=device,
+            dtype=dtype,
+            max_new_tokens=max_new_tokens,
+            system_prompt=system_prompt,
+            preset=preset,
+            generation=generation,
+            processor_options=processor_options,
+            alternatives=alternatives,
+        )
+        return cls(loaded, name=called, batch_size=batch_size)
+
+    @property
+    def name(self) -> str:
+        """The model, as the run and the caption lines name it."""
+        return self._name
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that decides a caption besides frames and prompt.
+
+        The batch size is not among them: it may differ from one machine to the next, and each
+        caption records its own.
+        """
+        return {
+            "backend": "transformers",
+            "revision": self._loaded.revision,
+            **self._loaded.settings,
+        }
+
+    @property
+    def batch_size(self) -> int:
+        """How many requests fit at present; changes as memory is measured or runs out."""
+        return self._size.value
+
+    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
+        """Return one outcome per request, in order.
+
+        A cancelled call stops after the token that is being written.
+        """
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(self._caption, requests, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Let go of the model's memory."""
+        device = self._loaded.device
+        del self._loaded
+        release(device)
+
+    def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        # Some processors refuse batches whose videos have different numbers of frames.
+        order = sorted(range(len(requests)), key=lambda at: len(requests[at].frames))
+        for _, same in groupby(order, key=lambda at: len(requests[at].frames)):
+            waiting = list(same)
+            while waiting and not stop.is_set():
+                now, waiting = waiting[: self._size.value], waiting[self._size.value :]
+                done = self._attempt([requests[at] for at in now], stop)
+                if done is None:
+                    waiting = now + waiting
+                else:
+                    outcomes.update(zip(now, done, strict=True))
+        return [outcomes[at] for at in sorted(outcomes)]
+
+    def _attempt(
+        self, requests: Sequence[CaptionRequest], stop: threading.Event
+    ) -> list[Outcome] | None:
+        """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
+        device = self._loaded.device
+        refused: str | None = None
+        exhausted = False
+        try:
+            return self._generate(requests, stop)
+        except _Refused as error:
+            refused = str(error)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            exhausted = True
+        # Out here the failed batch's tensors are no longer held by the exception.
+        release(device)
+        if exhausted:
+            self._size.failed(len(requests))
+            if len(requests) > 1:
+                return None
+            request = requests[0]
+            return [Uncaptioned(request.index, _too_large(request, self._loaded))]
+        if len(requests) > 1:
+            # One video must not cost the others their captions.
+            return [
+                outcome
+                for request in requests
+                for outcome in (self._attempt([request], stop) or [])
+            ]
+        return [Uncaptioned(requests[0].index, f"the model's processor refuses it: {refused}")]
+
+    def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
+        import torch
+
+        loaded = self._loaded
+        began = time.perf_counter()
+        try:
+            batch = loaded.inputs(requests)
+        except ValueError as error:
+            raise _Refused(one_line(str(error), 200)) from error
+        free = self._measure()
+        with torch.inference_mode():
+            moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
+            written = loaded.model.generate(
+                **moved,
+                generation_config=loaded.generation,
+                stopping_criteria=[_Stop(stop)],
+            )
+            rows = written.tolist()
+        self._size.done(len(requests), peak=self._peak(), free=free)
+        seconds = (time.perf_counter() - began) / len(requests)
+        prompt = int(moved["input_ids"].shape[1])
+        inputs = [int(row.sum()) for row in moved["attention_mask"]]
+        return [
+            self._outcome(request, row[prompt:], tokens, seconds, len(requests))
+            for request, row, tokens in zip(requests, rows, inputs, strict=True)
+        ]
+
+    def _outcome(
+        self, request: CaptionRequest, row: list[int], prompt: int, seconds: float, batch: int
+    ) -> Captioned:
+        loaded = self._loaded
+        limit = int(loaded.generation.max_new_tokens)
+        ends = frozenset(loaded.generation.eos_token_id)
+        stopped = next((at for at, token in enumerate(row) if token in ends), None)
+        # The end token was written too; what follows it is padding.
+        tokens = row if stopped is None else row[: stopped + 1]
+        text = loaded.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        warnings = []
+        if stopped is None and len(row) >= limit:
+            warnings.append(f"cut off at {limit} tokens")
+        if not text:
+            warnings.append("the model wrote nothing")
+        loop = repetition_warning(text)
+        if loop:
+            warnings.append(loop)
+        return Captioned(
+            index=request.index,
+            text=text,
+            usage=Usage(calls=1, input_tokens=prompt, output_tokens=len(tokens)),
+            seconds=seconds,
+            model=self._name,
+            revision=loaded.revision,
+            warnings=tuple(warnings),
+            details={"batch": batch, "device": str(loaded.device), **_versions()},
+        )
+
+    def _measure(self) -> int | None:
+        """Start measuring a batch's peak; return what it may take."""
+        import torch
+
+        device = self._loaded.device
+        if device.type != "cuda":
+            return None
+        torch.cuda.reset_peak_memory_stats(device)
+        self._before = torch.cuda.memory_allocated(device)
+        # What the allocator has taken and does not use is free to the next batch as well.
+        idle = torch.cuda.memory_reserved(device) - self._before
+        return (free_memory(device) or 0) + idle
+
+    def _peak(self) -> int | None:
+        import torch
+
+        device = self._loaded.device
+        if device.type != "cuda":
+            return None
+        return max(1, torch.cuda.max_memory_allocated(device) - self._before)
+
+
+class _Refused(Exception):
+    """The processor refuses a video or a prompt."""
+
+
+class _Stop:
+    """Ends all rows of a batch once the event is set."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self._event = event
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002
+        import torch
+
+        return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
+
+
+def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
+    if not hasattr(value, "to"):
+        return value
+    # Times, such as Qwen2.5-VL's seconds per grid, keep their precision.
+    dtype = loaded.dtype if name.startswith("pixel_values") else None
+    return value.to(loaded.device, dtype=dtype)
+
+
+def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
+    free = free_memory(loaded.device)
+    room = "" if free is None else f", {free / 2**30:.1f} GiB were free"
+    return f"out of memory with this video alone ({len(request.frames)} frames{room})"
+
+
+def _versions() -> dict[str, str]:
+    import torch
+    import transformers
+
+    return {"transformers": transformers.__version__, "torch": str(torch.__version__)}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+
+Checkpoint = Callable[[str], Path]
+Load = Callable[..., LoadedModel]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _offline() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """Make a tiny checkpoint of a family, once a session."""
+    from tests.captioners import tiny
+
+    folder = tmp_path_factory.mktemp("checkpoints")
+    made: dict[str, Path] = {}
+
+    def get(family: str) -> Path:
+        if family not in made:
+            made[family] = tiny.make(family, folder)
+        return made[family]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def load(checkpoint: Checkpoint) -> Load:
+    """Load a tiny model by the real path, once a session for each way to load it."""
+    from capeval.captioners.loading import load_model
+
+    loaded: dict[Any, LoadedModel] = {}
+
+    def get(family: str, **options: Any) -> LoadedModel:
+        key = (family, *sorted(options.items()))
+        if key not in loaded:
+            options = {"max_new_tokens": 24, "device": "cpu", **options}
+            loaded[key] = load_model(str(checkpoint(family)), name=family, **options)
+        return loaded[key]
+
+    return get
+
+
+@pytest.fixture
+def captioner(load: Load) -> Callable[..., TransformersCaptioner]:
+    def get(family: str, batch_size: Any = 1, **options: Any) -> TransformersCaptioner:
+        return TransformersCaptioner(load(family, **options), name=family, batch_size=batch_size)
+
+    return get

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+
+from capeval.captioners.generate_extra import require_generate_extra
+from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.errors import MissingExtra, UsageError
+
+
+def test_all_is_there_in_the_tests() -> None:
+    require_generate_extra()
+
+
+@pytest.mark.parametrize("package", ["torch", "torchvision", "transformers", "accelerate", "PIL"])
+def test_a_missing_package_says_what_to_install(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra) as told:
+        TransformersCaptioner.load("any/model")
+    assert str(told.value) == (
+        f"{package} is not installed: running a model in this process needs "
+        "pip install 'capeval[generate]'"
+    )
+
+
+def test_a_torchvision_of_another_torch_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    genuine = importlib.import_module
+
+    def fails(name: str) -> ModuleType:
+        if name == "torchvision":
+            raise RuntimeError("operator torchvision::nms does not exist")
+        return genuine(name)
+
+    monkeypatch.setattr(importlib, "import_module", fails)
+    with pytest.raises(UsageError, match=r"torchvision 0\.\d+.* does not work with torch 2\.") as t:
+        require_generate_extra()
+    assert "nms does not exist" in str(t.value)
+    assert "\n" not in str(t.value)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from torch.nn import functional
+
+from capeval.captioners.llava_video import (
+    PRESETS,
+    LlavaVideoForConditionalGeneration,
+    build_config,
+    chat_prompt,
+)
+from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.errors import UsageError
+from tests.captioners import tiny
+
+Load = Callable[..., LoadedModel]
+Checkpoint = Callable[[str], Path]
+
+FULL_SIZE: dict[str, Any] = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "mm_hidden_size": 1152,
+    "vocab_size": 152064,
+}
+
+
+@pytest.mark.parametrize(("preset", "tokens"), [("published", 210), ("tuna", 182)])
+def test_tokens_a_frame_at_full_size(preset: str, tokens: int) -> None:
+    published = tiny.published_config(**FULL_SIZE)
+    config = build_config(published, model="llava-video-7b", preset=PRESETS[preset])
+    # No memory is taken: the shapes are those of the full-size model.
+    with torch.device("meta"):
+        model = LlavaVideoForConditionalGeneration(config)
+        pixels = torch.empty(2, 32, 3, 384, 384)
+        features = model.model.get_video_features(pixels)
+    assert features.pooler_output.shape == (2, 32 * tokens, 3584)
+    assert sum(p.numel() for p in model.parameters()) == 8_030_346_528
+
+
+@pytest.mark.parametrize(("preset", "tokens"), [("published", 210), ("tuna", 182)])
+def test_prompt_holds_a_place_for_each_of_them(preset: str, tokens: int, load: Load) -> None:
+    loaded = load("llava-video", preset=preset)
+    batch = loaded.inputs([tiny.request(frames=4), tiny.request(frames=4, prompt="Answer.")])
+    places = batch["input_ids"] == loaded.model.config.video_token_id
+    assert places.sum(dim=1).tolist() == [4 * tokens, 4 * tokens]
+    # Padded on the left, and nowhere else.
+    masks = batch["attention_mask"]
+    assert masks[0].all()
+    assert masks[1].tolist() == sorted(masks[1].tolist())
+
+
+@pytest.mark.parametrize("preset", ["published", "tuna"])
+def test_features_are_those_of_the_published_tensors(
+    preset: str, load: Load, checkpoint: Checkpoint
+) -> None:
+    """Compute them from the checkpoint's tensors by their published names, step by step."""
+    from transformers import SiglipVisionConfig, SiglipVisionModel
+
+    tensors = load_file(checkpoint("llava-video") / "model.safetensors")
+    prefix = "model.vision_tower.vision_tower.vision_model."
+    tower = SiglipVisionModel(
+        SiglipVisionConfig(
+            hidden_size=72,
+            intermediate_size=96,
+            num_hidden_layers=2,
+            num_attention_heads=1,
+            patch_size=14,
+            image_size=384,
+            vision_use_head=False,
+        )
+    )
+    tower.load_state_dict(
+        {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    )
+    loaded = load("llava-video", preset=preset)
+    request = tiny.request(frames=2)
+    pixels = loaded.inputs([request])["pixel_values_videos"]
+    with torch.inference_mode():
+        hidden = tower(pixels[0], output_hidden_states=True).hidden_states[-1]
+        inner = functional.linear(
+            hidden, tensors["model.mm_projector.0.weight"], tensors["model.mm_projector.0.bias"]
+        )
+        projected = functional.linear(
+            functional.gelu(inner),
+            tensors["model.mm_projector.2.weight"],
+            tensors["model.mm_projector.2.bias"],
+        )
+        rows = []
+        for frame in projected:
+            grid = frame.reshape(27, 27, 64).permute(2, 0, 1)[None]
+            pooled = (
+                functional.interpolate(grid, size=(14, 14), mode="bilinear")
+                if preset == "published"
+                else functional.avg_pool2d(grid, 2)
+            )
+            for row in pooled[0].permute(1, 2, 0):
+                rows += [row, tensors["model.image_newline"][None]]
+        expected = torch.cat(rows)
+        got = loaded.model.model.get_video_features(pixels).pooler_output[0]
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_published_tensor_finds_its_place(load: Load, checkpoint: Checkpoint) -> None:
+    tensors = load_file(checkpoint("llava-video") / "model.safetensors")
+    own = dict(load("llava-video").model.named_parameters())
+    unused = sum("post_layernorm" in name for name in tensors)
+    assert len(own) == len(tensors) - unused
+    for published, name in {
+        "model.embed_tokens.weight": "model.language_model.embed_tokens.weight",
+        "model.layers.1.mlp.up_proj.weight": "model.language_model.layers.1.mlp.up_proj.weight",
+        "model.norm.weight": "model.language_model.norm.weight",
+        "model.mm_projector.2.bias": "model.multi_modal_projector.linear_2.bias",
+        "model.image_newline": "model.image_newline",
+        "lm_head.weight": "lm_head.weight",
+        "model.vision_tower.vision_tower.vision_model.encoder.layers.1.mlp.fc1.bias": (
+            "model.vision_tower.encoder.layers.1.mlp.fc1.bias"
+        ),
+    }.items():
+        torch.testing.assert_close(own[name].data, tensors[published])
+
+
+def test_frames_are_squashed_as_pillow_does(load: Load) -> None:
+    request = tiny.request(frames=3)
+    pixels = load("llava-video").inputs([request])["pixel_values_videos"]
+    assert pixels.shape == (1, 3, 3, 384, 384)
+    squashed = np.asarray(
+        Image.fromarray(request.frames[1]).resize((384, 384), Image.Resampling.BICUBIC)
+    )
+    got = ((pixels[0, 1].permute(1, 2, 0) + 1) * 127.5).round().numpy()
+    assert (got == squashed).all()
+
+
+def test_the_prompt_is_the_one_the_model_was_trained_with() -> None:
+    request = replace(tiny.request(frames=2, prompt="What happens?"), times=(0.0, 14.966))
+    before, after = chat_prompt(request, system="You are a helpful assistant.", gap=" ")
+    assert before == (
+        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
+    )
+    assert after == (
+        "\nThe video lasts for 15.00 seconds, and 2 frames are uniformly sampled from it. "
+        "These frames are located at 0.00s,14.97s."
+        "Please answer the following questions related to this video.\n"
+        "What happens?<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_the_presets_differ_as_the_benchmarks_code_does(load: Load) -> None:
+    published, tuna = load("llava-video"), load("llava-video", preset="tuna")
+    assert published.settings["spatial_pool_mode"] == "bilinear"
+    assert tuna.settings["spatial_pool_mode"] == "average"
+    assert [PRESETS[name].max_new_tokens for name in ("published", "tuna")] == [1024, 2048]
+    assert published.settings["system_prompt"] == "You are a helpful assistant."
+    request = tiny.request()
+    _, after = chat_prompt(request, system="", gap=PRESETS["tuna"].gap)
+    assert "15.00 seconds,and 4 frames" in after
+
+
+def test_the_length_of_the_preset_holds_unless_another_is_asked_for(load: Load) -> None:
+    loaded = load("llava-video", preset="tuna", max_new_tokens=None)
+    assert loaded.settings["generation"]["max_new_tokens"] == 2048
+    loaded = load("llava-video", max_new_tokens=None)
+    assert loaded.settings["generation"]["max_new_tokens"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"add_faster_video": True}, r"slow and fast frames.*--base-url"),
+        ({"mm_newline_position": "one_token"}, "mm_newline_position: 'one_token'"),
+        ({"mm_vision_tower": "openai/clip-vit-large"}, "mm_vision_tower: 'openai/clip"),
+        ({"mm_projector_type": "linear"}, "mm_projector_type: 'linear'"),
+        ({"mm_spatial_pool_mode": "conv"}, "mm_spatial_pool_mode: 'conv'"),
+    ],
+)
+def test_a_checkpoint_built_otherwise_is_refused(
+    changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(tiny.published_config(**changed)), encoding="utf-8")
+    with pytest.raises(UsageError, match=said):
+        TransformersCaptioner.load(str(tmp_path), name="llava-video-72b")
+
+
+def test_an_unknown_preset_is_told(checkpoint: Checkpoint) -> None:
+    with pytest.raises(UsageError, match="preset 'paper': must be one of published, tuna"):
+        TransformersCaptioner.load(str(checkpoint("llava-video")), preset="paper")
+
+
+def test_a_checkpoint_that_lacks_a_tensor_is_refused(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    for file in checkpoint("llava-video").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(tmp_path / "model.safetensors")
+    del tensors["model.image_newline"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UsageError, match=r"lacks 1 tensors, such as model\.image_newline"):
+        TransformersCaptioner.load(str(tmp_path))

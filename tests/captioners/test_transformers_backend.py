@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.errors import UsageError
+from tests.captioners import tiny
+
+Make = Callable[..., TransformersCaptioner]
+Load = Callable[..., LoadedModel]
+Checkpoint = Callable[[str], Path]
+
+PROMPTS = (
+    "Describe the video.",
+    "Describe the camera, the street, the man, the red jacket, in detail.",
+    "Answer.",
+)
+
+
+def three(frames: int = 4) -> list[CaptionRequest]:
+    return [
+        tiny.request(f"V{at}", seed=at, frames=frames, prompt=prompt)
+        for at, prompt in enumerate(PROMPTS)
+    ]
+
+
+def captioned(outcomes: list[Captioned | Uncaptioned]) -> list[Captioned]:
+    good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
+    assert len(good) == len(outcomes), outcomes
+    return good
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+async def test_padded_batch_writes_what_its_videos_write_alone(
+    family: str, captioner: Make
+) -> None:
+    together = captioned(await captioner(family, batch_size=3).caption(three()))
+    alone = [
+        captioned(await captioner(family, batch_size=1).caption([request]))[0]
+        for request in three()
+    ]
+    assert [c.text for c in together] == [c.text for c in alone]
+    assert [c.usage for c in together] == [c.usage for c in alone]
+    # The prompts differ in length, so two of the three rows were padded.
+    assert len({c.usage.input_tokens for c in together}) == 3
+    assert [c.details["batch"] for c in together] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+async def test_another_video_changes_the_caption(family: str, captioner: Make) -> None:
+    videos = [tiny.request("V", seed=seed) for seed in range(6)]
+    texts = {c.text for c in captioned(await captioner(family, batch_size=6).caption(videos))}
+    assert len(texts) >= 5
+
+
+# VideoLLaMA 3's processor shares one budget of pixels among the frames.
+@pytest.mark.parametrize("family", [f for f in tiny.FAMILIES if f != "videollama3"])
+def test_no_frame_is_dropped_or_sampled_again(family: str, load: Load) -> None:
+    inputs = load(family).inputs
+    # The placeholder of a frame's tokens is by far the most frequent token.
+    four, eight, sixteen = (
+        int(inputs([tiny.request(frames=frames)])["input_ids"].flatten().bincount().max())
+        for frames in (4, 8, 16)
+    )
+    assert sixteen - eight == 2 * (eight - four)
+
+
+@pytest.mark.parametrize("family", ["qwen2.5-vl", "qwen3-vl", "videollama3", "smolvlm2"])
+def test_the_model_is_told_when_its_frames_are(family: str, load: Load) -> None:
+    request = tiny.request()
+    slow = replace(request, fps=1.0, duration=450.0, times=tuple(map(float, request.indices)))
+    inputs = load(family).inputs
+    at_thirty, at_one = inputs([request]), inputs([slow])
+    if "second_per_grid_ts" in at_thirty:
+        # 4 frames of 15 s, two to a grid; without the metadata it would be 2/24.
+        assert float(at_thirty["second_per_grid_ts"][0]) == pytest.approx(7.5)
+        assert float(at_one["second_per_grid_ts"][0]) == pytest.approx(225)
+    else:
+        assert at_thirty["input_ids"].tolist() != at_one["input_ids"].tolist()
+
+
+async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) -> None:
+    wide = tiny.request("wide", seed=1)
+    tall = replace(
+        tiny.request("tall", seed=2),
+        frames=np.ascontiguousarray(tiny.request(seed=2).frames.transpose(0, 2, 1, 3)),
+    )
+    long = tiny.request("long", seed=3, frames=6)
+    model = captioner("qwen2-vl", batch_size=4)
+    outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
+    assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
+    assert [c.details["batch"] for c in outcomes] == [2, 2, 2, 2]
+    assert outcomes[0].text == outcomes[3].text
+
+
+async def test_the_prompt_and_the_system_prompt_reach_the_model(captioner: Make) -> None:
+    request = tiny.request()
+    plain = captioned(await captioner("qwen2-vl").caption([request]))[0]
+    told = captioner("qwen2-vl", system_prompt="You are a helpful assistant.")
+    outcome = captioned(await told.caption([request]))[0]
+    assert outcome.usage.input_tokens > plain.usage.input_tokens
+    assert told.settings["system_prompt"] == "You are a helpful assistant."
+    other = captioned(await captioner("qwen2-vl").caption([replace(request, prompt="Answer.")]))[0]
+    assert other.text != plain.text
+
+
+async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) -> None:
+    model = captioner("llava-onevision")
+    first = captioned(await model.caption([tiny.request()]))[0]
+    torch.manual_seed(1)
+    assert captioned(await model.caption([tiny.request()]))[0].text == first.text
+    generation = model.settings["generation"]
+    assert generation["do_sample"] is False
+    assert generation["max_new_tokens"] == 24
+    # What the checkpoint sets beside sampling stays, and is on record.
+    assert generation["repetition_penalty"] == 1.05
+    assert not {"temperature", "top_p", "top_k"} & set(generation)
+    json.dumps(model.settings)
+
+
+def test_settings_of_decoding_can_be_changed(load: Load) -> None:
+    loaded = load("llava-onevision", generation=_Frozen(repetition_penalty=1.0))
+    assert loaded.settings["generation"]["repetition_penalty"] == 1.0
+    with pytest.raises(UsageError, match="generation setting temprature"):
+        load("llava-onevision", generation=_Frozen(temprature=1.0))
+
+
+class _Frozen(dict[str, Any]):
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted(self.items())))
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+
+async def test_a_caption_that_reaches_the_limit_says_so(captioner: Make) -> None:
+    model = captioner("llava-onevision", max_new_tokens=5)
+    outcome = captioned(await model.caption([tiny.request()]))[0]
+    assert outcome.usage.output_tokens == 5
+    assert outcome.warnings == ("cut off at 5 tokens",)
+
+
+async def test_a_caption_that_ends_in_time_carries_no_warning(load: Load) -> None:
+    loaded = load("llava-onevision")
+    word = loaded.tokenizer.convert_tokens_to_ids("street")
+    ended = replace(loaded, model=_Writes([word, loaded.tokenizer.eos_token_id]))
+    outcome = captioned(await _captioner(ended).caption([tiny.request()]))[0]
+    assert (outcome.text, outcome.warnings, outcome.usage.output_tokens) == ("street", (), 2)
+
+
+async def test_loops_and_silence_are_warned_of(load: Load) -> None:
+    loaded = load("llava-onevision", max_new_tokens=60)
+    ids = loaded.tokenizer.convert_tokens_to_ids
+    looping = replace(loaded, model=_Writes([ids("street"), ids("camera")] * 30))
+    outcome = captioned(await _captioner(looping).caption([tiny.request()]))[0]
+    assert outcome.warnings == (
+        "cut off at 60 tokens",
+        'repetition loop: "street camera" 30 times',
+    )
+    silent = replace(loaded, model=_Writes([loaded.tokenizer.eos_token_id]))
+    outcome = captioned(await _captioner(silent).caption([tiny.request()]))[0]
+    assert (outcome.text, outcome.warnings) == ("", ("the model wrote nothing",))
+
+
+class _Writes:
+    """Stands for a model that writes the same tokens to every prompt."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self._tokens = torch.tensor(tokens)
+
+    def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
+        return torch.cat((input_ids, self._tokens.expand(len(input_ids), -1)), dim=1)
+
+
+class _Exhausts:
+    """Stands before a model whose device holds so many videos and no more."""
+
+    def __init__(self, model: Any, most: int) -> None:
+        self._model, self._most = model, most
+        self.batches: list[int] = []
+
+    def generate(self, **arguments: Any) -> Any:
+        videos = len(arguments["input_ids"])
+        self.batches.append(videos)
+        if videos > self._most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+        return self._model.generate(**arguments)
+
+
+def _captioner(loaded: LoadedModel, batch_size: Any = 1) -> TransformersCaptioner:
+    return TransformersCaptioner(loaded, name="tiny", batch_size=batch_size)
+
+
+async def test_running_out_of_memory_halves_the_batch_and_goes_on(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    model = _Exhausts(loaded.model, most=2)
+    small = _captioner(replace(loaded, model=model), batch_size=8)
+    videos = [tiny.request(f"V{at}", seed=at) for at in range(8)]
+    outcomes = captioned(await small.caption(videos))
+    assert model.batches == [8, 4, 2, 2, 2, 2]
+    assert [c.index for c in outcomes] == [f"V{at}" for at in range(8)]
+    assert small.batch_size == 2
+    whole = captioned(await _captioner(loaded, batch_size=8).caption(videos))
+    assert [c.text for c in outcomes] == [c.text for c in whole]
+
+
+async def test_a_video_that_does_not_fit_alone_is_left_with_its_reason(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    small = _captioner(replace(loaded, model=_Exhausts(loaded.model, most=0)), batch_size=4)
+    outcomes = await small.caption([tiny.request("A"), tiny.request("B")])
+    assert [outcome.index for outcome in outcomes] == ["A", "B"]
+    for outcome in outcomes:
+        assert isinstance(outcome, Uncaptioned)
+        assert outcome.reason.startswith("out of memory with this video alone (4 frames")
+
+
+async def test_another_fault_of_the_model_is_not_swallowed(load: Load) -> None:
+    class Broken:
+        def generate(self, **_: Any) -> Any:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+
+    broken = _captioner(replace(load("qwen2-vl"), model=Broken()))
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        await broken.caption([tiny.request()])
+
+
+async def test_a_video_that_the_processor_refuses_costs_no_other_its_caption(
+    captioner: Make,
+) -> None:
+    # Qwen2-VL takes no frame that is 200 times as wide as high.
+    strip = replace(tiny.request("strip"), frames=np.zeros((4, 2, 1000, 3), dtype=np.uint8))
+    model = captioner("qwen2-vl", batch_size=3)
+    first, refused, last = await model.caption([tiny.request("A"), strip, tiny.request("B")])
+    assert isinstance(first, Captioned)
+    assert isinstance(last, Captioned)
+    assert isinstance(refused, Uncaptioned)
+    assert "the model's processor refuses it" in refused.reason
+    assert "aspect ratio" in refused.reason
+
+
+async def test_a_cancelled_call_stops_writing(load: Load) -> None:
+    endless = load("llava-onevision", max_new_tokens=1_000_000)
+    # No end token: nothing but the cancellation ends it.
+    endless.generation.eos_token_id = [10_000]
+    task = asyncio.create_task(_captioner(endless).caption([tiny.request()]))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_all_that_decides_a_caption_is_in_the_settings(load: Load) -> None:
+    settings = _captioner(load("qwen2-vl"), batch_size=4).settings
+    assert settings["dtype"] == "float32"
+    assert settings["attention"] == "sdpa"
+    assert settings["weights"] == "qwen2-vl"
+    assert settings["processor"] == {"cap_pixels_per_frame": True}
+    assert "batch_size" not in settings
+
+
+async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
+    model = TransformersCaptioner.load(
+        str(checkpoint("internvl")), name="internvl3", batch_size="auto", max_new_tokens=3
+    )
+    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 1)
+    outcome = captioned(await model.caption([tiny.request()]))[0]
+    assert outcome.model == "internvl3"
+    assert outcome.seconds > 0
+    assert outcome.details["device"] == "cpu"
+    await model.aclose()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_new_tokens": 0}, "--max-new-tokens 0: must be at least 1"),
+        ({"preset": "tuna"}, "it has no preset 'tuna'"),
+        ({"batch_size": 0}, "--batch-size 0: must be at least 1, or auto"),
+        ({"dtype": "int4"}, "dtype int4: must be auto or one of"),
+        ({"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, Any], said: str, checkpoint: Checkpoint) -> None:
+    with pytest.raises(UsageError, match=said):
+        TransformersCaptioner.load(str(checkpoint("internvl")), **options)
+
+
+def _changed(source: Path, target: Path, **config: Any) -> Path:
+    target.mkdir()
+    for file in source.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    path = target / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config), encoding="utf-8")
+    return target
+
+
+def test_a_model_that_is_not_to_be_had_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^nobody/nothing: cannot be loaded: ") as told:
+        TransformersCaptioner.load("nobody/nothing")
+    assert "\n" not in str(told.value)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"cannot be loaded: .*config\.json"):
+        TransformersCaptioner.load(str(tmp_path / "empty"))
+
+
+def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    folder = _changed(
+        checkpoint("internvl"),
+        tmp_path / "own-code",
+        model_type="tarsier_own",
+        auto_map={
+            "AutoConfig": "own.Config",
+            "AutoModelForImageTextToText": "own.Model",
+        },
+    )
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        TransformersCaptioner.load(str(folder))
+    assert not ran.exists()
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = _changed(checkpoint("qwen2-vl"), tmp_path / "lacking")
+    tensors = load_file(folder / "model.safetensors")
+    lost = next(name for name in tensors if "mlp" in name)
+    del tensors[lost]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UsageError, match=r"its checkpoint lacks 1 tensors, such as .*mlp"):
+        TransformersCaptioner.load(str(folder))
+
+
+def test_a_model_that_takes_images_only_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    from transformers import (
+        CLIPImageProcessor,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        PreTrainedTokenizerFast,
+    )
+
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint("llava-onevision"))
+    vision = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}
+    config = LlavaConfig(
+        vision_config={"model_type": "clip_vision_model", "image_size": 28, **vision},
+        text_config={
+            "model_type": "llama",
+            "vocab_size": 400,
+            "intermediate_size": 32,
+            **vision,
+        },
+    )
+    LlavaForConditionalGeneration(config).save_pretrained(tmp_path)
+    LlavaProcessor(
+        image_processor=CLIPImageProcessor(), tokenizer=tokenizer, chat_template="{{ messages }}"
+    ).save_pretrained(tmp_path)
+    with pytest.raises(UsageError, match="it takes no video"):
+        TransformersCaptioner.load(str(tmp_path))
+
+
+def test_nothing_heavy_is_imported_before_a_model_is_loaded() -> None:
+    code = (
+        "import sys, capeval.captioners.transformers_backend; "
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+async def test_batches_grow_on_a_gpu(family: str, captioner: Make) -> None:
+    model = captioner(family, batch_size="auto", device="cuda")
+    outcomes = captioned(await model.caption(three() * 4))
+    assert [c.index for c in outcomes] == ["V0", "V1", "V2"] * 4
+    assert model.settings["dtype"] == "bfloat16"
+    assert model.batch_size > 1
+
+
+@pytest.mark.gpu
+async def test_float32_on_a_gpu_writes_the_same_in_a_batch(captioner: Make) -> None:
+    together = captioner("qwen2-vl", batch_size=3, device="cuda", dtype="float32")
+    alone = captioner("qwen2-vl", batch_size=1, device="cuda", dtype="float32")
+    both = [captioned(await model.caption(three())) for model in (together, alone)]
+    assert [c.text for c in both[0]] == [c.text for c in both[1]]

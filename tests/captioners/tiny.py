@@ -1,0 +1,622 @@
+"""Tiny models with random weights, saved as their families' checkpoints are published.
+
+Weights are scaled up: at the usual scale a random model writes one token over and over whatever it
+sees, and then every test passes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import (
+    GenerationConfig,
+    InternVLConfig,
+    InternVLForConditionalGeneration,
+    InternVLProcessor,
+    InternVLVideoProcessor,
+    LlavaNextImageProcessor,
+    LlavaNextVideoConfig,
+    LlavaNextVideoForConditionalGeneration,
+    LlavaNextVideoProcessor,
+    LlavaNextVideoVideoProcessor,
+    LlavaOnevisionConfig,
+    LlavaOnevisionForConditionalGeneration,
+    LlavaOnevisionProcessor,
+    LlavaOnevisionVideoProcessor,
+    PreTrainedTokenizerFast,
+    Qwen2_5_VLConfig,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2_5_VLProcessor,
+    Qwen2Tokenizer,
+    Qwen2VLConfig,
+    Qwen2VLForConditionalGeneration,
+    Qwen2VLImageProcessor,
+    Qwen2VLProcessor,
+    Qwen2VLVideoProcessor,
+    Qwen3VLConfig,
+    Qwen3VLForConditionalGeneration,
+    Qwen3VLProcessor,
+    Qwen3VLVideoProcessor,
+    SmolVLMConfig,
+    SmolVLMForConditionalGeneration,
+    SmolVLMImageProcessor,
+    SmolVLMProcessor,
+    SmolVLMVideoProcessor,
+    VideoLlama3Config,
+    VideoLlama3ForConditionalGeneration,
+    VideoLlama3ImageProcessor,
+    VideoLlama3Processor,
+    VideoLlama3VideoProcessor,
+    VideoLlavaConfig,
+    VideoLlavaForConditionalGeneration,
+    VideoLlavaImageProcessor,
+    VideoLlavaProcessor,
+    VideoLlavaVideoProcessor,
+)
+from transformers.models.got_ocr2.image_processing_got_ocr2 import GotOcr2ImageProcessor
+from transformers.models.llava_onevision.image_processing_llava_onevision import (
+    LlavaOnevisionImageProcessor,
+)
+
+from capeval.captioners import CaptionRequest
+
+FAMILIES = (
+    "llava-onevision",
+    "llava-video",
+    "qwen2-vl",
+    "qwen2.5-vl",
+    "internvl",
+    "qwen3-vl",
+    "llava-next-video",
+    "video-llava",
+    "videollama3",
+    "smolvlm2",
+)
+
+_TEXT = (
+    "A man in a red jacket walks along a street while the camera pans to the left. "
+    "Describe the video in detail. The video lasts for 15.00 seconds, and 32 frames are uniformly "
+    "sampled from it. These frames are located at 0.00s,0.48s. Please answer the following "
+    "questions related to this video. 0 1 2 3 4 5 6 7 8 9 system user assistant "
+    "You are a helpful assistant. Frame1:"
+)
+_TURNS = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{% for part in message.content %}{% if part.type == 'video' %}VIDEO\n"
+    "{% else %}{{ part.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_VOCABULARY = 384
+_WORDS = 360
+_SCALE = 6.0
+
+
+def request(
+    index: str = "V1", *, seed: int = 0, frames: int = 4, prompt: str = "Describe the video."
+) -> CaptionRequest:
+    """Return a request whose frames are coloured noise, another for each seed."""
+    generator = np.random.default_rng(seed)
+    coarse = generator.integers(0, 256, (frames, 7, 10, 3), dtype=np.uint8)
+    pixels: NDArray[np.uint8] = coarse.repeat(8, axis=1).repeat(8, axis=2)
+    indices = tuple(int(at) for at in np.linspace(0, 449, frames))
+    return CaptionRequest(
+        index=index,
+        prompt=prompt,
+        frames=pixels,
+        indices=indices,
+        times=tuple(at / 30 for at in indices),
+        fps=30.0,
+        total_frames=450,
+        duration=15.0,
+    )
+
+
+def make(family: str, folder: Path) -> Path:
+    """Save a tiny checkpoint of `family` under `folder`."""
+    torch.manual_seed(7)
+    target = folder / family
+    _MAKERS[family](target)
+    return target
+
+
+def _tokenizer(*special: str, **named: str) -> PreTrainedTokenizerFast:
+    # A word is a token and a token a word, so that equal texts are equal tokens.
+    raw = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True)]
+    )
+    tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<unk>", *special]
+    filler = " ".join(f"{chr(97 + at // 26)}{chr(97 + at % 26)}q" for at in range(200))
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=_WORDS, special_tokens=tokens, show_progress=False
+    )
+    raw.train_from_iterator([_TEXT, filler], trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        unk_token="<unk>",
+        extra_special_tokens=named,
+    )
+
+
+def qwen2_tokenizer() -> Qwen2Tokenizer:
+    """Return the byte-level tokenizer of Qwen2, trained on a sentence and short of most bytes."""
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters = [chr(at) for at in range(0x21, 0x7F)] + ["\u0120", "\u010a"]
+    trainer = trainers.BpeTrainer(vocab_size=_WORDS, initial_alphabet=letters, show_progress=False)
+    raw.train_from_iterator([_TEXT], trainer)
+    trained = json.loads(raw.to_str())["model"]
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    vocabulary = {token: at for at, token in enumerate([*special, *trained["vocab"]])}
+    return Qwen2Tokenizer(
+        vocab=vocabulary,
+        merges=[tuple(pair) for pair in trained["merges"]],
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"],
+    )
+
+
+def _text(**changed: Any) -> dict[str, Any]:
+    return {
+        "model_type": "qwen2",
+        "vocab_size": _VOCABULARY,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 4096,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+        "tie_word_embeddings": False,
+        **changed,
+    }
+
+
+def _siglip(**changed: Any) -> dict[str, Any]:
+    return {
+        "model_type": "siglip_vision_model",
+        "hidden_size": 72,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 1,
+        "patch_size": 14,
+        "image_size": 56,
+        "vision_use_head": False,
+        **changed,
+    }
+
+
+def scale_up(model: Any) -> None:
+    """Make random weights large enough for the output to depend on the input."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(_SCALE if "embed" not in name else 1.0)
+            elif "bias" in name:
+                parameter.normal_(std=0.2)
+
+
+def _save(model: Any, processor: Any, folder: Path) -> None:
+    scale_up(model)
+    # As published checkpoints have it: sampling settings that greedy decoding must not follow.
+    model.generation_config = GenerationConfig(
+        do_sample=True, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05,
+        eos_token_id=[2], pad_token_id=0, bos_token_id=0,
+    )  # fmt: skip
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
+def _llava_onevision(folder: Path) -> None:
+    tokenizer = _tokenizer("<image>", "<video>", image_token="<image>", video_token="<video>")
+    size = {"height": 56, "width": 56}
+    processor = LlavaOnevisionProcessor(
+        image_processor=LlavaOnevisionImageProcessor(size=size, image_grid_pinpoints=[[56, 56]]),
+        tokenizer=tokenizer,
+        video_processor=LlavaOnevisionVideoProcessor(size=size),
+        num_image_tokens=16,
+        vision_feature_select_strategy="full",
+        chat_template=_TURNS.replace("VIDEO", "<video>"),
+    )
+    ids = tokenizer.convert_tokens_to_ids
+    config = LlavaOnevisionConfig(
+        vision_config=_siglip(),
+        text_config=_text(),
+        image_token_index=ids("<image>"),
+        video_token_index=ids("<video>"),
+        image_grid_pinpoints=[[56, 56]],
+    )
+    _save(LlavaOnevisionForConditionalGeneration(config), processor, folder)
+
+
+_QWEN = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+_QWEN_TEMPLATE = _TURNS.replace("VIDEO", "<|vision_start|><|video_pad|><|vision_end|>")
+_QWEN_SIZE = {"shortest_edge": 56 * 56, "longest_edge": 112 * 112}
+
+
+def _qwen_ids(tokenizer: Any) -> dict[str, int]:
+    ids = tokenizer.convert_tokens_to_ids
+    return {
+        "vision_start_token_id": ids("<|vision_start|>"),
+        "vision_end_token_id": ids("<|vision_end|>"),
+        "image_token_id": ids("<|image_pad|>"),
+        "video_token_id": ids("<|video_pad|>"),
+    }
+
+
+_MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+
+
+def _qwen2_vl(folder: Path) -> None:
+    tokenizer = _tokenizer(*_QWEN)
+    processor = Qwen2VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=_QWEN_SIZE),
+        tokenizer=tokenizer,
+        video_processor=Qwen2VLVideoProcessor(size=_QWEN_SIZE),
+        chat_template=_QWEN_TEMPLATE,
+    )
+    config = Qwen2VLConfig(
+        text_config=_text(model_type="qwen2_vl_text", rope_parameters=_MROPE),
+        vision_config={"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 2},
+        **_qwen_ids(tokenizer),
+    )
+    _save(Qwen2VLForConditionalGeneration(config), processor, folder)
+
+
+def _qwen2_5_vl(folder: Path) -> None:
+    tokenizer = _tokenizer(*_QWEN)
+    processor = Qwen2_5_VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=_QWEN_SIZE),
+        tokenizer=tokenizer,
+        video_processor=Qwen2VLVideoProcessor(size=_QWEN_SIZE),
+        chat_template=_QWEN_TEMPLATE,
+    )
+    config = Qwen2_5_VLConfig(
+        text_config=_text(model_type="qwen2_5_vl_text", rope_parameters=_MROPE),
+        vision_config={
+            "depth": 2,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 2,
+            "out_hidden_size": 64,
+            "fullatt_block_indexes": [1],
+            "window_size": 56,
+        },
+        **_qwen_ids(tokenizer),
+    )
+    _save(Qwen2_5_VLForConditionalGeneration(config), processor, folder)
+
+
+def _internvl(folder: Path) -> None:
+    special = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer = _tokenizer(*special.values(), **special)
+    size = {"height": 56, "width": 56}
+    processor = InternVLProcessor(
+        image_processor=GotOcr2ImageProcessor(size=size),
+        tokenizer=tokenizer,
+        video_processor=InternVLVideoProcessor(size=size),
+        image_seq_length=4,
+        chat_template=_TURNS.replace("VIDEO", "<video>"),
+    )
+    config = InternVLConfig(
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": [56, 56],
+            "patch_size": [14, 14],
+        },
+        text_config=_text(),
+        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+        image_seq_length=4,
+        downsample_ratio=0.5,
+    )
+    _save(InternVLForConditionalGeneration(config), processor, folder)
+
+
+def _llava_video(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    qwen2_tokenizer().save_pretrained(folder)
+    published = published_config()
+    (folder / "config.json").write_text(json.dumps(published), encoding="utf-8")
+    generation = {"do_sample": True, "temperature": 0.7, "repetition_penalty": 1.05}
+    (folder / "generation_config.json").write_text(
+        json.dumps(generation | {"eos_token_id": [2, 0], "pad_token_id": 0}), encoding="utf-8"
+    )
+    save_file(published_tensors(published), folder / "model.safetensors", {"format": "pt"})
+
+
+def published_config(**changed: Any) -> dict[str, Any]:
+    """Return a config.json with the keys and the values of LLaVA-Video-7B's, but small."""
+    return {
+        "architectures": ["LlavaQwenForCausalLM"],
+        "model_type": "llava",
+        "add_faster_video": False,
+        "add_time_instruction": True,
+        "attention_dropout": 0.0,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "faster_token_stride": 10,
+        "force_sample": True,
+        "hidden_act": "silu",
+        "hidden_size": 64,
+        "image_aspect_ratio": "anyres_max_9",
+        "image_crop_resolution": None,
+        "image_grid_pinpoints": [[384, 384], [384, 768]],
+        "image_split_resolution": None,
+        "initializer_range": 0.02,
+        "intermediate_size": 96,
+        "max_position_embeddings": 32768,
+        "max_window_layers": 2,
+        "mm_hidden_size": 72,
+        "mm_newline_position": "grid",
+        "mm_patch_merge_type": "spatial_unpad",
+        "mm_projector_type": "mlp2x_gelu",
+        "mm_resampler_type": None,
+        "mm_spatial_pool_mode": "bilinear",
+        "mm_spatial_pool_stride": 2,
+        "mm_tunable_parts": "mm_vision_tower,mm_mlp_adapter,mm_language_model",
+        "mm_use_im_patch_token": False,
+        "mm_use_im_start_end": False,
+        "mm_vision_select_feature": "patch",
+        "mm_vision_select_layer": -2,
+        "mm_vision_tower": "google/siglip-so400m-patch14-384",
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-06,
+        "rope_scaling": None,
+        "rope_theta": 1000000.0,
+        "sliding_window": 131072,
+        "tie_word_embeddings": False,
+        "tokenizer_model_max_length": 32768,
+        "tokenizer_padding_side": "right",
+        "torch_dtype": "bfloat16",
+        "use_cache": True,
+        "use_mm_proj": True,
+        "use_sliding_window": False,
+        "vocab_size": _VOCABULARY,
+        **changed,
+    }
+
+
+def published_tensors(config: Mapping[str, Any], layers: int = 2) -> dict[str, torch.Tensor]:
+    """Return random tensors under the names and in the shapes of the published checkpoint."""
+    hidden, inner, vision = config["hidden_size"], config["intermediate_size"], 72
+    head = hidden // config["num_attention_heads"]
+    keys = head * config["num_key_value_heads"]
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (config["vocab_size"], hidden),
+        "model.norm.weight": (hidden,),
+        "lm_head.weight": (config["vocab_size"], hidden),
+        "model.image_newline": (hidden,),
+        "model.mm_projector.0.weight": (hidden, vision),
+        "model.mm_projector.0.bias": (hidden,),
+        "model.mm_projector.2.weight": (hidden, hidden),
+        "model.mm_projector.2.bias": (hidden,),
+    }
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}."
+        shapes |= {
+            f"{at}self_attn.q_proj.weight": (hidden, hidden),
+            f"{at}self_attn.q_proj.bias": (hidden,),
+            f"{at}self_attn.k_proj.weight": (keys, hidden),
+            f"{at}self_attn.k_proj.bias": (keys,),
+            f"{at}self_attn.v_proj.weight": (keys, hidden),
+            f"{at}self_attn.v_proj.bias": (keys,),
+            f"{at}self_attn.o_proj.weight": (hidden, hidden),
+            f"{at}mlp.gate_proj.weight": (inner, hidden),
+            f"{at}mlp.up_proj.weight": (inner, hidden),
+            f"{at}mlp.down_proj.weight": (hidden, inner),
+            f"{at}input_layernorm.weight": (hidden,),
+            f"{at}post_attention_layernorm.weight": (hidden,),
+        }
+    tower = "model.vision_tower.vision_tower.vision_model."
+    shapes |= {
+        f"{tower}embeddings.patch_embedding.weight": (vision, 3, 14, 14),
+        f"{tower}embeddings.patch_embedding.bias": (vision,),
+        f"{tower}embeddings.position_embedding.weight": (27 * 27, vision),
+        f"{tower}post_layernorm.weight": (vision,),
+        f"{tower}post_layernorm.bias": (vision,),
+    }
+    for layer in range(layers):
+        at = f"{tower}encoder.layers.{layer}."
+        for norm in ("layer_norm1", "layer_norm2"):
+            shapes |= {f"{at}{norm}.weight": (vision,), f"{at}{norm}.bias": (vision,)}
+        for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            shapes[f"{at}self_attn.{part}.weight"] = (vision, vision)
+            shapes[f"{at}self_attn.{part}.bias"] = (vision,)
+        shapes |= {
+            f"{at}mlp.fc1.weight": (96, vision),
+            f"{at}mlp.fc1.bias": (96,),
+            f"{at}mlp.fc2.weight": (vision, 96),
+            f"{at}mlp.fc2.bias": (vision,),
+        }
+    return {name: _random(name, shape) for name, shape in shapes.items()}
+
+
+def _random(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    if "norm" in name and name.endswith("weight"):
+        return torch.ones(shape)
+    wide = len(shape) > 1 and "embed" not in name
+    return torch.randn(shape) * (0.3 if wide else 0.5)
+
+
+def _qwen3_vl(folder: Path) -> None:
+    tokenizer = _tokenizer(*_QWEN)
+    size = {"shortest_edge": 64 * 64, "longest_edge": 128 * 128}
+    processor = Qwen3VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=size, patch_size=16),
+        tokenizer=tokenizer,
+        video_processor=Qwen3VLVideoProcessor(size=size),
+        chat_template=_QWEN_TEMPLATE,
+    )
+    text = _text(model_type="qwen3_vl_text", rope_parameters=_MROPE, head_dim=16)
+    config = Qwen3VLConfig(
+        text_config=text,
+        vision_config={
+            "depth": 2,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 2,
+            "out_hidden_size": 64,
+            "num_position_embeddings": 64,
+            "deepstack_visual_indexes": [0],
+        },
+        **_qwen_ids(tokenizer),
+    )
+    _save(Qwen3VLForConditionalGeneration(config), processor, folder)
+
+
+def _clip() -> dict[str, Any]:
+    return {
+        "model_type": "clip_vision_model",
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "patch_size": 14,
+        "image_size": 56,
+    }
+
+
+_SHORT_EDGE = {"shortest_edge": 56}
+_CROP = {"height": 56, "width": 56}
+
+
+def _llava_next_video(folder: Path) -> None:
+    tokenizer = _tokenizer("<image>", "<video>", image_token="<image>", video_token="<video>")
+    processor = LlavaNextVideoProcessor(
+        image_processor=LlavaNextImageProcessor(size=_SHORT_EDGE, crop_size=_CROP),
+        tokenizer=tokenizer,
+        video_processor=LlavaNextVideoVideoProcessor(size=_SHORT_EDGE, crop_size=_CROP),
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=_TURNS.replace("VIDEO", "<video>"),
+    )
+    ids = tokenizer.convert_tokens_to_ids
+    config = LlavaNextVideoConfig(
+        vision_config=_clip(),
+        text_config=_text(model_type="llama"),
+        image_token_index=ids("<image>"),
+        video_token_index=ids("<video>"),
+        image_grid_pinpoints=[[56, 56]],
+    )
+    _save(LlavaNextVideoForConditionalGeneration(config), processor, folder)
+
+
+def _video_llava(folder: Path) -> None:
+    tokenizer = _tokenizer("<image>", "<video>", image_token="<image>", video_token="<video>")
+    processor = VideoLlavaProcessor(
+        image_processor=VideoLlavaImageProcessor(size=_SHORT_EDGE, crop_size=_CROP),
+        tokenizer=tokenizer,
+        video_processor=VideoLlavaVideoProcessor(size=_SHORT_EDGE, crop_size=_CROP),
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=_TURNS.replace("VIDEO", "<video>"),
+    )
+    ids = tokenizer.convert_tokens_to_ids
+    config = VideoLlavaConfig(
+        vision_config=_clip(),
+        text_config=_text(model_type="llama"),
+        image_token_index=ids("<image>"),
+        video_token_index=ids("<video>"),
+    )
+    _save(VideoLlavaForConditionalGeneration(config), processor, folder)
+
+
+def _videollama3(folder: Path) -> None:
+    tokenizer = _tokenizer(*_QWEN)
+    processor = VideoLlama3Processor(
+        image_processor=VideoLlama3ImageProcessor(size=_QWEN_SIZE),
+        tokenizer=tokenizer,
+        video_processor=VideoLlama3VideoProcessor(size=_QWEN_SIZE),
+        chat_template=_TURNS.replace("VIDEO", "<|video_pad|>"),
+    )
+    ids = _qwen_ids(tokenizer)
+    config = VideoLlama3Config(
+        text_config=_text(),
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "patch_size": 14,
+        },
+        image_token_id=ids["image_token_id"],
+        video_token_id=ids["video_token_id"],
+    )
+    _save(VideoLlama3ForConditionalGeneration(config), processor, folder)
+
+
+def _smolvlm2(folder: Path) -> None:
+    special = {
+        "fake_image_token": "<fake_token_around_image>",
+        "image_token": "<image>",
+        "video_token": "<video>",
+        "global_image_token": "<global-img>",
+        "end_of_utterance_token": "<end_of_utterance>",
+    }
+    tokenizer = _tokenizer(*special.values(), **special)
+    size = {"longest_edge": 56}
+    processor = SmolVLMProcessor(
+        image_processor=SmolVLMImageProcessor(size=size, max_image_size=size),
+        tokenizer=tokenizer,
+        video_processor=SmolVLMVideoProcessor(
+            size=size,
+            max_image_size=size,
+            video_sampling={"fps": 1, "max_frames": 64, "video_size": size},
+        ),
+        image_seq_len=4,
+        chat_template=_TURNS.replace("VIDEO", "<video>"),
+    )
+    config = SmolVLMConfig(
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "patch_size": 14,
+            "image_size": 56,
+        },
+        text_config=_text(model_type="llama"),
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+    )
+    _save(SmolVLMForConditionalGeneration(config), processor, folder)
+
+
+_MAKERS: Mapping[str, Callable[[Path], None]] = {
+    "llava-onevision": _llava_onevision,
+    "llava-video": _llava_video,
+    "qwen2-vl": _qwen2_vl,
+    "qwen2.5-vl": _qwen2_5_vl,
+    "internvl": _internvl,
+    "qwen3-vl": _qwen3_vl,
+    "llava-next-video": _llava_next_video,
+    "video-llava": _video_llava,
+    "videollama3": _videollama3,
+    "smolvlm2": _smolvlm2,
+}
