@@ -32,7 +32,7 @@ class ModelEntry(BaseModel):
     """How one model is asked for captions.
 
     `parameters` are billions; `frames` is a sampling policy as typed after `--frames`; `prompt` a
-    packaged prompt set or a file; `options` go to the backend as they are. `reached` is where it
+    packaged prompt set or a file; `options` go to the transformers backend. `reached` is where it
     runs: in this process by transformers, at an endpoint, behind a server that `serve` starts, or
     nowhere, and `note` says why.
     """
@@ -49,7 +49,7 @@ class ModelEntry(BaseModel):
     system: str | None = None
     max_new_tokens: int = Field(default=1024, ge=1)
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
-    options: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    options: Mapping[Literal["preset", "dtype"], str] = Field(default_factory=dict)
     serve: str | None = None
     base_url: str | None = None
     key: str = "OPENAI_API_KEY"
@@ -122,7 +122,7 @@ def read_catalogue(user_file: Path | None = None) -> dict[str, ModelEntry]:
 
 
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
-    """Return the entry of a model, or one made for `hf:ORG/NAME`.
+    """Return the entry of a model, or one made for `hf:ORG/NAME` or `hf:FOLDER`.
 
     Raises
     ------
@@ -136,8 +136,8 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         for entry in catalogue.values():
             if entry.hub == hub and entry.reached == "transformers":
                 return entry.model_copy(update={"name": name})
-        if hub.count("/") != 1 or not all(hub.split("/")):
-            raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME")
+        if not Path(hub).is_dir() and (hub.count("/") != 1 or not all(hub.split("/"))):
+            raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME, or {HUB_PREFIX} and a folder")
         return ModelEntry(name=name, hub=hub, reached="transformers")
     hubs = {entry.hub.lower(): entry for entry in catalogue.values() if entry.hub}
     if found := hubs.get(name.lower()):

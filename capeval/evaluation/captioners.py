@@ -230,7 +230,6 @@ async def _transformers(entry: ModelEntry, choice: CaptionerChoice) -> Captioner
             f"{entry.name} needs the transformers backend, which this version does not have; "
             "serve it with vLLM or SGLang and name the server with --base-url"
         ) from None
-    preset = entry.options.get("preset")
     captioner: Captioner = await asyncio.to_thread(
         backend.TransformersCaptioner.load,
         entry.hub,
@@ -240,6 +239,6 @@ async def _transformers(entry: ModelEntry, choice: CaptionerChoice) -> Captioner
         batch_size=choice.batch_size,
         max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
         system_prompt=entry.system,
-        **({"preset": preset} if preset else {}),
+        **entry.options,
     )
     return captioner
