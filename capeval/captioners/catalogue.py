@@ -135,10 +135,10 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         hub = name.removeprefix(HUB_PREFIX)
         for entry in catalogue.values():
             if entry.hub == hub and entry.reached == "transformers":
-                return entry.model_copy(update={"name": name})
+                return entry.model_copy(update={"name": hub})
         if not Path(hub).is_dir() and (hub.count("/") != 1 or not all(hub.split("/"))):
             raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME, or {HUB_PREFIX} and a folder")
-        return ModelEntry(name=name, hub=hub, reached="transformers")
+        return ModelEntry(name=hub, hub=hub, reached="transformers")
     hubs = {entry.hub.lower(): entry for entry in catalogue.values() if entry.hub}
     if found := hubs.get(name.lower()):
         return found

@@ -239,6 +239,6 @@ async def _transformers(entry: ModelEntry, choice: CaptionerChoice) -> Captioner
         batch_size=choice.batch_size,
         max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
         system_prompt=entry.system,
-        **entry.options,
+        **{str(option): value for option, value in entry.options.items()},
     )
     return captioner

@@ -167,7 +167,7 @@ class Generation:
 def default_run(model: str) -> str:
     """Return the name of the run of a model.
 
-    >>> default_run("hf:Qwen/Qwen3-VL-8B-Instruct")
+    >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
     'Qwen3-VL-8B-Instruct'
     """
     return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)

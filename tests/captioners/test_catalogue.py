@@ -68,10 +68,15 @@ def test_memory_grows_with_the_parameters() -> None:
 
 def test_a_hub_id_needs_no_entry() -> None:
     entry = find_model("hf:some/Model-1B", CATALOGUE)
-    assert (entry.hub, entry.reached, entry.frames) == ("some/Model-1B", "transformers", "32")
+    assert (entry.name, entry.hub) == ("some/Model-1B", "some/Model-1B")
+    assert (entry.reached, entry.frames) == ("transformers", "32")
     # One that is known keeps what is known of it.
     assert find_model("hf:Qwen/Qwen2-VL-7B-Instruct", CATALOGUE).frames == "2fps"
     assert find_model("Qwen/Qwen2-VL-7B-Instruct", CATALOGUE).name == "qwen2-vl-7b"
+
+
+def test_a_folder_needs_no_entry(tmp_path: Path) -> None:
+    assert find_model(f"hf:{tmp_path}", CATALOGUE).hub == str(tmp_path)
 
 
 def own(tmp_path: Path, text: str) -> Path:
