@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -81,12 +82,21 @@ async def caption_videos(
 
 
 class _Pipeline:
+    """Readers, batches in the order of the videos, and calls.
+
+    Which videos share a batch depends on their order and frame counts alone, never on which was
+    decoded first: in bf16 a caption can depend on its batch.
+    """
+
     def __init__(
         self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, record: Record
     ) -> None:
-        self._todo: Iterator[Job] = iter(jobs)
+        self._todo: Iterator[tuple[int, Job]] = enumerate(jobs)
         self._reader, self._captioner, self._record = reader, captioner, record
+        self._arrived: dict[int, _Read | None] = {}
+        self._next = 0
         self._waiting: dict[int, list[_Read]] = {}
+        self._ready: deque[list[_Read]] = deque()
         self._held = self._bytes = self._reading = self._readers = 0
         self._changed = asyncio.Event()
         self._cancel = threading.Event()
@@ -114,81 +124,97 @@ class _Pipeline:
                 if self._is_full(threads):
                     await self._change()
                     continue
-                job = next(self._todo, None)
+                number, job = next(self._todo, (0, None))
                 if job is None:
                     return
                 self._reading += 1
                 try:
-                    frames = await in_thread(
-                        partial(self._reader.read, job.path, cancel=self._cancel)
-                    )
-                except UsageError as failure:  # no decoder: no video can be read
-                    self._stop(failure)
-                except VideoError as failure:
-                    self._unread(job, failure.message)
-                except Exception as failure:
-                    # Whatever a broken file does to a decoder, the other videos go on.
-                    said = one_line(f"{type(failure).__name__}: {failure}")
-                    self._unread(job, f"cannot be decoded ({said})")
-                else:
-                    self._hold(_Read(job, frames, frames.frames.nbytes))
-                    del frames
+                    read = await self._read(job)
                 finally:
                     self._reading -= 1
-                    self._tell()
+                self._arrive(number, read)
+                del read
+                self._tell()
         finally:
             self._readers -= 1
+            if self._readers == 0:
+                while self._waiting:
+                    self._batch_up(next(iter(self._waiting)))
             self._tell()
+
+    async def _read(self, job: Job) -> _Read | None:
+        try:
+            frames = await in_thread(partial(self._reader.read, job.path, cancel=self._cancel))
+        except UsageError as failure:  # no decoder: no video can be read
+            self._stop(failure)
+        except VideoError as failure:
+            self._unread(job, failure.message)
+        except Exception as failure:
+            # Whatever a broken file does to a decoder, the other videos go on.
+            said = one_line(f"{type(failure).__name__}: {failure}")
+            self._unread(job, f"cannot be decoded ({said})")
+        else:
+            return _Read(job, frames, frames.frames.nbytes)
+        return None
 
     def _unread(self, job: Job, reason: str) -> None:
         if not self._stopped:  # else it was not read because nobody wanted it any more
             self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
 
     def _is_full(self, threads: int) -> bool:
-        count = 2 * max(1, self._captioner.batch_size) + threads
+        size = self._size
+        count = (3 * size if size > 1 else 1) + threads
         return self._held + self._reading >= count or self._bytes >= AHEAD_BYTES
 
-    def _hold(self, read: _Read) -> None:
-        self._waiting.setdefault(len(read.frames.indices), []).append(read)
-        self._held += 1
-        self._bytes += read.size
+    # Batching
+
+    @property
+    def _size(self) -> int:
+        return max(1, self._captioner.batch_size)
+
+    def _arrive(self, number: int, read: _Read | None) -> None:
+        self._arrived[number] = read
+        if read is not None:
+            self._held += 1
+            self._bytes += read.size
+        while self._next in self._arrived:
+            ready = self._arrived.pop(self._next)
+            self._next += 1
+            if ready is not None:
+                self._gather(ready)
+
+    def _gather(self, read: _Read) -> None:
+        count = len(read.frames.indices)
+        self._waiting.setdefault(count, []).append(read)
+        if len(self._waiting[count]) >= self._size:
+            self._batch_up(count)
+        waiting = [read for group in self._waiting.values() for read in group]
+        # Videos of many different frame counts: waiting longer would only hold up the readers.
+        if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
+            self._batch_up(max(self._waiting, key=lambda count: len(self._waiting[count])))
+
+    def _batch_up(self, count: int) -> None:
+        self._ready.append(self._waiting.pop(count))
 
     # Captioning
 
     async def _caption_all(self, group: asyncio.TaskGroup) -> None:
         while not self._stopped:
-            free = len(self._calls) < max(1, self._captioner.concurrency)
-            batch = self._batch() if free else None
-            if batch:
+            if self._ready and len(self._calls) < max(1, self._captioner.concurrency):
+                batch = self._ready.popleft()
+                self._held -= len(batch)
+                self._bytes -= sum(read.size for read in batch)
                 call = group.create_task(self._caption(batch))
                 del batch
                 self._calls.add(call)
                 call.add_done_callback(self._called)
+                self._tell()
                 # The call starts before the next is chosen, so that it can let go of frames.
                 await asyncio.sleep(0)
-            elif self._readers == 0 and not self._held:
+            elif self._readers == 0 and not self._ready:
                 return
             else:
                 await self._change()
-
-    def _batch(self) -> list[_Read]:
-        """A full batch; or what there is, where waiting longer would bring nothing."""
-        size = max(1, self._captioner.batch_size)
-        if not self._waiting:
-            return []
-        count = max(self._waiting, key=lambda count: len(self._waiting[count]))
-        last = self._readers == 0 or (self._reading == 0 and self._is_full(0))
-        if len(self._waiting[count]) < size and not last:
-            return []
-        batch, rest = self._waiting[count][:size], self._waiting[count][size:]
-        if rest:
-            self._waiting[count] = rest
-        else:
-            del self._waiting[count]
-        self._held -= len(batch)
-        self._bytes -= sum(read.size for read in batch)
-        self._tell()
-        return batch
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,32 @@ async def test_many_frame_counts_do_not_stall_it() -> None:
     assert all(len(batch) == 1 for batch in captioner.batches)
 
 
+async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
+    class Uneven(FakeReader):
+        def __init__(self, seed: int) -> None:
+            super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
+            self._naps = random.Random(seed)
+
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+            time.sleep(self._naps.random() / 200)
+            return super().read(path, cancel=cancel)
+
+    async def batches(seed: int) -> list[tuple[str, ...]]:
+        captioner = FakeCaptioner(batch_size=4)
+        seen: list[tuple[str, ...]] = []
+
+        class Remembers(FakeCaptioner):
+            async def caption(self, requests: Any) -> Any:
+                await asyncio.sleep(random.Random(seed).random() / 100)
+                seen.append(tuple(r.index for r in requests))
+                return await captioner.caption(requests)
+
+        await run(60, Uneven(seed), Remembers(batch_size=4), threads=4)
+        return seen
+
+    assert await batches(1) == await batches(2)
+
+
 async def test_the_batch_size_may_change_on_the_way() -> None:
     captioner = FakeCaptioner(batch_size=8)
 
@@ -87,9 +115,10 @@ async def test_the_batch_size_may_change_on_the_way() -> None:
         captioner.batch_size = max(1, captioner.batch_size // 2)
 
     captioner._answer = halve
-    notes = await run(30, captioner=captioner)
-    assert len(notes.outcomes) == 30
-    assert {len(batch) for batch in captioner.batches} == {8, 1}
+    notes = await run(60, captioner=captioner)
+    assert len(notes.outcomes) == 60
+    assert len(captioner.batches[0]) == 8
+    assert len(captioner.batches[-1]) == 1
 
 
 async def test_frames_wait_for_a_slow_model_in_a_bounded_room() -> None:
@@ -104,8 +133,8 @@ async def test_frames_wait_for_a_slow_model_in_a_bounded_room() -> None:
             return await super().caption(requests)
 
     await run(30, reader, Slow())
-    # Two batches of one, one for each of two threads, and the one under way.
-    assert 1 < ahead <= 5
+    # One that waits, one for each of two threads, and the one under way.
+    assert 1 < ahead <= 4
 
 
 async def test_a_bound_in_bytes_holds_too(monkeypatch: pytest.MonkeyPatch) -> None:
