@@ -204,5 +204,5 @@ def measure(folder: Path, *, videos: int = 300) -> Iterator[Row]:
     long = _make(folder / "long.mp4", size=(1280, 720), seconds=_SECONDS, gop=300)
     yield from _against_seekers(long)
     small = _make(folder / "small.mp4", size=(640, 360), seconds=4, gop=48)
-    yield from _waiting(small, 60)
+    yield from _waiting(small, 100)
     yield from _memory(small, videos)
