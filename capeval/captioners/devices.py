@@ -68,6 +68,8 @@ def place(
     if kind == "auto":
         kind = next((name for name, there in present.items() if there), "cpu")
     chosen = torch.device(kind if asked == "auto" else device)
+    if kind == "cuda" and chosen.index is None:
+        chosen = torch.device("cuda", 0)
     precision = _precision(dtype, kind)
 
     if not present.get(kind, True):

@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -79,6 +80,7 @@ _THREADS = 16
 PoolMode = Literal["bilinear", "average", "max"]
 
 
+@dataclass(frozen=True)
 class Preset:
     """What is asked of one set of weights: the pooling, the wording's gaps, the caption's length.
 
@@ -86,10 +88,9 @@ class Preset:
     instruction.
     """
 
-    def __init__(self, *, pool_mode: PoolMode | None, gap: str, max_new_tokens: int) -> None:
-        self.pool_mode = pool_mode
-        self.gap = gap
-        self.max_new_tokens = max_new_tokens
+    pool_mode: PoolMode | None
+    gap: str
+    max_new_tokens: int
 
 
 PRESETS: Mapping[str, Preset] = {

@@ -33,8 +33,9 @@ class LoadedModel:
     """A model in memory and all that is needed to ask it.
 
     `model` is a transformers model that generates; `tokenizer` reads what it wrote;
-    `generation` is a transformers `GenerationConfig`; `settings` records how requests become
-    inputs.
+    `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
+    read, if it says so; `settings` records how requests become inputs. `penalty` is a repetition
+    penalty over the written tokens alone; one in `generation` counts the prompt's tokens too.
     """
 
     model: Any
@@ -45,3 +46,5 @@ class LoadedModel:
     dtype: torch.dtype
     revision: str | None
     settings: Mapping[str, Any]
+    context: int | None = None
+    penalty: float | None = None

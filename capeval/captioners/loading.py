@@ -173,10 +173,13 @@ def _load_llava_video(
         placement=placement,
         max_new_tokens=max_new_tokens or chosen.max_new_tokens,
         generation=generation,
+        # Its authors' code generates from embeddings, so the penalty never sees the prompt.
+        penalise_prompt=False,
         settings={
             "weights": _weights(model),
             "system_prompt": system,
             "preset": wanted,
+            "repetition_penalty_over": "written",
             "spatial_pool_mode": config.spatial_pool_mode,
             "time_instruction": timed,
         },
@@ -192,9 +195,17 @@ def _finish(
     max_new_tokens: int,
     generation: Mapping[str, Any] | None,
     settings: Mapping[str, Any],
+    penalise_prompt: bool = True,
 ) -> LoadedModel:
-    loaded.to(placement.device).eval()
+    if placement.device.type != "cuda":
+        # On a GPU it has been put there already.
+        loaded.to(placement.device)
+    loaded.eval()
     decoding = _greedy(loaded, tokenizer, max_new_tokens, generation or {})
+    recorded = _recorded(decoding)
+    penalty = None
+    if not penalise_prompt:
+        penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
     # What is not set in a call is taken from here: so nothing unrecorded can slip in.
     loaded.generation_config = decoding
     return LoadedModel(
@@ -205,10 +216,12 @@ def _finish(
         device=placement.device,
         dtype=placement.dtype,
         revision=getattr(loaded.config, "_commit_hash", None),
+        context=_context(loaded.config.get_text_config()),
+        penalty=penalty,
         settings={
             "dtype": str(placement.dtype).removeprefix("torch."),
             "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
-            "generation": _recorded(decoding),
+            "generation": recorded,
             **settings,
         },
     )
@@ -282,6 +295,13 @@ def _prepare_tokenizer(tokenizer: Any) -> None:
 def _weights(model: str) -> str:
     # Where a folder lies says nothing about what is in it.
     return Path(model).resolve().name if Path(model).is_dir() else model
+
+
+def _context(config: Any) -> int | None:
+    length = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None) or {}
+    factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
+    return None if length is None else int(length * (factor or 1))
 
 
 def _count(model: Any) -> int:

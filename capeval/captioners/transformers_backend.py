@@ -176,7 +176,7 @@ class TransformersCaptioner:
     ) -> list[Outcome] | None:
         """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
         device = self._loaded.device
-        refused: str | None = None
+        refused = ""
         exhausted = False
         try:
             return self._generate(requests, stop)
@@ -201,7 +201,7 @@ class TransformersCaptioner:
                 for request in requests
                 for outcome in (self._attempt([request], stop) or [])
             ]
-        return [Uncaptioned(requests[0].index, f"the model's processor refuses it: {refused}")]
+        return [Uncaptioned(requests[0].index, refused)]
 
     def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         import torch
@@ -211,7 +211,16 @@ class TransformersCaptioner:
         try:
             batch = loaded.inputs(requests)
         except ValueError as error:
-            raise _Refused(one_line(str(error), 200)) from error
+            raise _Refused(
+                f"the model's processor refuses it: {one_line(str(error), 200)}"
+            ) from error
+        tokens = int(batch["input_ids"].shape[1])
+        if loaded.context is not None and tokens > loaded.context:
+            # A model writes on past what it can read, but not about the video.
+            raise _Refused(
+                f"its {len(requests[0].frames)} frames and the prompt make {tokens} tokens, and "
+                f"the model reads {loaded.context}: take fewer frames"
+            )
         free = self._measure()
         with torch.inference_mode():
             moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
@@ -219,6 +228,7 @@ class TransformersCaptioner:
                 **moved,
                 generation_config=loaded.generation,
                 stopping_criteria=[_Stop(stop)],
+                logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
         self._size.done(len(requests), peak=self._peak(), free=free)
@@ -282,7 +292,7 @@ class TransformersCaptioner:
 
 
 class _Refused(Exception):
-    """The processor refuses a video or a prompt."""
+    """A video or a prompt that the processor or the model cannot take."""
 
 
 class _Stop:
@@ -295,6 +305,14 @@ class _Stop:
         import torch
 
         return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
+
+
+def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
+    if loaded.penalty is None or loaded.penalty == 1:
+        return []
+    from transformers import RepetitionPenaltyLogitsProcessor
+
+    return [RepetitionPenaltyLogitsProcessor(loaded.penalty, prompt_ignore_length=prompt)]
 
 
 def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:

@@ -80,12 +80,12 @@ def test_a_small_model_runs_on_the_processor(machine: Machine) -> None:
         (
             {"gpus": 1, "gpu_gib": 12},
             "auto",
-            "m needs about 17 GiB (bfloat16) on cuda, of which 12.0 GiB are free; small would fit",
+            "m needs about 17 GiB (bfloat16) on cuda:0, of which 12.0 GiB are free; small would",
         ),
         (
             {"gpus": 1, "gpu_gib": 0.6},
             "cuda",
-            "m needs about 17 GiB (bfloat16) on cuda, of which 0.6 GiB are free; smaller would fit",
+            "m needs about 17 GiB (bfloat16) on cuda:0, of which 0.6 GiB are free; smaller would",
         ),
         (
             {"cpu_gib": 0.5},

@@ -13,6 +13,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
+from capeval.captioners import Captioned
 from capeval.captioners.llava_video import (
     PRESETS,
     LlavaVideoForConditionalGeneration,
@@ -131,6 +132,41 @@ def test_every_published_tensor_finds_its_place(load: Load, checkpoint: Checkpoi
         ),
     }.items():
         torch.testing.assert_close(own[name].data, tensors[published])
+
+
+@pytest.mark.parametrize("penalty", [1.05, 2.0])
+async def test_captions_are_those_that_the_published_way_of_generating_writes(
+    penalty: float, load: Load, checkpoint: Checkpoint
+) -> None:
+    """The authors' code splices the frames into embeddings and generates from those."""
+    from capeval.captioners.loading import load_model
+
+    loaded = load_model(
+        str(checkpoint("llava-video")),
+        name="m",
+        device="cpu",
+        max_new_tokens=24,
+        generation={"repetition_penalty": penalty},
+    )
+    request = tiny.request()
+    outcome = (await TransformersCaptioner(loaded, name="m").caption([request]))[0]
+    assert isinstance(outcome, Captioned)
+    batch, model = loaded.inputs([request]), loaded.model
+    with torch.inference_mode():
+        embedded = model.get_input_embeddings()(batch["input_ids"])
+        frames = model.model.get_video_features(batch["pixel_values_videos"]).pooler_output[0]
+        embedded[batch["input_ids"] == model.config.video_token_id] = frames
+        # transformers warns of the very thing that is wanted here.
+        with pytest.warns(UserWarning, match="only to newly generated tokens"):
+            written = model.generate(
+                inputs_embeds=embedded,
+                attention_mask=batch["attention_mask"],
+                do_sample=False,
+                max_new_tokens=24,
+                repetition_penalty=penalty,
+            )
+    assert outcome.text == loaded.tokenizer.decode(written[0], skip_special_tokens=True).strip()
+    assert loaded.settings["generation"]["repetition_penalty"] == penalty
 
 
 def test_frames_are_squashed_as_pillow_does(load: Load) -> None:

@@ -252,6 +252,19 @@ async def test_a_video_that_the_processor_refuses_costs_no_other_its_caption(
     assert "aspect ratio" in refused.reason
 
 
+async def test_more_frames_than_the_model_can_read_are_refused(load: Load) -> None:
+    loaded = load("video-llava")
+    assert loaded.context == 4096
+    few, many = tiny.request("few", frames=2), tiny.request("many", frames=8)
+    room = int(loaded.inputs([few])["input_ids"].shape[1])
+    narrow = _captioner(replace(loaded, context=room), batch_size=2)
+    first, second = await narrow.caption([few, many])
+    assert isinstance(first, Captioned)
+    assert isinstance(second, Uncaptioned)
+    assert second.reason.startswith("its 8 frames and the prompt make ")
+    assert second.reason.endswith(f"the model reads {room}: take fewer frames")
+
+
 async def test_a_cancelled_call_stops_writing(load: Load) -> None:
     endless = load("llava-onevision", max_new_tokens=1_000_000)
     # No end token: nothing but the cancellation ends it.
