@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 from capeval.captioners.frames import FrameReader, Frames, frame_record
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.captioners.texts import LOOP, is_empty, loops
+from capeval.captioners.repetition import repetition_warning
+from capeval.captioners.texts import is_empty
 from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError, one_line
 
 __all__ = ["Job", "Record", "caption_videos", "in_thread"]
@@ -284,7 +285,7 @@ def _checked(
     text = outcome.text.strip()
     if is_empty(text):
         return Uncaptioned(outcome.index, "the caption is empty")
-    loop = (LOOP,) if loops(text) and not any("loop" in w for w in outcome.warnings) else ()
+    loop = repetition_warning(text)
     return Captioned(
         index=outcome.index,
         text=text,
@@ -292,7 +293,9 @@ def _checked(
         seconds=outcome.seconds,
         model=outcome.model,
         revision=outcome.revision,
-        warnings=(*frame_warnings, *outcome.warnings, *loop),
+        warnings=tuple(
+            dict.fromkeys((*frame_warnings, *outcome.warnings, *([loop] if loop else [])))
+        ),
         details=outcome.details,
     )
 

@@ -189,7 +189,7 @@ async def test_a_repetition_loop_is_a_warning() -> None:
     notes = await run(1, captioner=FakeCaptioner(answer=lambda r: captioned(r.index, loop)))
     outcome = notes.outcomes["v0"]
     assert isinstance(outcome, Captioned)
-    assert outcome.warnings == ("ends in a repetition loop",)
+    assert outcome.warnings == ('repetition loop: "it barks at the red ball" 30 times',)
 
 
 async def test_what_was_seen_is_recorded() -> None:
