@@ -13,16 +13,27 @@ from typing import TYPE_CHECKING, Any
 from capeval.version import __version__
 
 if TYPE_CHECKING:
-    from capeval.api import judge, judge_async, score, score_async
+    from capeval.api import (
+        generate,
+        generate_async,
+        judge,
+        judge_async,
+        score,
+        score_async,
+    )
+    from capeval.evaluation.generating_run import Generation
     from capeval.schema import Annotation, Caption, Judgment
     from capeval.scoring import Scores
 
 __all__ = [
     "Annotation",
     "Caption",
+    "Generation",
     "Judgment",
     "Scores",
     "__version__",
+    "generate",
+    "generate_async",
     "judge",
     "judge_async",
     "score",
@@ -30,6 +41,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "generate": "capeval.api",
+    "generate_async": "capeval.api",
+    "Generation": "capeval.evaluation.generating_run",
     "judge": "capeval.api",
     "judge_async": "capeval.api",
     "score": "capeval.api",

@@ -10,7 +10,14 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli import cache_command, frames_command, judge_command, score_command
+from capeval.cli import (
+    cache_command,
+    frames_command,
+    generate_command,
+    judge_command,
+    models_command,
+    score_command,
+)
 from capeval.errors import CapevalError, one_line
 from capeval.version import __version__
 
@@ -24,10 +31,13 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
-    "refuses; 3 captions left unscored, or the cost cap reached; 130 Ctrl-C.",
+    "refuses; 3 captions left unscored or videos ungenerated, or the cost cap reached; "
+    "130 Ctrl-C.",
 )
+app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
+app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(cache_command.app, name="cache")
 

@@ -13,14 +13,14 @@ __all__ = ["Allowance", "indexes"]
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many captions may stay unscored: a number, or a share of the captioned."""
+    """How many may stay undone: a number, or a share of all."""
 
     number: Decimal
     is_share: bool
 
     @classmethod
-    def read(cls, text: str) -> Allowance:
-        """Read `5` or `0.5%`.
+    def read(cls, text: str, option: str = "--max-unscored") -> Allowance:
+        """Read `5` or `0.5%`, as given to `option`.
 
         Raises
         ------
@@ -38,13 +38,13 @@ class Allowance:
             or (number > 100 if share else number != number.to_integral_value())
         ):
             raise UsageError(
-                f"--max-unscored: {text!r} must be a number such as 5 or a percentage such as 0.5%"
+                f"{option}: {text!r} must be a number such as 5 or a percentage such as 0.5%"
             )
         return cls(number, share)
 
-    def allows(self, unscored: int, captioned: int) -> bool:
-        """Say whether so many may stay unscored."""
-        return 100 * unscored <= self.number * (captioned if self.is_share else 100)
+    def allows(self, undone: int, total: int) -> bool:
+        """Say whether so many may stay undone."""
+        return 100 * undone <= self.number * (total if self.is_share else 100)
 
 
 def indexes(values: Sequence[str]) -> list[str]:

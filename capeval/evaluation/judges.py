@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,8 +17,7 @@ from capeval.judging.protocol import Judge
 from capeval.llm import (
     Asker,
     ChatClient,
-    ChatReply,
-    ChatRequest,
+    CheckedClient,
     Meter,
     OpenAIChatClient,
     ReplyCache,
@@ -131,7 +129,9 @@ async def open_judge(
             on_notice=on_notice,
         ) as client:
             model = choice.model or await _default_model(client, base_url)
-            yield _opened(choice, model, _Checked(client, meter), prompts, meter, cache, base_url)
+            yield _opened(
+                choice, model, CheckedClient(client, meter), prompts, meter, cache, base_url
+            )
     finally:
         cache.close()
 
@@ -165,21 +165,3 @@ async def _default_model(client: OpenAIChatClient, base_url: str) -> str:
         return models[0]
     named = f"; it has {', '.join(models[:20])}" if models else ""
     raise UsageError(f"name one of the endpoint's models with --judge{named}")
-
-
-class _Checked:
-    """Makes one preflight call before the first real one: a run that the cache holds needs none."""
-
-    def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
-        self._client, self._meter = client, meter
-        self._checked: set[str] = set()
-        self._turn = asyncio.Lock()
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        if request.model not in self._checked:
-            async with self._turn:
-                if request.model not in self._checked:
-                    reply = await self._client.preflight(request.model)
-                    self._meter.paid(request.model, reply.usage)
-                    self._checked.add(request.model)
-        return await self._client.complete(request)

@@ -70,5 +70,7 @@ def annotations_hash(annotations: Sequence[Annotation]) -> str:
     """Return the SHA-256 (hex) of what is judged: index, tags, events, elements; not the layout."""
     digest = hashlib.sha256()
     for annotation in annotations:
-        digest.update(dumps(annotation.model_dump(exclude={"video"})).encode("utf-8") + b"\n")
+        digest.update(
+            dumps(annotation.model_dump(exclude={"video", "question"})).encode("utf-8") + b"\n"
+        )
     return digest.hexdigest()

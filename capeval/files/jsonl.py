@@ -109,8 +109,12 @@ class JsonlAppender:
         if self._fd is None:
             raise ValueError("the appender is not open")
         line = memoryview((dumps(value) + "\n").encode("utf-8"))
-        while line:
-            line = line[os.write(self._fd, line) :]
+        try:
+            while line:
+                line = line[os.write(self._fd, line) :]
+        except OSError as error:
+            error.filename = str(self._path)  # "no space left" says nothing of where
+            raise
 
 
 def _is_whole(line: bytes) -> bool:

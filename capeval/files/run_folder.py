@@ -105,8 +105,8 @@ class RunFolder:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the run for this process.
+    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
+        """Hold the run, or one `part` of it, for this process; wait so many seconds for it.
 
         Raises
         ------
@@ -114,9 +114,9 @@ class RunFolder:
             Another process holds it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / ".lock")
+        lock = FileLock(self.path / (f".lock.{part}" if part else ".lock"))
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=wait)
         except Timeout:
             raise RunLocked(
                 f"{self.path}: another capeval works on this run; wait for it or use another --run"

@@ -2,6 +2,7 @@
 
 from capeval.llm.asker import Asker
 from capeval.llm.cache import CacheInfo, ReplyCache, default_cache_path
+from capeval.llm.checked import CheckedClient
 from capeval.llm.client import OpenAIChatClient, endpoint_url
 from capeval.llm.errors import ReplyBroken, ReplyRefused
 from capeval.llm.fake import ScriptedClient
@@ -20,6 +21,7 @@ __all__ = [
     "ChatClient",
     "ChatReply",
     "ChatRequest",
+    "CheckedClient",
     "Meter",
     "OpenAIChatClient",
     "Price",

@@ -49,9 +49,16 @@ class Asker:
         self._under_way: dict[str, asyncio.Future[_End]] = {}
 
     async def ask(
-        self, request: ChatRequest, check: Callable[[ChatReply], T], *, attempts: int = 3
+        self,
+        request: ChatRequest,
+        check: Callable[[ChatReply], T],
+        *,
+        attempts: int = 3,
+        whole: bool = True,
     ) -> Answer[T]:
         """Return what `check` makes of a reply; where it raises `ReplyError`, ask again.
+
+        With `whole` False a reply that was cut off at the token limit is checked as any other.
 
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
         `BudgetReached`, `CacheMiss`, and what the client raises.
@@ -70,7 +77,7 @@ class Asker:
         self._under_way[key] = mine
         end = None
         try:
-            answer = await self._converse(request, check, attempts)
+            answer = await self._converse(request, check, attempts, whole)
             end = Answer(None, answer.replies, answer.complaints)
         except CapevalError as error:
             end = error
@@ -90,7 +97,11 @@ class Asker:
         return Answer(value, shared, answer.complaints)
 
     async def _converse(
-        self, request: ChatRequest, check: Callable[[ChatReply], T], attempts: int
+        self,
+        request: ChatRequest,
+        check: Callable[[ChatReply], T],
+        attempts: int,
+        whole: bool,
     ) -> Answer[T]:
         so_far = _Conversation()
         current = request
@@ -108,7 +119,7 @@ class Asker:
             # One write for each reply, after its check, which does not wait for anything.
             state: State = "refused"
             try:
-                self._must_be_whole(reply, current, so_far)
+                self._must_be_an_answer(reply, current, so_far, whole)
                 value = check(reply)
                 state = "validated"
             except ReplyRefused:
@@ -130,7 +141,9 @@ class Asker:
             current = current.followed_by(reply.text, complaint, longer)
 
     @staticmethod
-    def _must_be_whole(reply: ChatReply, request: ChatRequest, so_far: _Conversation) -> None:
+    def _must_be_an_answer(
+        reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
+    ) -> None:
         if reply.finish_reason in DECLINED:
             said = f": {reply.text[:200]}" if reply.text.strip() else ""
             raise ReplyRefused(
@@ -138,7 +151,7 @@ class Asker:
                 tuple(so_far.replies),
                 tuple(so_far.complaints),
             )
-        if reply.finish_reason == "length":
+        if whole and reply.finish_reason == "length":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")
         if not reply.text.strip():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from capeval.errors import InputError, one_line
-from capeval.llm.keys import digest, plain, request_key, shown
+from capeval.llm.keys import digest, plain, request_key
 from capeval.llm.redact import public_url
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
@@ -104,7 +104,7 @@ class ReplyCache:
         usage = reply.usage
         row = (
             key, state, request.model, base_url, digest(whole["messages"]),
-            json.dumps(shown(whole)), reply.text, reply.finish_reason, reply.model,
+            json.dumps(whole), reply.text, reply.finish_reason, reply.model,
             reply.fingerprint, usage.calls, usage.input_tokens, usage.cached_tokens,
             usage.output_tokens, json.dumps(reply.left_off),
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,6 +39,7 @@ LONGEST_WAIT = 30.0
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 LONGEST_NAME = 200
+LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -254,13 +255,17 @@ class OpenAIChatClient:
     async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
         import httpx2
 
+        # Captions can hold half a surrogate pair, which no endpoint can read.
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        # Images make megabytes: in one piece they would hold up every other call.
+        large = len(content) > LARGE_BODY
         # The whole response is taken as it is: the library's models would build an object for
         # each field and trip over servers that leave some out.
         response = await self._sdk().post(
             "/chat/completions",
             cast_to=httpx2.Response,
-            # Captions can hold half a surrogate pair, which no endpoint can read.
-            content=json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            content=_in_pieces(content) if large else content,
+            options={"headers": {"Content-Length": str(len(content))}} if large else {},
         )
         return parse_json(response.status_code, _type_of(response), response.content)
 
@@ -381,6 +386,11 @@ def _decision_of(state: RetryCallState) -> RetryDecision:
     if not isinstance(error, _FailedError):
         raise TypeError("only failed attempts are tried again")
     return error.decision
+
+
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]
 
 
 def _type_of(response: httpx2.Response) -> str:

@@ -14,11 +14,14 @@ LONG_DATA_URL = 1000
 
 
 def plain(request: ChatRequest) -> dict[str, Any]:
-    """Return a request as JSON values."""
+    """Return a request as JSON values; long data URLs give way to their hash.
+
+    Thirty-two frames are megabytes: they are hashed once, and neither stored nor put into JSON.
+    """
     schema = request.schema
     return {
         "model": request.model,
-        "messages": [dict(message) for message in request.messages],
+        "messages": [shown(dict(message)) for message in request.messages],
         "max_tokens": request.max_tokens,
         "temperature": None if request.temperature is None else float(request.temperature),
         "repeat": request.repeat,

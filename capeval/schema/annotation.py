@@ -66,11 +66,13 @@ class Event(_Noun):
 class Annotation(_Noun):
     """One annotated video.
 
-    `visual_characteristic` and `domain` may be absent in a set of one's own.
+    `visual_characteristic` and `domain` may be absent in a set of one's own; `question` is the
+    prompt that a captioner is to be given, where the data bring one.
     """
 
     index: Sentence
     video: str | None = None
+    question: str | None = None
     visual_characteristic: Annotated[tuple[Characteristic, ...], BeforeValidator(_as_list)] = ()
     domain: str | None = None
     events: tuple[Event, ...] = Field(min_length=1)

@@ -1,0 +1,95 @@
+"""Frames as message parts of a chat request."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.errors import MissingExtra, UsageError
+
+__all__ = ["IMAGE_KINDS", "EncodedFrames", "ImageForm", "ImageKind", "encode"]
+
+ImageKind = Literal["jpeg", "png", "video"]
+IMAGE_KINDS: tuple[ImageKind, ...] = get_args(ImageKind)
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """How frames are sent.
+
+    `jpeg` and `png` send each frame as an image; `video` sends one list of JPEGs, which vLLM takes
+    as a video. Frames keep their size unless their longer side is above `max_side`.
+    """
+
+    kind: ImageKind = "jpeg"
+    quality: int = 90
+    max_side: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in IMAGE_KINDS:
+            raise UsageError(f"--images: {self.kind!r} is not one of {', '.join(IMAGE_KINDS)}")
+        try:
+            import PIL  # noqa: F401
+        except ImportError:
+            raise MissingExtra(
+                "sending frames needs Pillow: pip install 'capeval[generate]'"
+            ) from None
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the bytes."""
+        quality = None if self.kind == "png" else self.quality
+        return {"kind": self.kind, "quality": quality, "max_side": self.max_side}
+
+
+@dataclass(frozen=True)
+class EncodedFrames:
+    """Message parts, and the size of each frame as it is sent; `bytes` of all of them."""
+
+    parts: tuple[dict[str, Any], ...]
+    width: int
+    height: int
+    bytes: int
+
+
+def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
+    """Return frames of shape (n, height, width, 3) as message parts, in order."""
+    width, height = _size(frames.shape[2], frames.shape[1], form.max_side)
+    images = list(_encoded(frames, form, (width, height)))
+    texts = [base64.b64encode(image).decode("ascii") for image in images]
+    if form.kind == "video":
+        url = "data:video/jpeg;base64," + ",".join(texts)
+        parts: tuple[dict[str, Any], ...] = ({"type": "video_url", "video_url": {"url": url}},)
+    else:
+        parts = tuple(
+            {"type": "image_url", "image_url": {"url": f"data:image/{form.kind};base64,{text}"}}
+            for text in texts
+        )
+    return EncodedFrames(parts, width, height, sum(map(len, images)))
+
+
+def _size(width: int, height: int, max_side: int | None) -> tuple[int, int]:
+    if max_side is None or max(width, height) <= max_side:
+        return width, height
+    scale = max_side / max(width, height)
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _encoded(frames: NDArray[np.uint8], form: ImageForm, size: tuple[int, int]) -> Iterator[bytes]:
+    from PIL import Image
+
+    for frame in frames:
+        image = Image.fromarray(frame)
+        if image.size != size:
+            image = image.resize(size, Image.Resampling.BICUBIC)
+        file = io.BytesIO()
+        if form.kind == "png":
+            image.save(file, "PNG", compress_level=3)
+        else:
+            image.save(file, "JPEG", quality=form.quality)
+        yield file.getvalue()

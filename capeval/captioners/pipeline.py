@@ -1,0 +1,345 @@
+"""From videos to captions: frames are read ahead, batched by their number, and captioned."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from capeval.captioners.frames import FrameReader, Frames, frame_record
+from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
+from capeval.captioners.repetition import repetition_warning
+from capeval.captioners.texts import is_empty
+from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError, one_line
+
+__all__ = ["Job", "Record", "caption_videos", "in_thread"]
+
+T = TypeVar("T")
+
+# Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
+AHEAD_BYTES = 2 << 30
+ALIKE_UNTIL_HOPELESS = 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """One video to caption."""
+
+    index: str
+    path: Path
+    prompt: str
+
+
+Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
+"""Told of each outcome once, with what the caption line says of its frames."""
+
+
+@dataclass
+class _Read:
+    job: Job
+    frames: Frames
+    size: int
+
+    def request(self) -> CaptionRequest:
+        frames = self.frames
+        return CaptionRequest(
+            index=self.job.index,
+            prompt=self.job.prompt,
+            frames=frames.frames,
+            indices=frames.indices,
+            times=frames.times,
+            fps=frames.fps,
+            total_frames=frames.total,
+            duration=frames.duration,
+        )
+
+
+async def caption_videos(
+    jobs: Sequence[Job],
+    reader: FrameReader,
+    captioner: Captioner,
+    *,
+    record: Record,
+    threads: int = 2,
+) -> None:
+    """Caption videos; `record` gets each outcome as soon as it is there.
+
+    `threads` videos are decoded at a time. A video without frames or caption is an `Uncaptioned`.
+
+    Raises
+    ------
+    EndpointRefused, EndpointDown, BudgetReached
+        No further video can be captioned; what was recorded stays.
+    UsageError
+        The decoder is not installed, or the first videos all fail alike.
+    """
+    await _Pipeline(jobs, reader, captioner, record).run(threads)
+
+
+class _Pipeline:
+    """Readers, batches in the order of the videos, and calls.
+
+    Which videos share a batch depends on their order and frame counts alone, never on which was
+    decoded first: in bf16 a caption can depend on its batch.
+    """
+
+    def __init__(
+        self, jobs: Sequence[Job], reader: FrameReader, captioner: Captioner, record: Record
+    ) -> None:
+        self._todo: Iterator[tuple[int, Job]] = enumerate(jobs)
+        self._reader, self._captioner, self._record = reader, captioner, record
+        self._arrived: dict[int, _Read | None] = {}
+        self._next = 0
+        self._waiting: dict[int, list[_Read]] = {}
+        self._ready: deque[list[_Read]] = deque()
+        self._held = self._bytes = self._reading = self._readers = 0
+        self._changed = asyncio.Event()
+        self._cancel = threading.Event()
+        self._stopped: list[BaseException] = []
+        self._calls: set[asyncio.Task[None]] = set()
+        self._hope = _Hope()
+
+    async def run(self, threads: int) -> None:
+        self._readers = threads
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(threads):
+                    group.create_task(self._read_on(threads))
+                await self._caption_all(group)
+        finally:
+            self._cancel.set()
+        if self._stopped:
+            raise self._stopped[0]
+
+    # Reading
+
+    async def _read_on(self, threads: int) -> None:
+        try:
+            while not self._stopped:
+                if self._is_full(threads):
+                    await self._change()
+                    continue
+                number, job = next(self._todo, (0, None))
+                if job is None:
+                    return
+                self._reading += 1
+                try:
+                    read = await self._read(job)
+                finally:
+                    self._reading -= 1
+                self._arrive(number, read)
+                del read
+                self._tell()
+        finally:
+            self._readers -= 1
+            if self._readers == 0:
+                while self._waiting:
+                    self._batch_up(next(iter(self._waiting)))
+            self._tell()
+
+    async def _read(self, job: Job) -> _Read | None:
+        try:
+            frames = await in_thread(partial(self._reader.read, job.path, cancel=self._cancel))
+        except UsageError as failure:  # no decoder: no video can be read
+            self._stop(failure)
+        except VideoError as failure:
+            self._unread(job, failure.message)
+        except Exception as failure:
+            # Whatever a broken file does to a decoder, the other videos go on.
+            said = one_line(f"{type(failure).__name__}: {failure}")
+            self._unread(job, f"cannot be decoded ({said})")
+        else:
+            return _Read(job, frames, frames.frames.nbytes)
+        return None
+
+    def _unread(self, job: Job, reason: str) -> None:
+        if not self._stopped:  # else it was not read because nobody wanted it any more
+            self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
+
+    def _is_full(self, threads: int) -> bool:
+        size = self._size
+        count = (3 * size if size > 1 else 1) + threads
+        return self._held + self._reading >= count or self._bytes >= AHEAD_BYTES
+
+    # Batching
+
+    @property
+    def _size(self) -> int:
+        return max(1, self._captioner.batch_size)
+
+    def _arrive(self, number: int, read: _Read | None) -> None:
+        self._arrived[number] = read
+        if read is not None:
+            self._held += 1
+            self._bytes += read.size
+        while self._next in self._arrived:
+            ready = self._arrived.pop(self._next)
+            self._next += 1
+            if ready is not None:
+                self._gather(ready)
+
+    def _gather(self, read: _Read) -> None:
+        count = len(read.frames.indices)
+        self._waiting.setdefault(count, []).append(read)
+        if len(self._waiting[count]) >= self._size:
+            self._batch_up(count)
+        waiting = [read for group in self._waiting.values() for read in group]
+        # Videos of many different frame counts: waiting longer would only hold up the readers.
+        if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
+            self._batch_up(max(self._waiting, key=lambda count: len(self._waiting[count])))
+
+    def _batch_up(self, count: int) -> None:
+        self._ready.append(self._waiting.pop(count))
+
+    # Captioning
+
+    async def _caption_all(self, group: asyncio.TaskGroup) -> None:
+        while not self._stopped:
+            if self._ready and len(self._calls) < max(1, self._captioner.concurrency):
+                batch = self._ready.popleft()
+                self._held -= len(batch)
+                self._bytes -= sum(read.size for read in batch)
+                call = group.create_task(self._caption(batch))
+                del batch
+                self._calls.add(call)
+                call.add_done_callback(self._called)
+                self._tell()
+                # The call starts before the next is chosen, so that it can let go of frames.
+                await asyncio.sleep(0)
+            elif self._readers == 0 and not self._ready:
+                return
+            else:
+                await self._change()
+
+    async def _caption(self, batch: list[_Read]) -> None:
+        seen = [
+            (read.job, frame_record(read.frames, self._reader.policy), read.frames.warnings)
+            for read in batch
+        ]
+        requests = [read.request() for read in batch]
+        batch.clear()
+        try:
+            # A list made here would keep the frames alive as long as the call runs.
+            outcomes = await self._captioner.caption(_handed_over(requests))
+            if len(outcomes) != len(seen):
+                raise ValueError(f"{len(outcomes)} outcomes for {len(seen)} requests")
+        except CapevalError as failure:
+            self._stop(failure)
+            return
+        except Exception as failure:
+            said = one_line(f"the model failed: {type(failure).__name__}: {failure}")
+            outcomes = [Uncaptioned(job.index, said) for job, _, _ in seen]
+        for (job, frames, warnings), outcome in zip(seen, outcomes, strict=True):
+            checked = _checked(outcome, warnings)
+            self._recorded(job, checked, frames)
+            if (hopeless := self._hope.lost(checked)) and not self._stopped:
+                self._stop(hopeless)
+
+    def _recorded(
+        self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
+    ) -> None:
+        try:
+            self._record(job, outcome, frames)
+        except Exception as failure:  # the disk is full: nothing can be kept any more
+            self._stop(failure)
+
+    def _called(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._tell()
+
+    def _stop(self, failure: BaseException) -> None:
+        self._stopped.append(failure)
+        self._cancel.set()
+        # A reached budget lets what is under way come in, since it is paid for already.
+        if not isinstance(failure, BudgetReached):
+            for call in self._calls:
+                if call is not asyncio.current_task():
+                    call.cancel()
+        self._tell()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+
+
+def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
+    handed = requests.copy()
+    requests.clear()
+    return handed
+
+
+def _checked(
+    outcome: Captioned | Uncaptioned, frame_warnings: tuple[str, ...]
+) -> Captioned | Uncaptioned:
+    if isinstance(outcome, Uncaptioned):
+        return outcome
+    text = outcome.text.strip()
+    if is_empty(text):
+        return Uncaptioned(outcome.index, "the caption is empty")
+    loop = repetition_warning(text)
+    return Captioned(
+        index=outcome.index,
+        text=text,
+        usage=outcome.usage,
+        seconds=outcome.seconds,
+        model=outcome.model,
+        revision=outcome.revision,
+        warnings=tuple(
+            dict.fromkeys((*frame_warnings, *outcome.warnings, *([loop] if loop else [])))
+        ),
+        details=outcome.details,
+    )
+
+
+class _Hope:
+    """Notices that nothing will ever come: the first videos all fail, and all in the same way."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self._alike = 0
+
+    def lost(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
+        if isinstance(outcome, Captioned) or (self._alike and outcome.reason != self._reason):
+            self._alike = -1
+        if self._alike < 0 or isinstance(outcome, Captioned):
+            return None
+        self._alike, self._reason = self._alike + 1, outcome.reason
+        if self._alike < ALIKE_UNTIL_HOPELESS:
+            return None
+        return UsageError(f"the first {self._alike} videos all failed alike: {outcome.reason}")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread that nobody waits for at exit: a decoder may hang for ever."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, failure: BaseException | None) -> None:
+        if future.done():  # cancelled meanwhile
+            return
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(cast("T", result))
+
+    def run() -> None:
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as caught:
+            failure = caught
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await future

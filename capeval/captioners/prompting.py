@@ -1,0 +1,69 @@
+"""Which prompt a captioner gets for each video."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from capeval.errors import InputError
+from capeval.files.packaged import packaged
+from capeval.files.text import read_text
+from capeval.files.validation import nearest
+from capeval.schema import Annotation
+
+__all__ = ["CaptionPrompts", "load_caption_prompts", "prompt_hash"]
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return the SHA-256 (hex) of a prompt."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class CaptionPrompts:
+    """One prompt for all videos, or those that the data bring.
+
+    `source` names where `text` is from; `questions` says whether an annotation's own comes first.
+    """
+
+    text: str
+    source: str
+    questions: bool
+
+    def of(self, annotation: Annotation) -> str:
+        """Return the prompt for one video."""
+        own = (annotation.question or "").strip() if self.questions else ""
+        return own or self.text
+
+    def settings(self, annotations: tuple[Annotation, ...]) -> dict[str, str]:
+        """Return what a run's manifest says of the prompt."""
+        asked = self.questions and any((a.question or "").strip() for a in annotations)
+        if asked and all((a.question or "").strip() for a in annotations):
+            return {"source": "question"}
+        source = f"question, else {self.source}" if asked else self.source
+        return {"source": source, "sha256": prompt_hash(self.text)}
+
+
+def load_caption_prompts(file: Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
+    """Return the prompt of a file; or without one the data's own, else the `default`.
+
+    `default` is a packaged prompt set or a file.
+
+    Raises
+    ------
+    InputError
+        There is no such prompt.
+    """
+    if file is not None:
+        return CaptionPrompts(read_text(file).strip(), file.name, questions=False)
+    path = packaged("prompts") / Path(default).name / "caption.txt"
+    if path.is_file():
+        return CaptionPrompts(read_text(path).strip(), f"{Path(default).name}/caption.txt", True)
+    if Path(default).is_file():
+        return CaptionPrompts(read_text(Path(default)).strip(), Path(default).name, True)
+    sets = sorted(entry.parent.name for entry in packaged("prompts").glob("*/caption.txt"))
+    raise InputError(
+        f"is neither a prompt set ({', '.join(sets)}) nor a file{nearest(default, sets)}",
+        file=default,
+    )

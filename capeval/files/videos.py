@@ -1,0 +1,72 @@
+"""Finding the video files that annotations speak of."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from capeval.errors import InputError, VideoError
+
+__all__ = ["SUFFIXES", "VideoFolder"]
+
+SUFFIXES = frozenset(
+    {
+        *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".mts"),
+        *(".m2ts", ".flv", ".wmv", ".ogv", ".3gp", ".gif"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class VideoFolder:
+    """The videos in a folder and the folders in it."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not self.path.is_dir():
+            what = "is no folder" if self.path.exists() else "does not exist"
+            raise InputError(f"{what}; name the folder of the videos with --videos", file=self.path)
+
+    def find(self, name: str) -> Path:
+        """Return the file that a `video` field means: a name or a path, with or without its suffix.
+
+        Raises
+        ------
+        VideoError
+            There is none, there are several, or the path leads out of the folder.
+        """
+        asked = PurePosixPath(name)
+        if asked.is_absolute() or ".." in asked.parts or "\\" in name or "\0" in name or not name:
+            raise VideoError("the annotation's path leads out of the folder of the videos")
+        try:
+            if (self.path / asked).is_file():
+                return self.path / asked
+        except OSError:
+            raise VideoError("no file can have this name") from None
+        found = self._by_stem.get(asked.name, [])
+        # A name with a folder means that folder; a bare one any, the nearest first.
+        beside = [file for file in found if file.parent == asked.parent]
+        found = beside or ([] if len(asked.parts) > 1 else found)
+        if len(found) == 1:
+            return self.path / found[0]
+        if found:
+            named = ", ".join(sorted(map(str, found))[:3])
+            raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
+        other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
+        hint = f"; there is {other[0]}" if other else ""
+        raise VideoError(f"holds no video {name}{hint}", file=self.path)
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[PurePosixPath]]:
+        found: dict[str, list[PurePosixPath]] = {}
+        for folder, folders, files in os.walk(self.path):
+            folders.sort()
+            inside = Path(folder).relative_to(self.path)
+            for file in sorted(files):
+                path = PurePosixPath(inside.as_posix()) / file
+                if path.suffix.lower() in SUFFIXES and not file.startswith("."):
+                    found.setdefault(path.stem, []).append(path)
+        return found

@@ -1,0 +1,267 @@
+"""Captions from an endpoint: what is sent, what is refused, what is paid for."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import io
+import sqlite3
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from capeval.captioners.endpoint import EndpointCaptioner
+from capeval.captioners.images import ImageForm
+from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
+from capeval.errors import BudgetReached, EndpointRefused, UsageError
+from capeval.llm import (
+    Asker,
+    ChatReply,
+    ChatRequest,
+    Meter,
+    OpenAIChatClient,
+    Price,
+    ReplyCache,
+)
+from capeval.schema import Usage
+from tests.server import Hang, LoopbackServer, completion, failure, unauthorized
+
+FRAMES = np.arange(3 * 20 * 30 * 3, dtype=np.uint32).astype(np.uint8).reshape(3, 20, 30, 3)
+
+
+def request(index: str = "V1", frames: Any = FRAMES) -> CaptionRequest:
+    n = len(frames)
+    return CaptionRequest(index, "Describe it.", frames, tuple(range(n)), (0.0,) * n, 24.0, n, 1.0)
+
+
+class Endpoint:
+    """A captioner at a loopback server."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.cache = ReplyCache(tmp_path / "replies.sqlite")
+        self.meter = Meter()
+
+    async def ask(
+        self, responder: Any, *requests: CaptionRequest, **more: Any
+    ) -> list[Captioned | Uncaptioned]:
+        form = more.pop("form", ImageForm())
+        timeout = more.pop("timeout", 30.0)
+        async with LoopbackServer(responder) as self.server:
+            # Always the same address in the cache's eyes, whatever port the server got.
+            client = OpenAIChatClient(
+                self.server.url, "sk-key", attempts=1, patience=5, timeout=timeout
+            )
+            async with client:
+                asker = Asker(client, self.cache, base_url="http://vlm/v1", meter=self.meter)
+                captioner = EndpointCaptioner(asker, "my-vlm", "served-vlm", form, **more)
+                return await captioner.caption(list(requests))
+
+    @property
+    def content(self) -> list[dict[str, Any]]:
+        content: list[dict[str, Any]] = self.server.requests[-1]["messages"][-1]["content"]
+        return content
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Any:
+    made = Endpoint(tmp_path)
+    yield made
+    made.cache.close()
+
+
+def says(text: str | None, **more: Any) -> Callable[[Any], Any]:
+    return lambda _: completion(text, **more)
+
+
+def pixels(url: str, kind: str) -> np.ndarray[Any, Any]:
+    head, _, data = url.partition(",")
+    assert head == f"data:image/{kind};base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+
+
+async def test_every_frame_is_an_image_and_the_prompt_comes_last(endpoint: Endpoint) -> None:
+    (outcome,) = await endpoint.ask(says("A dog runs."), request(), system="Be exact.")
+    *images, text = endpoint.content
+    assert text == {"type": "text", "text": "Describe it."}
+    assert [pixels(i["image_url"]["url"], "jpeg").shape for i in images] == [(20, 30, 3)] * 3
+    body = endpoint.server.requests[-1]
+    assert body["messages"][0] == {"role": "system", "content": "Be exact."}
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("served-vlm", 0.0, 1024)
+    assert isinstance(outcome, Captioned)
+    assert (outcome.text, outcome.model, outcome.revision) == (
+        "A dog runs.",
+        "my-vlm",
+        "snapshot-1",
+    )
+    assert outcome.details["image"]["width"] == 30
+    assert outcome.details["image"]["bytes"] > 0
+    assert outcome.warnings == ()
+
+
+async def test_png_frames_are_sent_exactly(endpoint: Endpoint) -> None:
+    await endpoint.ask(says("A dog."), request(), form=ImageForm("png"))
+    for part, frame in zip(endpoint.content[:-1], FRAMES, strict=True):
+        assert (pixels(part["image_url"]["url"], "png") == frame).all()
+
+
+async def test_a_server_that_takes_videos_gets_one_list_of_jpegs(endpoint: Endpoint) -> None:
+    await endpoint.ask(says("A dog."), request(), form=ImageForm("video", quality=70))
+    video, _ = endpoint.content
+    head, *frames = video["video_url"]["url"].split(",")
+    assert (video["type"], head) == ("video_url", "data:video/jpeg;base64")
+    assert [Image.open(io.BytesIO(base64.b64decode(f))).size for f in frames] == [(30, 20)] * 3
+
+
+async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:
+    (outcome,) = await endpoint.ask(says("A dog."), request(), form=ImageForm("png", max_side=15))
+    assert pixels(endpoint.content[0]["image_url"]["url"], "png").shape == (10, 15, 3)
+    assert isinstance(outcome, Captioned)
+    assert (outcome.details["image"]["width"], outcome.details["image"]["height"]) == (15, 10)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (says("I cannot help with that.", finish_reason="content_filter"), "declined"),
+        (says(None, refusal="No."), "declined to answer (refusal): No."),
+        (says(""), "the reply is empty"),
+        (says("<think>A dog? A cat?</think>"), "no caption"),
+        (lambda _: failure(400, "flagged", code="content_filter"), "400: flagged"),
+        (lambda _: failure(413, "too large"), "413: too large"),
+        (lambda _: failure(400, "context too long", code="context_length_exceeded"), "too long"),
+        (lambda _: failure(500, "it broke"), "1 attempts"),
+    ],
+)
+async def test_what_brings_no_caption_says_why(
+    answer: Any, reason: str, endpoint: Endpoint
+) -> None:
+    (outcome,) = await endpoint.ask(answer, request())
+    assert isinstance(outcome, Uncaptioned)
+    assert reason in outcome.reason
+
+
+async def test_a_refusal_of_one_video_does_not_touch_the_others(endpoint: Endpoint) -> None:
+    def answer(body: Any) -> Any:
+        images = len(body["messages"][-1]["content"]) - 1
+        return failure(400, "flagged", code="content_filter") if images == 1 else completion("A.")
+
+    outcomes = await endpoint.ask(answer, request("V1", FRAMES[:1]), request("V2"))
+    assert [type(outcome) for outcome in outcomes] == [Uncaptioned, Captioned]
+
+
+async def test_a_refused_key_stops_everything(endpoint: Endpoint) -> None:
+    with pytest.raises(EndpointRefused, match="refused the key"):
+        await endpoint.ask(lambda _: unauthorized(), request())
+
+
+async def test_a_caption_that_is_cut_off_is_kept_with_a_warning(endpoint: Endpoint) -> None:
+    cut = says("A dog runs and", finish_reason="length", completion_tokens=1024)
+    (outcome,) = await endpoint.ask(cut, request())
+    assert isinstance(outcome, Captioned)
+    assert (outcome.text, outcome.warnings) == ("A dog runs and", ("cut off at 1024 tokens",))
+    assert endpoint.server.calls == 1
+
+
+async def test_reasoning_in_front_of_a_caption_is_taken_off(endpoint: Endpoint) -> None:
+    (outcome,) = await endpoint.ask(says("<think>Hm.</think>\nA dog runs."), request())
+    assert isinstance(outcome, Captioned)
+    assert outcome.text == "A dog runs."
+    assert "reasoning" in outcome.warnings[0]
+
+
+async def test_the_same_frames_are_paid_for_once(endpoint: Endpoint) -> None:
+    first = await endpoint.ask(says("A dog runs."), request())
+    again = await endpoint.ask(says("Something else."), request("another index"))
+    assert endpoint.server.calls == 0
+    assert isinstance(first[0], Captioned)
+    assert isinstance(again[0], Captioned)
+    assert again[0].text == first[0].text
+    assert (endpoint.meter.calls, endpoint.meter.cached_calls) == (1, 1)
+    assert again[0].usage == first[0].usage
+
+
+async def test_one_pixel_or_the_quality_makes_another_request(endpoint: Endpoint) -> None:
+    other = FRAMES.copy()
+    other[1] = 255 - other[1]
+    await endpoint.ask(says("A dog."), request())
+    for changed, form in (
+        (request(frames=other), ImageForm()),
+        (request(), ImageForm(quality=50)),
+        (request(), ImageForm("png")),
+        (request(frames=FRAMES[::-1]), ImageForm()),
+    ):
+        await endpoint.ask(says("A dog."), changed, form=form)
+        assert endpoint.server.calls == 1
+
+
+async def test_a_failure_is_asked_again_by_the_next_run(endpoint: Endpoint) -> None:
+    await endpoint.ask(says(""), request())
+    (outcome,) = await endpoint.ask(says("A dog runs."), request())
+    assert isinstance(outcome, Captioned)
+
+
+async def test_no_image_is_stored_in_the_cache(endpoint: Endpoint, tmp_path: Path) -> None:
+    big = np.random.default_rng(0).integers(0, 255, (8, 300, 400, 3), np.uint8)
+    await endpoint.ask(says("A dog."), request(frames=big))
+    # More than a megabyte goes out in pieces, its length told in advance.
+    assert int(endpoint.server.headers[0]["Content-Length"]) > 1 << 20
+    assert "Transfer-Encoding" not in endpoint.server.headers[0]
+    assert len(endpoint.content) == 9
+    endpoint.cache.close()
+    with sqlite3.connect(tmp_path / "replies.sqlite") as db:
+        (stored,) = db.execute("SELECT request FROM replies").fetchone()
+    db.close()
+    assert "sha256" in stored
+    assert len(stored) < 5_000
+    assert (tmp_path / "replies.sqlite").stat().st_size < 100_000
+
+
+async def test_the_cost_cap_holds(endpoint: Endpoint) -> None:
+    endpoint.meter = Meter(prices={"served-vlm": Price(input=1000, output=1000)}, cap=0.02)
+    with pytest.raises(BudgetReached):
+        await endpoint.ask(says("A dog.", prompt_tokens=30), request("V1"), request("V2", -FRAMES))
+
+
+class _Waits:
+    """A client whose reply comes when it is told."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.asked.set()
+        await self.go.wait()
+        return ChatReply("A dog.", "stop", "m", None, Usage(calls=1))
+
+
+async def test_raw_frames_are_let_go_before_the_call() -> None:
+    client = _Waits()
+    asker = Asker(client, None, base_url="http://vlm/v1", meter=Meter())
+    captioner = EndpointCaptioner(asker, "m", "m", ImageForm())
+    frames = FRAMES.copy()
+    seen = weakref.ref(frames)
+    call = asyncio.create_task(captioner.caption([request(frames=frames)]))
+    del frames
+    await client.asked.wait()
+    await asyncio.sleep(0.01)
+    gc.collect()
+    assert seen() is None
+    client.go.set()
+    assert isinstance((await call)[0], Captioned)
+
+
+async def test_a_server_that_hangs_is_one_failure(endpoint: Endpoint) -> None:
+    (outcome,) = await endpoint.ask(lambda _: Hang(), request(), timeout=0.2)
+    assert isinstance(outcome, Uncaptioned)
+    assert "timed out" in outcome.reason
+
+
+def test_an_unknown_image_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="--images: 'webp' is not one of jpeg, png, video"):
+        ImageForm("webp")  # type: ignore[arg-type]

@@ -1,0 +1,269 @@
+"""Reading ahead, batching and captioning."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.captioners import pipeline
+from capeval.captioners.frames import Frames
+from capeval.captioners.pipeline import Job, caption_videos
+from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, MissingExtra, UsageError
+from tests.generating import FakeCaptioner, FakeReader, captioned
+
+
+class Notes:
+    """What was recorded."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Captioned | Uncaptioned] = {}
+        self.frames: dict[str, Mapping[str, Any]] = {}
+
+    def __call__(
+        self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
+    ) -> None:
+        assert job.index not in self.outcomes
+        self.outcomes[job.index] = outcome
+        self.frames[job.index] = frames
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {i: o.reason for i, o in self.outcomes.items() if isinstance(o, Uncaptioned)}
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(f"v{n}", Path(f"v{n}.mp4"), "Describe it.") for n in range(count)]
+
+
+async def run(count: int, reader: Any = None, captioner: Any = None, **more: Any) -> Notes:
+    notes = Notes()
+    async with asyncio.timeout(20):
+        await caption_videos(
+            jobs(count),
+            reader or FakeReader(),
+            captioner or FakeCaptioner(),
+            **({"record": notes} | more),
+        )
+    return notes
+
+
+@pytest.mark.parametrize(("batch_size", "concurrency"), [(1, 1), (4, 1), (1, 8), (3, 2), (50, 1)])
+async def test_every_video_gets_one_outcome(batch_size: int, concurrency: int) -> None:
+    captioner = FakeCaptioner(batch_size=batch_size, concurrency=concurrency)
+    notes = await run(23, captioner=captioner)
+    assert set(notes.outcomes) == {f"v{n}" for n in range(23)}
+    assert notes.reasons == {}
+    assert max(map(len, captioner.batches)) <= batch_size
+
+
+async def test_no_videos_are_no_work() -> None:
+    assert (await run(0)).outcomes == {}
+
+
+async def test_batches_are_full_and_of_one_frame_count() -> None:
+    captioner = FakeCaptioner(batch_size=4)
+    await run(24, FakeReader(count=lambda name: 2 + int(name[1:]) % 2), captioner)
+    assert all(len(set(batch)) == 1 for batch in captioner.batches)
+    assert sorted(map(len, captioner.batches)) == [4] * 6
+
+
+async def test_many_frame_counts_do_not_stall_it() -> None:
+    captioner = FakeCaptioner(batch_size=4)
+    notes = await run(40, FakeReader(count=lambda name: 1 + int(name[1:])), captioner)
+    assert len(notes.outcomes) == 40
+    assert all(len(batch) == 1 for batch in captioner.batches)
+
+
+async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
+    class Uneven(FakeReader):
+        def __init__(self, seed: int) -> None:
+            super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
+            self._naps = random.Random(seed)
+
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+            time.sleep(self._naps.random() / 200)
+            return super().read(path, cancel=cancel)
+
+    async def batches(seed: int) -> list[tuple[str, ...]]:
+        captioner = FakeCaptioner(batch_size=4)
+        seen: list[tuple[str, ...]] = []
+
+        class Remembers(FakeCaptioner):
+            async def caption(self, requests: Any) -> Any:
+                await asyncio.sleep(random.Random(seed).random() / 100)
+                seen.append(tuple(r.index for r in requests))
+                return await captioner.caption(requests)
+
+        await run(60, Uneven(seed), Remembers(batch_size=4), threads=4)
+        return seen
+
+    assert await batches(1) == await batches(2)
+
+
+async def test_the_batch_size_may_change_on_the_way() -> None:
+    captioner = FakeCaptioner(batch_size=8)
+
+    def halve(_: object) -> None:
+        captioner.batch_size = max(1, captioner.batch_size // 2)
+
+    captioner._answer = halve
+    notes = await run(60, captioner=captioner)
+    assert len(notes.outcomes) == 60
+    assert len(captioner.batches[0]) == 8
+    assert len(captioner.batches[-1]) == 1
+
+
+async def test_frames_wait_for_a_slow_model_in_a_bounded_room() -> None:
+    reader = FakeReader()
+    ahead = 0
+
+    class Slow(FakeCaptioner):
+        async def caption(self, requests: Any) -> Any:
+            nonlocal ahead
+            await asyncio.sleep(0.02)
+            ahead = max(ahead, len(reader.read_names) - len(self.batches))
+            return await super().caption(requests)
+
+    await run(30, reader, Slow())
+    # One that waits, one for each of two threads, and the one under way.
+    assert 1 < ahead <= 4
+
+
+async def test_a_bound_in_bytes_holds_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "AHEAD_BYTES", 300)  # four frames of 6x4 are 288
+    captioner = FakeCaptioner(batch_size=8)
+    notes = await run(12, captioner=captioner)
+    assert len(notes.outcomes) == 12
+    assert max(map(len, captioner.batches)) <= 4
+
+
+async def test_a_video_that_cannot_be_read_is_told_and_passed_over() -> None:
+    broken = {"v3": "is empty (0 bytes)"}
+    notes = await run(6, FakeReader(broken=broken.get))
+    assert notes.reasons == broken
+    assert len(notes.outcomes) == 6
+
+
+async def test_a_decoder_that_crashes_is_one_videos_failure() -> None:
+    class Crashes(FakeReader):
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+            if path.stem == "v2":
+                raise RuntimeError("codec\nbug")
+            return super().read(path, cancel=cancel)
+
+    notes = await run(4, Crashes())
+    assert notes.reasons == {"v2": "cannot be decoded (RuntimeError: codec bug)"}
+
+
+async def test_a_missing_decoder_stops_at_once() -> None:
+    class Missing(FakeReader):
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+            raise MissingExtra("reading videos needs PyAV")
+
+    with pytest.raises(MissingExtra):
+        await run(50, Missing())
+
+
+async def test_a_model_that_crashes_on_one_video_goes_on() -> None:
+    captioner = FakeCaptioner(answer=lambda r: ValueError("bad grid") if r.index == "v1" else None)
+    notes = await run(4, captioner=captioner)
+    assert notes.reasons == {"v1": "the model failed: ValueError: bad grid"}
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "...", "<|im_end|>"[:2]])
+async def test_an_empty_caption_is_no_caption(text: str) -> None:
+    notes = await run(1, captioner=FakeCaptioner(answer=lambda r: captioned(r.index, text)))
+    assert notes.reasons == {"v0": "the caption is empty"}
+
+
+async def test_a_repetition_loop_is_a_warning() -> None:
+    loop = "A dog runs. " + "It barks at the red ball. " * 30
+    notes = await run(1, captioner=FakeCaptioner(answer=lambda r: captioned(r.index, loop)))
+    outcome = notes.outcomes["v0"]
+    assert isinstance(outcome, Captioned)
+    assert outcome.warnings == ('repetition loop: "it barks at the red ball" 30 times',)
+
+
+async def test_what_was_seen_is_recorded() -> None:
+    notes = await run(1, FakeReader(policy="2fps"))
+    assert notes.frames["v0"] == {
+        "policy": "2fps",
+        "indices": [0, 1, 2, 3],
+        "times": [0.5] * 4,
+        "total_frames": 4,
+        "fps": 24.0,
+        "duration": 4 / 24,
+        "decoder": "memory",
+        "decoder_version": "0",
+    }
+
+
+@pytest.mark.parametrize("failure", [EndpointRefused("no"), EndpointDown("gone")])
+async def test_when_no_call_can_succeed_it_stops(failure: Exception) -> None:
+    captioner = FakeCaptioner(concurrency=4, answer=lambda r: failure if r.index == "v5" else None)
+    notes = Notes()
+    with pytest.raises(type(failure)):
+        await run(100, captioner=captioner, record=notes)
+    assert len(notes.outcomes) < 20
+
+
+async def test_a_reached_budget_lets_what_is_under_way_come_in() -> None:
+    class Slow(FakeCaptioner):
+        async def caption(self, requests: Any) -> Any:
+            if requests[0].index == "v3":
+                raise BudgetReached("the cap is reached")
+            await asyncio.sleep(0.05)
+            return await super().caption(requests)
+
+    notes = Notes()
+    with pytest.raises(BudgetReached):
+        await run(100, captioner=Slow(concurrency=4), record=notes)
+    assert {"v0", "v1", "v2"} <= set(notes.outcomes)
+
+
+async def test_videos_that_all_fail_alike_from_the_first_are_hopeless() -> None:
+    captioner = FakeCaptioner(answer=lambda r: Uncaptioned(r.index, "400: no images, please"))
+    with pytest.raises(UsageError, match="the first 20 videos all failed alike: 400: no images"):
+        await run(100, captioner=captioner)
+
+
+async def test_one_success_is_hope_enough() -> None:
+    captioner = FakeCaptioner(
+        answer=lambda r: None if r.index == "v0" else Uncaptioned(r.index, "filtered")
+    )
+    assert len((await run(60, captioner=captioner)).reasons) == 59
+
+
+async def test_what_cannot_be_recorded_stops_it() -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        await run(50, record=full)
+
+
+async def test_a_cancelled_run_stops_the_decoder() -> None:
+    cancels: list[threading.Event] = []
+
+    class Hangs(FakeReader):
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+            assert cancel is not None
+            cancels.append(cancel)
+            cancel.wait(10)
+            return super().read(path)
+
+    task = asyncio.create_task(run(5, Hangs()))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cancels
+    assert all(cancel.is_set() for cancel in cancels)

@@ -1,0 +1,345 @@
+"""`capeval generate` through the command line: an endpoint, the sample's clips, and accidents."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.cli import main
+from capeval.files.packaged import sample_folder
+from tests.cli_runs import capeval, start
+from tests.server import LoopbackServer, completion, failure, refusing, unauthorized
+
+INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
+
+
+def describe(request: dict[str, Any]) -> Any:
+    """A model that looks: what it says depends on every byte of the images."""
+    content = request["messages"][-1]["content"]
+    if isinstance(content, str):
+        return '{"ok": true}'
+    seen = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:10]
+    said = f"A man in a blue shirt stands on a beach ({seen}, {len(content) - 1} frames)."
+    return completion(said, prompt_tokens=4000, completion_tokens=40)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def frames_of(server: LoopbackServer) -> list[int]:
+    contents = [r["messages"][-1]["content"] for r in server.requests]
+    return [len(c) - 1 for c in contents if isinstance(c, list)]
+
+
+async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["my-vlm"]) as server:
+        made = await capeval(tmp_path, "generate", "--base-url", server.url)
+    assert (made.code, made.err.splitlines()) == (
+        0,
+        [
+            "No --annotations are given: captioning the bundled sample.",
+            "my-vlm: captioning 10 videos",
+        ],
+    )
+    assert "my-vlm: captioned 10/10\n" in made.out
+    assert frames_of(server) == [32] * 10
+    captions = lines(tmp_path / "runs" / "my-vlm" / "captions.jsonl")
+    assert [line["index"] for line in captions] == INDEXES
+    assert len({line["caption"] for line in captions}) == 10
+    first = captions[0]
+    assert (first["model"], first["revision"]) == ("my-vlm", "snapshot-1")
+    assert first["frames"]["indices"][0] == 0
+    assert first["frames"]["indices"][-1] == first["frames"]["total_frames"] - 1
+    assert first["frames"]["decoder"] == "pyav"
+    assert first["details"]["image"] == {"width": 480, "height": 270} | {
+        "bytes": first["details"]["image"]["bytes"]
+    }
+    judged = await capeval(tmp_path, "judge", "--judge", "lexical")
+    assert judged.code == 0
+    assert "my-vlm: captioned 10/10, scored 10/10" in judged.out
+    assert (tmp_path / "runs" / "my-vlm" / "lexical-1" / "scores.json").is_file()
+
+
+async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        made = await capeval(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--json", "--quiet",
+            "--limit", "2", "--frames", "2fps", "--images", "png",
+        )  # fmt: skip
+    found = json.loads(made.out)
+    assert (made.code, made.err) == (0, "")
+    assert (found["run"], found["asked"], found["captioned"], found["new"]) == ("m", 2, 2, 2)
+    assert found["usage"]["output_tokens"] == 80
+    assert set(frames_of(server)) <= set(range(8, 21))
+
+
+async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "m" / "captions.jsonl"
+    async with LoopbackServer(describe, latency=0.15) as server:
+        arguments = (
+            "generate", "--model", "m", "--base-url", server.url, "--max-concurrency", "1",
+            "--frames", "4",
+        )  # fmt: skip
+        process = await start(tmp_path, *arguments)
+        async with asyncio.timeout(30):
+            while not (path.is_file() and path.read_bytes().count(b"\n") >= 3):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        process.kill()
+        await process.communicate()
+        before = lines(path)
+        # A killed writer may leave half a line.
+        with path.open("ab") as file:
+            file.write(b'{"index": "sample_10", "cap')
+        calls = server.calls
+        made = await capeval(tmp_path, *arguments)
+    assert made.code == 0
+    assert f"m: captioned 10/10, {10 - len(before)} of them now" in made.out
+    # At most the call under way was made twice; and one preflight each time.
+    assert server.calls - calls <= 10 - len(before) + 1
+    after = lines(path)
+    assert [line["index"] for line in after] == INDEXES
+    assert [line for line in after if line["index"] in {b["index"] for b in before}] == before
+
+
+async def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "m" / "captions.jsonl"
+    async with LoopbackServer(describe, latency=0.3) as server:
+        process = await start(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2",
+            "--max-concurrency", "1",
+        )  # fmt: skip
+        async with asyncio.timeout(30):
+            while not path.is_file():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = await process.communicate()
+    assert process.returncode == 130
+    assert (
+        err.decode().splitlines()[-1].endswith("are done and kept; run the same command to go on")
+    )
+    assert "Traceback" not in err.decode()
+    assert lines(path)
+
+
+async def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> None:
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+
+    path = tmp_path / "runs" / "m" / "captions.jsonl"
+    async with LoopbackServer(describe) as server:
+        arguments = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        full = await capeval(tmp_path, *arguments, prepare=little_room)
+        kept = path.read_bytes().count(b"\n")
+        made = await capeval(tmp_path, *arguments)
+    assert full.code == 2
+    assert full.err.splitlines()[-1] == "capeval: runs/m/captions.jsonl: File too large"
+    assert "Traceback" not in full.err
+    assert 0 < kept < 10
+    assert made.code == 0
+    assert f"{10 - kept} of them now" in made.out
+    assert [line["index"] for line in lines(path)] == INDEXES
+
+
+async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        base = ("generate", "--model", "m", "--base-url", server.url, "--limit", "1")
+        await capeval(tmp_path, *base, "--frames", "4")
+        before = (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes()
+        made = await capeval(tmp_path, *base, "--frames", "8", "--jpeg-quality", "50")
+        other = await capeval(tmp_path, *base, "--frames", "8", "--run", "m8")
+    assert (made.code, other.code) == (2, 0)
+    said = made.err.splitlines()[-1]
+    assert said.startswith("capeval: runs/m: was generated with other settings")
+    assert 'frames "4" (now "8"), images.quality 90 (now 50)' in said
+    assert (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes() == before
+
+
+async def test_shards_merge_into_what_one_process_makes(tmp_path: Path) -> None:
+    async with LoopbackServer(describe) as server:
+        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        await capeval(tmp_path, *base)
+        ended = await asyncio.gather(
+            *(capeval(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
+        )
+    assert [end.code for end in ended] == [0, 0]
+    whole, merged = (
+        [line | {"seconds": 0} for line in lines(tmp_path / "runs" / name / "captions.jsonl")]
+        for name in ("m", "s")
+    )
+    assert merged == whole
+    assert not list((tmp_path / "runs" / "s").glob("*-of-*"))
+
+
+async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for index in INDEXES[:6]:
+        clip = (sample_folder() / "videos" / f"{index}.mp4").read_bytes()
+        (videos / f"{index}.mp4").write_bytes(clip)
+    (videos / f"{INDEXES[6]}.mp4").write_bytes(b"")
+    (videos / f"{INDEXES[7]}.mp4").write_bytes(b"not a video at all" * 100)
+    (videos / f"{INDEXES[8]}.mp4").mkdir()
+
+    def moody(request: dict[str, Any]) -> Any:
+        answer = describe(request)
+        count = len(server.requests)
+        return failure(400, "flagged", code="content_filter") if count == 3 else answer
+
+    async with LoopbackServer(moody) as server:
+        base = (
+            "generate", "--model", "m", "--base-url", server.url, "--frames", "4",
+            "--annotations", "sample", "--videos", "videos",
+        )  # fmt: skip
+        made = await capeval(tmp_path, *base)
+        allowed = await capeval(tmp_path, *base, "--max-ungenerated", "40%")
+    assert made.code == 3
+    assert "m: captioned 5/10" in made.out
+    assert "Run the same command again" in made.out
+    assert (allowed.code, "m: captioned 6/10, 1 of them now" in allowed.out) == (0, True)
+    failed = {
+        line["index"]: line["reason"] for line in lines(tmp_path / "runs/m/ungenerated.jsonl")
+    }
+    assert set(failed) == set(INDEXES[6:])
+    assert "holds no video sample_10" in failed["sample_10"]
+    assert all(failed.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name a model with --model"),
+        (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
+        (("--model", "pllava-7b"), "cannot be run from here"),
+        (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
+        (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
+        (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
+        (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
+        (("--model", "gpt-4.1", "--annotations", "no.json"), "no.json: does not exist"),
+        (("--model", "gpt-4.1", "--prompt", "no.txt"), "no.txt: does not exist"),
+        (("--model", "gpt-4.1", "--videos", "nowhere"), "nowhere: does not exist"),
+        (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
+        (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
+        (("--model", "gpt-4.1", "--images", "webp"), "--images: 'webp' is not one of"),
+        (("--model", "gpt-4.1", "--batch-size", "0"), "--batch-size: '0' must be"),
+        (("--model", "gpt-4.1", "--max-ungenerated", "x"), "--max-ungenerated: 'x' must be"),
+        (("--merge",), "name the run"),
+        (("--merge", "--run", "none"), "runs/none does not exist"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    if not said.startswith("no key"):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    monkeypatch.setattr(sys, "argv", ["capeval", "generate", *arguments, "--quiet"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    err = capsys.readouterr().err
+    assert (ended.value.code, len(err.splitlines())) == (2, 1)
+    assert said in err
+    assert not list(tmp_path.glob("runs/*/captions.jsonl"))
+
+
+async def test_a_refused_key_is_one_line(tmp_path: Path) -> None:
+    async with LoopbackServer(lambda _: unauthorized()) as server:
+        made = await capeval(tmp_path, "generate", "--model", "m", "--base-url", server.url, "-q")
+    assert (made.code, len(made.err.splitlines())) == (2, 1)
+    assert "wants a key" in made.err
+
+
+async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["other-vlm", "third"]) as server:
+        known = await capeval(
+            tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url
+        )
+        none = await capeval(tmp_path, "generate", "--base-url", server.url)
+    assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in known.err
+    assert "name one of the endpoint's models with --model; it has other-vlm, third" in none.err
+    assert (known.code, none.code) == (2, 2)
+
+
+async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Path) -> None:
+    async with LoopbackServer(describe, models=["Qwen/Qwen2-VL-7B-Instruct"]) as server:
+        made = await capeval(
+            tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url, "--limit", "1"
+        )
+    assert made.code == 0
+    assert server.requests[-1]["model"] == "Qwen/Qwen2-VL-7B-Instruct"
+    (video, _) = server.requests[-1]["messages"][-1]["content"]
+    assert video["type"] == "video_url"
+    (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
+    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "2fps")
+
+
+async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
+    async with LoopbackServer(refusing("temperature", "seed", answer=describe)) as server:
+        made = await capeval(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
+        )
+    assert made.code == 0
+    (line, _) = lines(tmp_path / "runs" / "m" / "captions.jsonl")
+    assert line["details"]["left_off"] == ["temperature", "seed"]
+
+
+async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
+    async with LoopbackServer(describe) as server:
+        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
+        dry = await capeval(tmp_path, *base, "--dry-run")
+        refused = await capeval(tmp_path, *base)
+        assert server.calls == 0
+        capped = await capeval(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
+        whole = await capeval(tmp_path, *base, "--yes")
+    # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
+    assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
+    assert "about $4.41, less what the cache holds; nothing was called" in dry.out
+    assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
+    assert "add --yes or --max-cost" in refused.err
+    assert "capeval: the cost cap of $0.90 is reached" in capped.err
+    assert "captioned 3/10" in capped.out
+    assert "7 of them now" in whole.out
+
+
+async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
+    listed = await capeval(tmp_path, "models")
+    one = await capeval(tmp_path, "models", "internvl2-8b")
+    found = json.loads((await capeval(tmp_path, "models", "--paper", "--json")).out)
+    wrong = await capeval(tmp_path, "models", "internvl2-9b")
+    assert "qwen2-vl-7b *" in listed.out
+    assert "mine" in listed.out
+    assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
+    assert len(found) == 21
+    assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)
+
+
+async def test_help_loads_neither_torch_nor_numpy(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class No:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in {'torch', 'numpy', 'scipy', 'av', 'PIL'}: raise RuntimeError(name)\n"
+        "sys.meta_path.insert(0, No())\n"
+    )
+    helped = await capeval(
+        tmp_path, "generate", "--help", PYTHONPATH=f"{tmp_path}:{Path(__file__).parents[2]}"
+    )
+    assert helped.code == 0
+    assert "--max-ungenerated" in helped.out

@@ -1,0 +1,95 @@
+"""Finding the file that an annotation speaks of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import InputError, VideoError
+from capeval.files.videos import VideoFolder
+
+FILES = (
+    "a.mp4",
+    "b.MKV",
+    "c.v1.webm",
+    "d.mp4",
+    "d.mov",
+    "e.txt",
+    "film/f.avi",
+    "film/a.mp4",
+    "sport/f.avi",
+    "film/g.mp4",
+    ".h.mp4",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> VideoFolder:
+    for file in FILES:
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (tmp_path / "k").mkdir()
+    (tmp_path / "k.mp4").touch()
+    return VideoFolder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("a", "a.mp4"),
+        ("a.mp4", "a.mp4"),
+        ("b", "b.MKV"),
+        ("c.v1", "c.v1.webm"),
+        ("d.mov", "d.mov"),
+        ("e.txt", "e.txt"),
+        ("film/f", "film/f.avi"),
+        ("film/f.avi", "film/f.avi"),
+        ("g", "film/g.mp4"),
+        ("k", "k.mp4"),
+    ],
+)
+def test_a_video_is_found_with_or_without_its_suffix(
+    name: str, file: str, folder: VideoFolder
+) -> None:
+    assert folder.find(name) == folder.path / file
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing", "holds no video nothing"),
+        ("a.webm", "holds no video a.webm; there is a.mp4"),
+        ("d", "2 files could be meant (d.mov, d.mp4)"),
+        ("f", "2 files could be meant (film/f.avi, sport/f.avi)"),
+        ("e", "holds no video e"),
+        ("other/a", "holds no video other/a"),
+        (".h", "holds no video .h"),
+        ("../a.mp4", "leads out of the folder"),
+        ("/etc/passwd", "leads out of the folder"),
+        ("film/../../x", "leads out of the folder"),
+        ("a\0b", "leads out of the folder"),
+        ("", "leads out of the folder"),
+        ("x" * 300, "no file can have this name"),
+    ],
+)
+def test_what_cannot_be_found_says_why(name: str, said: str, folder: VideoFolder) -> None:
+    with pytest.raises(VideoError) as caught:
+        folder.find(name)
+    assert said in str(caught.value)
+
+
+def test_a_folder_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist; name the folder"):
+        VideoFolder(tmp_path / "none")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is no folder"):
+        VideoFolder(tmp_path / "file")
+
+
+def test_a_fifo_is_no_video(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p")
+    with pytest.raises(VideoError, match="holds no video p"):
+        VideoFolder(tmp_path).find("p")
