@@ -10,6 +10,8 @@ import json
 import os
 import sys
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Answer for the video in argv."""
