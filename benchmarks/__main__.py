@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from itertools import chain
 from pathlib import Path
 
-from benchmarks.judging import machine, measure
+from benchmarks import correlation, judging
 
 
 def main() -> None:
@@ -15,11 +16,15 @@ def main() -> None:
     parser.add_argument("--videos", type=int, default=1000)
     parser.add_argument("--files", type=int, default=100)
     chosen = parser.parse_args()
-    print(f"Machine: {machine()}\n")
+    print(f"Machine: {judging.machine()}\n")
     print("| what | measured | target | met |\n| --- | --- | --- | --- |")
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for row in measure(Path(folder), videos=chosen.videos, files=chosen.files):
+        rows = chain(
+            correlation.measure(),
+            judging.measure(Path(folder), videos=chosen.videos, files=chosen.files),
+        )
+        for row in rows:
             verdict = ("yes" if row.met else "**no**") if row.target else ""
             missed += not row.met
             print(f"| {row.what} | {row.measured} | {row.target} | {verdict} |", flush=True)

@@ -229,7 +229,7 @@ def _on_one_scale(values: Floats, statistic: Statistic) -> Floats:
     if statistic != "pearson":
         return average_ranks(values)
     spread = values.std()
-    return (values - values.mean()) / (spread if spread > 0 else 1.0)
+    return np.asarray((values - values.mean()) / (spread if spread > 0 else 1.0))
 
 
 def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Design) -> Comparison:

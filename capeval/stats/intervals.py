@@ -60,7 +60,8 @@ def interval(
 ) -> Interval | Missing:
     """Return the confidence interval of a statistic by a grouping.
 
-    By default a percentile bootstrap of whole videos; Fisher's for a pooled r when no video
+    By default a percentile bootstrap of whole videos, expanded where videos repeat and for r, whose
+    plain one covers 92% instead of 95% of 40 videos; Fisher's for a pooled r when no video
     repeats; the jackknife where a group has more than 1,500 captions; Student's t for the mean of
     more than 20,000 videos.
 
@@ -125,13 +126,27 @@ def interval(
         threshold=threshold,
         only=only,
     )
-    return found if isinstance(found, Missing) else percentiles(found, confidence)
+    if isinstance(found, Missing):
+        return found
+    return percentiles(
+        found, confidence, units=design.videos if design.repeats or statistic == "pearson" else None
+    )
 
 
-def percentiles(values: Floats, confidence: float = 0.95) -> Interval | Missing:
+def percentiles(
+    values: Floats, confidence: float = 0.95, *, units: int | None = None
+) -> Interval | Missing:
     """Return the percentile interval of bootstrap values; NaN marks a resample without one.
 
-    `Missing` when more than half of the resamples have no value.
+    With few units a percentile interval is too narrow, as a normal interval is that takes neither
+    n - 1 nor t: `units` asks for percentiles further out by just that (the expanded interval of
+    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+
+    Parameters
+    ----------
+    values : (draws,)
+    confidence : between 0 and 1
+    units : number of videos that were resampled; plain percentiles without
 
     >>> percentiles(np.arange(5.0), 0.5)
     Interval(low=1.0, high=3.0, method='bootstrap')
@@ -140,6 +155,11 @@ def percentiles(values: Floats, confidence: float = 0.95) -> Interval | Missing:
     if 2 * len(fine) < len(values) or not len(fine):
         return Missing("most resamples are constant")
     tail = (1 - confidence) / 2
+    if units is not None:
+        from scipy.special import ndtr, stdtrit
+
+        wide = (units / (units - 1)) ** 0.5
+        tail = float(ndtr(wide * stdtrit(units - 1, tail)))
     low, high = np.quantile(fine, [tail, 1 - tail])
     return Interval(float(low), float(high), "bootstrap")
 
