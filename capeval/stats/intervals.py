@@ -248,15 +248,17 @@ def _jackknife(
     confidence: float,
     only: Mask | None,
 ) -> Interval | Missing:
-    group = design.groups(grouping)
-    values = group_values(x, y, group, statistic)
-    use = np.flatnonzero(~np.isnan(values) if only is None else only & ~np.isnan(values))
+    if grouping == "pooled":
+        found = jackknife_estimates(x, y, design, [statistic], confidence=confidence)[statistic]
+        return found if isinstance(found, Missing) else found[2]
+    fine = ~np.isnan(group_values(x, y, design.system, statistic))
+    use = np.flatnonzero(fine if only is None else only & fine)
     if not len(use):
         return Missing("no group has a value")
     total = np.zeros(len(x))
     value = 0.0
     for number in use:
-        rows = group == number
+        rows = design.system == number
         if np.ptp(x[rows]) == 0 or np.ptp(y[rows]) == 0:  # acc_eq of a constant side has a value
             return Missing("a group is constant")
         one, moved = influence(x[rows], y[rows], statistic)

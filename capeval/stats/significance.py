@@ -65,8 +65,8 @@ def p_value(
       that is strict: a metric that tells the systems apart and nothing else could have done so by
       luck, and p says so. Means of up to 6 systems are permuted in every way (exact).
     - No video repeats: captions are permuted (within each system for `within_system`).
-    - Else: videos with the same number of captions are permuted, their captions in random order;
-      `within_system` takes the bootstrap of whole videos.
+    - Else: videos with the same number of captions are permuted, their captions in random order,
+      which takes systems as alike; `within_system` takes the bootstrap of whole videos.
     - Where draws times captions exceed 20 million with fewer than 199 draws: the jackknife.
 
     acc_eq, which has no zero, is two-sided about its mean over the permutations.
