@@ -202,7 +202,7 @@ def _from_totals(found: Totals, width: int, statistic: Statistic) -> Floats:
     score = found.concordant - found.discordant
     with np.errstate(invalid="ignore", divide="ignore"):
         if statistic == "kendall_b":
-            tau = score / np.sqrt(found.untied_x) / np.sqrt(found.untied_y)
+            tau = score / np.sqrt(found.untied_x * found.untied_y)
         else:
             classes = np.minimum(found.classes_x, found.classes_y).astype(np.float64)
             tau = 2 * score / (float(width) ** 2 * (classes - 1) / classes)

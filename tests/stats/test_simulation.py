@@ -45,8 +45,9 @@ def simulate(
 ) -> tuple[Floats, Floats]:
     """Return (metrics, runs, captions) scores of metrics and (runs, captions) of people.
 
-    `told_apart` is how much systems differ: by the same in all runs, as intervals take them. Metrics
-    that are not related to people see a quality of their own, of videos, captions and systems.
+    `told_apart` is how much systems differ: by the same in all runs, as intervals take them.
+    Metrics that are not related to people see a quality of their own, of videos, captions and
+    systems.
     """
     rng = np.random.default_rng(seed)
     per_video, per_caption = (runs, videos, 1), (runs, videos, systems)
