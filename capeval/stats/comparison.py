@@ -81,7 +81,9 @@ def paired_permutation(
 
     Both are taken on the groups where both have a value. Each draw swaps the metrics in a random
     half of the videos, in all captions of a video at once; p is the share of draws, with the
-    observed one, whose difference is at least as large either way.
+    observed one, whose difference is at least as large either way. Of the means of few systems,
+    tau and rho take few values, and the test is careful: with 4 it rejects equals 1% of the time
+    at 5%, with 12 as it should.
 
     Parameters
     ----------

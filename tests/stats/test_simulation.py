@@ -110,8 +110,9 @@ def test_intervals_cover_where_videos_repeat(statistic: Statistic, grouping: Gro
 def test_paired_permutation_rejects_equals_as_often_as_it_says(
     statistic: Statistic, grouping: Grouping
 ) -> None:
-    runs, systems = 1_000, 4
-    metrics, people = simulate(runs, 20, systems, seed=3, metrics=2)
+    # Of the means of 4 systems tau takes few values, and the test rejects equals 1% of the time.
+    runs, systems = 1_000, 12 if grouping == "system" else 4
+    metrics, people = simulate(runs, 20, systems, seed=3, metrics=2, told_apart=0.1)
     design = design_of(20, systems)
     rejected = 0
     for run in range(runs):
@@ -123,9 +124,7 @@ def test_paired_permutation_rejects_equals_as_often_as_it_says(
             first, second, people[run], design, statistic, grouping, draws=99, seed=run
         )
         rejected += isinstance(found.p, float) and found.p <= 0.05
-    # Few systems give few values: then ties in the difference make the test careful.
-    low = 0.0 if grouping == "system" and statistic != "pearson" else 0.025
-    assert low <= rejected / runs <= 0.07
+    assert 0.025 <= rejected / runs <= 0.07
 
 
 def test_williams_rejects_equals_as_often_as_it_says() -> None:
