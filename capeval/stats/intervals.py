@@ -37,6 +37,7 @@ __all__ = [
     "fisher_interval",
     "interval",
     "jackknife_estimates",
+    "jackknife_interval",
     "percentiles",
     "t_interval",
 ]
@@ -116,7 +117,7 @@ def interval(
         if ci == "analytic" or largest > LARGEST:
             if threshold:
                 return Missing("there is no jackknife for acc_eq with a threshold")
-            return _jackknife(x, y, design, statistic, grouping, confidence, only)
+            return jackknife_interval(x, y, design, statistic, grouping, confidence, only)
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
     found = bootstrap_values(
@@ -243,7 +244,7 @@ def jackknife_estimates(
     return result
 
 
-def _jackknife(
+def jackknife_interval(
     x: Floats,
     y: Floats,
     design: Design,
@@ -252,6 +253,14 @@ def _jackknife(
     confidence: float,
     only: Mask | None,
 ) -> Interval | Missing:
+    """Return the jackknife interval by `pooled` or `within_system`; parameters as of `interval`.
+
+    >>> x = np.arange(50.0)
+    >>> design = Design.of(range(50))
+    >>> found = jackknife_interval(x, x % 7, design, "kendall_b", "pooled", 0.95, None)
+    >>> isinstance(found, Interval)
+    True
+    """
     if grouping == "pooled":
         found = jackknife_estimates(x, y, design, [statistic], confidence=confidence)[statistic]
         return found if isinstance(found, Missing) else found[2]

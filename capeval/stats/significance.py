@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.correlation import correlate_rows, why_missing
 from capeval.stats.grouping import Design, group_means, group_values, same_sized
-from capeval.stats.intervals import bootstrap_values, jackknife_estimates
+from capeval.stats.intervals import bootstrap_values, jackknife_interval
 from capeval.stats.ranks import average_ranks
 from capeval.stats.values import Floats, Grouping, Missing, Statistic, as_pairs
 
@@ -27,11 +27,12 @@ _WORK = 20_000_000
 _CHUNK = 1_000_000
 _FEWEST = 199
 _SLACK = 1e-12
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class PValue:
-    """A two-sided p-value; `method` is "permutation", "exact", "bootstrap" or "jackknife"."""
+    """A two-sided p-value; `method` is "permutation", "exact", "bootstrap", "jackknife" or "t"."""
 
     p: float
     method: str
@@ -67,7 +68,8 @@ def p_value(
     - No video repeats: captions are permuted (within each system for `within_system`).
     - Else: videos with the same number of captions are permuted, their captions in random order,
       which takes systems as alike; `within_system` takes the bootstrap of whole videos.
-    - Where draws times captions exceed 20 million with fewer than 199 draws: the jackknife.
+    - More than 100,000 captions, of which 20 million / n permutations are too few: the standard
+      error of the jackknife, or by item of the mean.
 
     acc_eq, which has no zero, is two-sided about its mean over the permutations.
 
@@ -97,7 +99,7 @@ def p_value(
     observed = float(np.nanmean(values))
     affordable = min(draws, _WORK // design.rows)
     if affordable < _FEWEST:
-        return _jackknife_p(x, y, design, statistic, grouping)
+        return _analytic_p(x, y, design, statistic, grouping)
     if design.grid is None and design.repeats and grouping == "within_system":
         return _bootstrap_p(x, y, design, statistic, grouping, draws, seed, threshold)
     shuffles = _shuffles(design, grouping, affordable, rng)
@@ -228,14 +230,29 @@ def _bootstrap_p(
     return PValue(min(1.0, 2 * add_one(min(below, above), len(found))), "bootstrap")
 
 
-def _jackknife_p(
+def _analytic_p(
     x: Floats, y: Floats, design: Design, statistic: Statistic, grouping: Grouping
 ) -> PValue | Missing:
-    if grouping != "pooled" or statistic == "acc_eq":
+    """Return p from the standard error: Student's of the mean by item, else the jackknife's."""
+    from scipy.special import stdtr, stdtrit
+
+    if statistic == "acc_eq":
         return Missing(f"{design.rows} captions are too many to permute")
-    found = jackknife_estimates(x, y, design, [statistic])[statistic]
-    if isinstance(found, Missing):
-        return found
-    value, error, _ = found
-    z = math.atanh(value) * (1 - value**2) / error
-    return PValue(max(math.erfc(abs(z) / math.sqrt(2)), float(np.finfo(float).tiny)), "jackknife")
+    if grouping == "item":
+        values = group_values(x, y, design.video, statistic)
+        values = values[~np.isnan(values)]
+        free, method = len(values) - 1, "t"
+        error = values.std(ddof=1) / math.sqrt(len(values)) if free > 0 else 0.0
+        z = values.mean() / error if error > 0 else math.nan
+    else:
+        found = jackknife_interval(x, y, design, statistic, grouping, _CONFIDENCE, None)
+        if isinstance(found, Missing):
+            return found
+        # The interval is even on Fisher's scale, so its middle and width there give z back.
+        low, high = math.atanh(found.low), math.atanh(found.high)
+        free, method = design.videos - 1, "jackknife"
+        quantile = float(stdtrit(free, (1 + _CONFIDENCE) / 2))
+        z = (low + high) / (high - low) * quantile if high > low else math.nan
+    if math.isnan(z):
+        return Missing("the values do not vary")
+    return PValue(max(2 * float(stdtr(free, -abs(z))), float(np.finfo(float).tiny)), method)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capeval.stats import significance
 from capeval.stats.comparison import (
     holm,
     leave_one_system_out,
@@ -94,6 +95,24 @@ def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
     assert isinstance(found, PValue)
     assert found.method == "jackknife"
     assert 0 < found.p < 1e-100
+
+
+@pytest.mark.parametrize("grouping", ["item", "within_system", "pooled"])
+@pytest.mark.parametrize("strength", [0.0, 0.05])
+def test_analytic_p_is_about_the_permutations(
+    grouping: Grouping, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    design = Design(np.repeat(np.arange(500), 4), np.tile(np.arange(4), 500))
+    x = rng.normal(size=2_000)
+    y = strength * x + rng.normal(size=2_000)
+    permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
+    monkeypatch.setattr(significance, "_WORK", 0)
+    analytic = p_value(x, y, design, "kendall_b", grouping)
+    assert isinstance(permuted, PValue)
+    assert isinstance(analytic, PValue)
+    assert analytic.method == ("t" if grouping == "item" else "jackknife")
+    assert analytic.p == pytest.approx(permuted.p, abs=0.06)
 
 
 def test_no_value_has_no_p() -> None:
