@@ -7,7 +7,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import decoding, judging
+from benchmarks import correlation, decoding, generation, judging
 
 
 def main() -> None:
@@ -15,7 +15,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--videos", type=int, default=1000)
     parser.add_argument("--files", type=int, default=100)
-    parser.add_argument("--part", choices=["judging", "decoding"], help="this part alone")
+    parser.add_argument(
+        "--part",
+        choices=["judging", "decoding", "generation", "correlation"],
+        help="this part alone",
+    )
     chosen = parser.parse_args()
     print(f"Machine: {judging.machine()}\n")
     print("| what | measured | target | met |\n| --- | --- | --- | --- |")
@@ -24,6 +28,8 @@ def main() -> None:
         parts = {
             "judging": judging.measure(Path(folder), videos=chosen.videos, files=chosen.files),
             "decoding": decoding.measure(Path(folder)),
+            "generation": generation.measure_generation(Path(folder)),
+            "correlation": correlation.measure(),
         }
         for row in chain(*(parts[name] for name in parts if chosen.part in {None, name})):
             verdict = ("yes" if row.met else "**no**") if row.target else ""

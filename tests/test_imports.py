@@ -101,6 +101,8 @@ def test_stats_open_no_file_and_know_no_model() -> None:
         "__future__",
         "collections",
         "dataclasses",
+        "functools",
+        "itertools",
         "math",
         "typing",
         "numpy",

@@ -2,5 +2,15 @@
 
 from capeval.stats.agreement import accuracy, cohen_kappa, confusion_matrix, macro_f1
 from capeval.stats.bootstrap import bootstrap_means
+from capeval.stats.values import Interval, Missing, Value
 
-__all__ = ["accuracy", "bootstrap_means", "cohen_kappa", "confusion_matrix", "macro_f1"]
+__all__ = [
+    "Interval",
+    "Missing",
+    "Value",
+    "accuracy",
+    "bootstrap_means",
+    "cohen_kappa",
+    "confusion_matrix",
+    "macro_f1",
+]

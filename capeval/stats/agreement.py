@@ -1,19 +1,77 @@
-"""How well two sets of labels agree: closed forms on a confusion matrix."""
+"""How well two sets of labels agree: closed forms on a confusion matrix.
+
+Kappa and AC1 belong together: where one label is far more common than the others, kappa can be
+near 0 for raters that agree on nearly everything (Feinstein and Cicchetti, 1990), and AC1 is not
+moved by that. All forms take whole or weighted counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["accuracy", "cohen_kappa", "confusion_matrix", "macro_f1"]
+from capeval.stats.resampling import draw_counts
+from capeval.stats.values import Floats, Interval, Ints, Missing, Value, known
+
+__all__ = [
+    "COEFFICIENTS",
+    "Coefficient",
+    "accuracy",
+    "brennan_prediger",
+    "class_scores",
+    "coefficient_intervals",
+    "coefficients",
+    "cohen_kappa",
+    "confusion_by_video",
+    "confusion_matrix",
+    "gwet_ac1",
+    "krippendorff_alpha",
+    "macro_f1",
+]
+
+Matrix = NDArray[np.int64] | NDArray[np.float64]
+
+Coefficient = Literal["accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha"]
+COEFFICIENTS: tuple[Coefficient, ...] = (
+    "accuracy",
+    "macro_f1",
+    "kappa",
+    "ac1",
+    "brennan_prediger",
+    "alpha",
+)
 
 
+@overload
 def confusion_matrix(
     truth: Sequence[Hashable], given: Sequence[Hashable], labels: Sequence[Hashable]
-) -> NDArray[np.int64]:
+) -> NDArray[np.int64]: ...
+@overload
+def confusion_matrix(
+    truth: Sequence[Hashable],
+    given: Sequence[Hashable],
+    labels: Sequence[Hashable],
+    *,
+    weights: ArrayLike,
+) -> Floats: ...
+def confusion_matrix(
+    truth: Sequence[Hashable],
+    given: Sequence[Hashable],
+    labels: Sequence[Hashable],
+    *,
+    weights: ArrayLike | None = None,
+) -> Matrix:
     """Return the (labels, labels) counts: rows are `truth`, columns are `given`.
+
+    Parameters
+    ----------
+    truth, given : (n,) labels
+    labels : all that there can be
+    weights : (n,), what each counts; whole counts without
 
     Raises
     ------
@@ -22,50 +80,278 @@ def confusion_matrix(
 
     >>> confusion_matrix(["a", "b", "b"], ["a", "a", "b"], ["a", "b"]).tolist()
     [[1, 0], [1, 1]]
+    >>> confusion_matrix(["a", "b"], ["a", "a"], ["a", "b"], weights=[3, 1]).tolist()
+    [[3.0, 0.0], [1.0, 0.0]]
+    """
+    zeros = np.zeros(len(truth), dtype=np.int64)
+    weighted = confusion_by_video(truth, given, labels, zeros, weights=weights)
+    whole = weighted[0] if len(weighted) else np.zeros((len(labels), len(labels)))
+    return whole if weights is not None else whole.astype(np.int64)
+
+
+def confusion_by_video(
+    truth: Sequence[Hashable],
+    given: Sequence[Hashable],
+    labels: Sequence[Hashable],
+    video: Ints,
+    *,
+    weights: ArrayLike | None = None,
+) -> Floats:
+    """Return a confusion matrix for each video: (videos, labels, labels).
+
+    Their sum is the whole matrix, and resamples of videos are weighted sums of them.
+
+    Parameters
+    ----------
+    truth, given : (n,) labels
+    labels : all that there can be
+    video : (n,), integers from 0
+    weights : (n,), what each counts; 1 without
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, a label is unknown, or a weight is negative or not finite.
+
+    >>> confusion_by_video("ab", "aa", "ab", np.array([0, 1])).tolist()
+    [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]]
     """
     place = {label: number for number, label in enumerate(labels)}
     unknown = {*truth, *given} - place.keys()
     if unknown:
         raise ValueError(f"unknown labels: {sorted(map(str, unknown))}")
-    matrix = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    for true, guess in zip(truth, given, strict=True):
-        matrix[place[true], place[guess]] += 1
-    return matrix
+    if not len(truth) == len(given) == len(video):
+        raise ValueError(f"{len(truth)} true labels, {len(given)} given, {len(video)} videos")
+    weight = np.ones(len(truth)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weight.shape != (len(truth),) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError("a finite weight, not below 0, for each label")
+    rows = np.array([place[label] for label in truth], dtype=np.int64)
+    columns = np.array([place[label] for label in given], dtype=np.int64)
+    k = len(labels)
+    videos = int(video.max(initial=-1)) + 1
+    cells = (video * k + rows) * k + columns
+    counts = np.bincount(cells, weights=weight, minlength=videos * k * k).astype(np.float64)
+    return counts.reshape(videos, k, k)
 
 
-def accuracy(matrix: NDArray[np.int64]) -> float:
+@dataclass(frozen=True, slots=True)
+class ClassScores:
+    """How well one class is found: `support` is its (weighted) count in the truth."""
+
+    precision: Value
+    recall: Value
+    f1: Value
+    support: float
+
+
+def class_scores(matrix: Matrix) -> list[ClassScores]:
+    """Return precision, recall and F1 of every class of a confusion matrix.
+
+    Parameters
+    ----------
+    matrix : (labels, labels), rows the truth; whole or weighted counts
+
+    >>> [found.recall for found in class_scores(np.array([[3, 1], [0, 2]]))]
+    [0.75, 1.0]
+    """
+    counts = np.asarray(matrix, dtype=np.float64)
+    hit, true, given = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        precision, recall, f1 = hit / given, hit / true, 2 * hit / (true + given)
+    return [
+        ClassScores(
+            known(precision[n], "the class was never given"),
+            known(recall[n], "the class is not in the truth"),
+            known(f1[n], "neither side has the class"),
+            float(true[n]),
+        )
+        for n in range(len(counts))
+    ]
+
+
+def accuracy(matrix: Matrix) -> float:
     """Return the share on the diagonal; NaN without labels.
 
     >>> accuracy(np.array([[1, 0], [1, 2]]))
     0.75
     """
-    total = matrix.sum()
-    return float(np.trace(matrix) / total) if total else float("nan")
+    return float(_all(matrix)["accuracy"])
 
 
-def macro_f1(matrix: NDArray[np.int64]) -> float:
+def macro_f1(matrix: Matrix) -> float:
     """Return the mean over classes of F1; a class that neither side has is left out.
 
     >>> macro_f1(np.array([[2, 0], [0, 2]]))
     1.0
     """
-    sizes = matrix.sum(axis=0) + matrix.sum(axis=1)
-    if not sizes.any():
-        return float("nan")
-    present = sizes > 0
-    return float((2 * np.diag(matrix)[present] / sizes[present]).mean())
+    return float(_all(matrix)["macro_f1"])
 
 
-def cohen_kappa(matrix: NDArray[np.int64]) -> float:
+def cohen_kappa(matrix: Matrix) -> float:
     """Return agreement beyond chance (Cohen, 1960); NaN where chance already agrees fully.
 
     >>> round(cohen_kappa(np.array([[20, 5], [10, 15]])), 12)
     0.4
     """
-    total = matrix.sum()
-    if not total:
-        return float("nan")
-    expected = float((matrix.sum(axis=0) * matrix.sum(axis=1)).sum()) / float(total) ** 2
-    if expected == 1.0:
-        return float("nan")
-    return (accuracy(matrix) - expected) / (1 - expected)
+    return float(_all(matrix)["kappa"])
+
+
+def gwet_ac1(matrix: Matrix) -> float:
+    """Return Gwet's AC1 (2008), with chance from the mean share of each class; NaN without labels.
+
+    The number of classes is that of the matrix, whether or not all occur.
+
+    >>> round(gwet_ac1(np.array([[118, 5], [2, 0]])), 4)
+    0.9408
+    """
+    return float(_all(matrix)["ac1"])
+
+
+def brennan_prediger(matrix: Matrix) -> float:
+    """Return agreement beyond 1 / classes (Brennan and Prediger, 1981); PABAK for two classes.
+
+    >>> brennan_prediger(np.array([[3, 1], [0, 4]]))
+    0.75
+    """
+    return float(_all(matrix)["brennan_prediger"])
+
+
+def coefficients(matrix: Matrix) -> dict[Coefficient, Value]:
+    """Return all coefficients of a confusion matrix, alpha as of two raters and nominal.
+
+    >>> coefficients(np.array([[4, 0], [0, 0]]))["kappa"]
+    Missing(reason='both sides give one class only')
+    """
+    if not np.asarray(matrix).sum():
+        return dict.fromkeys(COEFFICIENTS, Missing("there are no labels"))
+    return {
+        name: known(float(value), "both sides give one class only")
+        for name, value in _all(matrix).items()
+    }
+
+
+def coefficient_intervals(
+    matrices: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> dict[Coefficient, Interval | Missing]:
+    """Return percentile bootstrap intervals of all coefficients, over whole videos.
+
+    Parameters
+    ----------
+    matrices : (videos, labels, labels), as of `confusion_by_video`
+    confidence : between 0 and 1
+    draws : number of resamples
+    seed : of `numpy.random.default_rng`
+
+    >>> matrices = np.array([[[3.0, 1], [0, 2]], [[1, 0], [1, 3]], [[2, 0], [0, 2]]])
+    >>> coefficient_intervals(matrices, draws=500)["accuracy"]
+    Interval(low=0.8, high=1.0, method='bootstrap')
+    """
+    from capeval.stats.intervals import percentiles
+
+    videos, k, _ = matrices.shape
+    if videos < 2:
+        return dict.fromkeys(COEFFICIENTS, Missing("one video alone has no interval"))
+    flat = matrices.reshape(videos, k * k)
+    rng = np.random.default_rng(seed)
+    sums = [counts @ flat for counts in draw_counts(videos, draws, rng)]
+    found = _all(np.concatenate(sums).reshape(draws, k, k))
+    return {name: percentiles(values, confidence) for name, values in found.items()}
+
+
+def _all(matrices: NDArray[Any]) -> dict[Coefficient, Floats]:
+    """Return every coefficient of (..., k, k) matrices, each (...), NaN where there is none."""
+    counts = np.asarray(matrices, dtype=np.float64)
+    k = counts.shape[-1]
+    total = counts.sum(axis=(-2, -1))
+    hit = np.diagonal(counts, axis1=-2, axis2=-1)
+    true, given = counts.sum(axis=-1), counts.sum(axis=-2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agreed = hit.sum(axis=-1) / total
+        by_margins = (true * given).sum(axis=-1) / total**2
+        share = (true + given) / (2 * total[..., None])
+        by_share = (share**2).sum(axis=-1)
+        by_rest = (share * (1 - share)).sum(axis=-1) / (k - 1)
+        f1 = 2 * hit / (true + given)
+        there = true + given > 0
+        macro = np.where(there, f1, 0.0).sum(axis=-1) / there.sum(axis=-1)
+        # Two raters: the observed pairs are drawn from twice as many values less one each.
+        disagreed = (1 - by_share) * (2 * total) / (2 * total - 1)
+        alpha = 1 - (1 - agreed) / disagreed
+        result: dict[Coefficient, Floats] = {
+            "accuracy": agreed,
+            "macro_f1": macro,
+            "kappa": _beyond(agreed, by_margins),
+            "ac1": _beyond(agreed, by_rest),
+            "brennan_prediger": _beyond(agreed, np.full_like(agreed, 1 / k)),
+            "alpha": np.where(disagreed > 0, alpha, np.nan),
+        }
+    return result
+
+
+def _beyond(agreed: Floats, chance: Floats) -> Floats:
+    return np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike,
+    level: Literal["nominal", "interval"] = "nominal",
+    *,
+    weights: ArrayLike | None = None,
+) -> Value:
+    """Return Krippendorff's alpha (2011) of any number of raters, with gaps.
+
+    Closed forms on counts: no pairs are formed. A unit that fewer than two rated is left out.
+
+    Parameters
+    ----------
+    ratings : (raters, units), NaN where a rater gave none; for nominal, codes of the labels
+    level : "interval" for numbers on a scale, "nominal" for labels
+    weights : (units,), what each unit counts; 1 without
+
+    Returns
+    -------
+    1 for full agreement, 0 for chance; `Missing` where no two ratings meet or all are equal.
+
+    Raises
+    ------
+    ValueError
+        `ratings` has not two dimensions, holds an infinity, or the weights do not fit.
+
+    >>> gap = float("nan")
+    >>> krippendorff_alpha([[1, 2, 3, gap], [1, 2, 3, 4]], "interval")
+    1.0
+    """
+    values = np.asarray(ratings, dtype=np.float64)
+    if values.ndim != 2 or np.isinf(values).any():
+        raise ValueError("(raters, units) of finite numbers, NaN where there is none")
+    weight = np.ones(values.shape[1]) if weights is None else np.asarray(weights, np.float64)
+    if weight.shape != values.shape[1:] or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError("a finite weight, not below 0, for each unit")
+    there = ~np.isnan(values)
+    paired = (there.sum(axis=0) >= 2) & (weight > 0)
+    values, there, weight = values[:, paired], there[:, paired], weight[paired]
+    if not values.size:
+        return Missing("no unit has two ratings")
+    size = there.sum(axis=0).astype(np.float64)
+    total = float((weight * size).sum())
+    if level == "nominal":
+        given, codes = np.unique(values[there], return_inverse=True)
+        unit = np.broadcast_to(np.arange(values.shape[1]), values.shape)[there]
+        cells = np.bincount(codes * values.shape[1] + unit, minlength=len(given) * len(size))
+        counts = cells.reshape(len(given), len(size)).astype(np.float64)
+        differ = size**2 - (counts**2).sum(axis=0)
+        shares = counts @ weight
+        expected = total**2 - float((shares**2).sum())
+    else:
+        # Sums of squared differences of all pairs: n sum v^2 - (sum v)^2, on centred values.
+        middle = values[there].mean()
+        centred = np.where(there, values - middle, 0.0)
+        differ = 2 * (size * (centred**2).sum(axis=0) - centred.sum(axis=0) ** 2)
+        expected = 2 * float(
+            total * (weight * (centred**2).sum(axis=0)).sum()
+            - (weight * centred.sum(axis=0)).sum() ** 2
+        )
+    if np.ptp(values[there]) == 0:
+        return Missing("all ratings are equal")
+    observed = float((weight * differ / (size - 1)).sum())
+    return 1 - (total - 1) * observed / expected

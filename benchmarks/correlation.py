@@ -1,0 +1,146 @@
+"""How fast the statistics of `capeval correlate` are, against the targets that the project set.
+
+`python -m benchmarks.correlation NAME` runs one load alone and prints its seconds and peak memory:
+so each is measured in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.judging import Row
+from capeval.stats.comparison import paired_permutation
+from capeval.stats.correlation import kendall_tau_b
+from capeval.stats.grouping import Design
+from capeval.stats.intervals import interval, jackknife_estimates
+from capeval.stats.pairwise import calibrate
+from capeval.stats.values import STATISTICS, Floats, Missing
+
+__all__ = ["measure"]
+
+_MEGABYTES = 1_000
+
+
+@dataclass(frozen=True)
+class _Load:
+    what: str
+    seconds: float
+    """The most that it may take; 0 for no target."""
+    prepare: Callable[[], Callable[[], object]]
+
+
+def _scores(rows: int, levels: int = 0) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(0)
+    x = rng.random(rows)
+    y = x + 2 * rng.random(rows)
+    return (x, y) if not levels else ((x * levels).round(), (y * levels).round())
+
+
+def _one_each(rows: int) -> Design:
+    return Design(np.arange(rows), np.zeros(rows, dtype=np.int64))
+
+
+def _grid(systems: int, videos: int) -> Design:
+    return Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
+
+
+def _jackknife() -> Callable[[], object]:
+    x, y = _scores(1_000_000)
+    design = _one_each(1_000_000)
+    return lambda: (kendall_tau_b(x, y), interval(x, y, design, "kendall_b", "pooled"))
+
+
+def _estimates() -> Callable[[], object]:
+    x, y = _scores(1_000_000, levels=50)
+    design = _one_each(1_000_000)
+    return lambda: jackknife_estimates(x, y, design, STATISTICS)
+
+
+def _bootstrap() -> Callable[[], object]:
+    x, y = _scores(687)
+    design = _one_each(687)
+    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+
+
+def _tied_bootstrap() -> Callable[[], object]:
+    x, y = _scores(687, levels=10)
+    design = _one_each(687)
+    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+
+
+def _permutation() -> Callable[[], object]:
+    x, y = _scores(2_500)
+    other = x + np.random.default_rng(1).random(2_500)
+    design = _grid(5, 500)
+    return lambda: paired_permutation(x, other, y, design, "kendall_b", "item", draws=1_000)
+
+
+def _pooled_permutation() -> Callable[[], object]:
+    x, y = _scores(2_500)
+    other = x + np.random.default_rng(1).random(2_500)
+    design = _grid(5, 500)
+    return lambda: paired_permutation(x, other, y, design, "kendall_b", "pooled", draws=1_000)
+
+
+def _calibration() -> Callable[[], object]:
+    x, y = _scores(5_000)
+    design, rounded = _one_each(5_000), y.round()
+    return lambda: calibrate(x, rounded, design, "pooled")
+
+
+_LOADS = {
+    "jackknife": _Load("tau-b of 1,000,000 pairs with its jackknife interval", 5.0, _jackknife),
+    "estimates": _Load(
+        "all five statistics of 1,000,000 tied pairs with jackknife intervals", 0.0, _estimates
+    ),
+    "bootstrap": _Load("tau-b, n = 687: 10,000 bootstrap draws", 1.5, _bootstrap),
+    "tied-bootstrap": _Load("the same of tied scores", 1.5, _tied_bootstrap),
+    "permutation": _Load(
+        "paired permutation of tau-b within item, 5 x 500, 1,000 draws", 0.5, _permutation
+    ),
+    "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
+    "calibration": _Load(
+        "acc_eq of 5,000 captions calibrated in-sample and cross-fitted", 0.0, _calibration
+    ),
+}
+
+
+def _alone(name: str) -> None:
+    work = _LOADS[name].prepare()
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        found = work()
+        times.append(time.perf_counter() - began)
+        if isinstance(found, Missing):
+            raise SystemExit(f"{name}: {found.reason}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": statistics.median(times), "peak": peak}))
+
+
+def measure() -> Iterator[Row]:
+    """Yield the rows one by one."""
+    for name, load in _LOADS.items():
+        command = [sys.executable, "-m", "benchmarks.correlation", name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        target = f"<= {load.seconds:g} s, " if load.seconds else ""
+        yield Row(
+            f"{load.what} (median of 3)",
+            f"{found['seconds']:.2f} s, {found['peak']:.0f} MB peak",
+            f"{target}<= 1 GB",
+            (not load.seconds or found["seconds"] <= load.seconds) and found["peak"] <= _MEGABYTES,
+        )
+
+
+if __name__ == "__main__":
+    _alone(sys.argv[1])

@@ -1,0 +1,414 @@
+"""Confidence intervals that resample whole videos.
+
+Captions of one video are alike, so the video is what is drawn, whatever the grouping. Where no
+video repeats, that is the ordinary bootstrap of captions, and Pearson's r has Fisher's interval:
+right for bounded scores, but with heavy tails (Student's t with 3 degrees of freedom, n = 40) it
+covers 77% of the time where the bootstrap covers 93%.
+Groups too large for a bootstrap have the infinitesimal jackknife, summed over each video.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from capeval.stats.concordance import concordance
+from capeval.stats.correlation import correlate_rows, why_missing
+from capeval.stats.grouping import Design, group_means, group_values
+from capeval.stats.influence import influence, jackknife_variance
+from capeval.stats.resampling import LARGEST, draw_counts, resampled
+from capeval.stats.values import (
+    SMALLEST,
+    Floats,
+    Grouping,
+    Interval,
+    Mask,
+    Missing,
+    Statistic,
+    as_pairs,
+)
+
+__all__ = [
+    "Kind",
+    "bootstrap_values",
+    "fisher_interval",
+    "interval",
+    "jackknife_estimates",
+    "jackknife_interval",
+    "percentiles",
+    "t_interval",
+]
+
+Kind = Literal["bootstrap", "analytic", "none"]
+
+_MANY = 20_000
+_CELLS = 20_000_000
+_PERFECT = 1 - 1e-12
+
+
+def interval(
+    metric: ArrayLike,
+    human: ArrayLike,
+    design: Design,
+    statistic: Statistic,
+    grouping: Grouping,
+    *,
+    ci: Kind | None = None,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+    threshold: float = 0.0,
+    only: Mask | None = None,
+) -> Interval | Missing:
+    """Return the confidence interval of a statistic by a grouping.
+
+    By default a percentile bootstrap of whole videos, expanded where videos repeat and for r, whose
+    plain one covers 92% instead of 95% of 40 videos; Fisher's for a pooled r when no video
+    repeats; the jackknife where a group has more than 1,500 captions; Student's t for the mean of
+    more than 20,000 videos.
+
+    Parameters
+    ----------
+    metric, human : (n,), finite
+    design : of the same n rows
+    ci : "bootstrap" or "analytic" (Fisher, t or jackknife) wherever there is one; "none" for none
+    confidence : between 0 and 1
+    draws : number of resamples
+    seed : of `numpy.random.default_rng`; every metric sees the same resamples
+    threshold : for acc_eq; taken as known, so that its calibration adds nothing to the interval
+    only : (groups,), as for `grouped`
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, a value is not finite, or the confidence is no share.
+
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.random(40)
+    >>> found = interval(x, x + rng.random(40), Design.of(range(40)), "pearson", "pooled")
+    >>> found.method, round(found.low, 2), round(found.high, 2)
+    ('fisher', 0.45, 0.81)
+    """
+    x, y = as_pairs(metric, human)
+    if len(x) != design.rows:
+        raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
+    if ci == "none":
+        return Missing("no interval was asked for")
+    if design.videos < 2:
+        return Missing("one video alone has no interval")
+    fisher = statistic == "pearson" and grouping == "pooled" and not design.repeats
+    if fisher and ci != "bootstrap":
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            return Missing(why_missing(x, y, statistic))
+        value = float(correlate_rows(x[None], y[None], "pearson")[0])
+        return fisher_interval(value, len(x), confidence)
+    if grouping == "item":
+        values = group_values(x, y, design.video, statistic, threshold=threshold)
+        values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+        if ci == "analytic" or len(values) > _MANY:
+            return t_interval(values, confidence)
+    elif grouping != "system":
+        largest = int(np.bincount(design.groups(grouping)).max())
+        if ci == "analytic" or largest > LARGEST:
+            if threshold:
+                return Missing("there is no jackknife for acc_eq with a threshold")
+            return jackknife_interval(x, y, design, statistic, grouping, confidence, only)
+    elif ci == "analytic":
+        return Missing("the means of systems have no analytic interval")
+    found = bootstrap_values(
+        x,
+        y,
+        design,
+        statistic,
+        grouping,
+        draws=draws,
+        seed=seed,
+        threshold=threshold,
+        only=only,
+    )
+    if isinstance(found, Missing):
+        return found
+    return percentiles(
+        found, confidence, units=design.videos if design.repeats or statistic == "pearson" else None
+    )
+
+
+def percentiles(
+    values: Floats, confidence: float = 0.95, *, units: int | None = None
+) -> Interval | Missing:
+    """Return the percentile interval of bootstrap values; NaN marks a resample without one.
+
+    With few units a percentile interval is too narrow, as a normal interval is that takes neither
+    n - 1 nor t: `units` asks for percentiles further out by just that (the expanded interval of
+    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+
+    Parameters
+    ----------
+    values : (draws,)
+    confidence : between 0 and 1
+    units : number of videos that were resampled; plain percentiles without
+
+    >>> percentiles(np.arange(5.0), 0.5)
+    Interval(low=1.0, high=3.0, method='bootstrap')
+    """
+    fine = values[~np.isnan(values)]
+    if 2 * len(fine) < len(values) or not len(fine):
+        return Missing("most resamples are constant")
+    tail = (1 - confidence) / 2
+    if units is not None:
+        from scipy.special import ndtr, stdtrit
+
+        wide = (units / (units - 1)) ** 0.5
+        tail = float(ndtr(wide * stdtrit(units - 1, tail)))
+    low, high = np.quantile(fine, [tail, 1 - tail])
+    return Interval(float(low), float(high), "bootstrap")
+
+
+def fisher_interval(r: float, n: int, confidence: float = 0.95) -> Interval | Missing:
+    """Return Fisher's (1921) interval of Pearson's r of n independent pairs; n >= 4.
+
+    >>> found = fisher_interval(0.699, 40)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.495, 0.83)
+    """
+    from scipy.special import ndtri
+
+    if n < 4:
+        return Missing(f"{n} pairs; Fisher's interval needs 4")
+    if abs(r) >= _PERFECT:
+        return Missing("a perfect correlation has no analytic interval")
+    half = float(ndtri((1 + confidence) / 2)) / np.sqrt(n - 3)
+    low, high = np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)
+    return Interval(float(low), float(high), "fisher")
+
+
+def t_interval(values: Floats, confidence: float = 0.95) -> Interval | Missing:
+    """Return Student's interval of the mean of independent values, kept within -1 and 1.
+
+    >>> found = t_interval(np.array([0.1, 0.2, 0.3]))
+    >>> round(found.low, 3), round(found.high, 3)
+    (-0.048, 0.448)
+    """
+    from scipy.special import stdtrit
+
+    count = len(values)
+    if count < 2:
+        return Missing("fewer than two groups have a value")
+    half = stdtrit(count - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(count)
+    mean = values.mean()
+    return Interval(float(max(mean - half, -1.0)), float(min(mean + half, 1.0)), "t")
+
+
+def jackknife_estimates(
+    metric: ArrayLike,
+    human: ArrayLike,
+    design: Design,
+    statistics: Sequence[Statistic],
+    *,
+    confidence: float = 0.95,
+) -> dict[Statistic, tuple[float, float, Interval] | Missing]:
+    """Return pooled statistics with their standard errors and jackknife intervals, all at once.
+
+    The pairs are counted once for tau-b, tau-c and acc_eq (with threshold 0). O(n log n) time,
+    O(n) memory: 1,000,000 captions take seconds.
+
+    Returns
+    -------
+    For each statistic its value, the standard error and the interval, or why there is none.
+
+    >>> x = np.arange(50.0)
+    >>> found = jackknife_estimates(x, x % 7, Design.of(range(50)), ["kendall_b", "acc_eq"])
+    >>> [round(number[0], 4) for number in found.values()]
+    [0.0917, 0.48]
+    """
+    x, y = as_pairs(metric, human)
+    result: dict[Statistic, tuple[float, float, Interval] | Missing] = {}
+    usable = len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
+    of_pairs = {"kendall_b", "kendall_c", "acc_eq"} & set(statistics)
+    pairs = concordance(x, y) if usable and of_pairs else None
+    for statistic in statistics:
+        if len(x) < SMALLEST[statistic] or not usable:
+            result[statistic] = Missing(why_missing(x, y, statistic))
+            continue
+        value, moved = influence(x, y, statistic, pairs=pairs)
+        variance = jackknife_variance(moved, design.video)
+        found = _around(value, variance, design.videos, statistic, confidence)
+        result[statistic] = (
+            found if isinstance(found, Missing) else (value, float(np.sqrt(variance)), found)
+        )
+    return result
+
+
+def jackknife_interval(
+    x: Floats,
+    y: Floats,
+    design: Design,
+    statistic: Statistic,
+    grouping: Grouping,
+    confidence: float,
+    only: Mask | None,
+) -> Interval | Missing:
+    """Return the jackknife interval by `pooled` or `within_system`; parameters as of `interval`.
+
+    >>> x = np.arange(50.0)
+    >>> design = Design.of(range(50))
+    >>> found = jackknife_interval(x, x % 7, design, "kendall_b", "pooled", 0.95, None)
+    >>> isinstance(found, Interval)
+    True
+    """
+    if grouping == "pooled":
+        found = jackknife_estimates(x, y, design, [statistic], confidence=confidence)[statistic]
+        return found if isinstance(found, Missing) else found[2]
+    fine = ~np.isnan(group_values(x, y, design.system, statistic))
+    use = np.flatnonzero(fine if only is None else only & fine)
+    if not len(use):
+        return Missing("no group has a value")
+    total = np.zeros(len(x))
+    value = 0.0
+    for number in use:
+        rows = design.system == number
+        if np.ptp(x[rows]) == 0 or np.ptp(y[rows]) == 0:  # acc_eq of a constant side has a value
+            return Missing("a group is constant")
+        one, moved = influence(x[rows], y[rows], statistic)
+        value += one / len(use)
+        total[rows] += moved / len(use)
+    variance = jackknife_variance(total, design.video)
+    return _around(value, variance, design.videos, statistic, confidence)
+
+
+def _around(
+    value: float, variance: float, units: int, statistic: Statistic, confidence: float
+) -> Interval | Missing:
+    """Put an interval round a value, for correlations on Fisher's scale: it ends before 1."""
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(units - 1, (1 + confidence) / 2)) * np.sqrt(variance)
+    if not np.isfinite(half):
+        return Missing("too few videos for an interval")
+    if statistic == "acc_eq":
+        return Interval(float(max(value - half, 0)), float(min(value + half, 1)), "jackknife")
+    if abs(value) >= _PERFECT:
+        return Missing("a perfect correlation has no analytic interval")
+    middle, half = np.arctanh(value), half / (1 - value**2)
+    return Interval(float(np.tanh(middle - half)), float(np.tanh(middle + half)), "jackknife")
+
+
+def bootstrap_values(
+    metric: Floats,
+    human: Floats,
+    design: Design,
+    statistic: Statistic,
+    grouping: Grouping,
+    *,
+    draws: int = 10_000,
+    seed: int = 0,
+    threshold: float = 0.0,
+    only: Mask | None = None,
+) -> Floats | Missing:
+    """Return the (draws,) values of a statistic by a grouping in resamples of whole videos.
+
+    NaN where a resample has no value. Parameters are those of `interval`. Means of systems over
+    more than 20,000 videos are drawn from their normal distribution.
+
+    >>> design = Design.of([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
+    >>> x, y = np.array([1.0, 2, 2, 1, 1, 3]), np.array([1.0, 2, 1, 2, 3, 4])
+    >>> found = bootstrap_values(x, y, design, "kendall_b", "item", draws=50)
+    >>> np.unique(found.round(2)).tolist()
+    [-1.0, -0.33, 0.33, 1.0]
+    """
+    rng = np.random.default_rng(seed)
+    if grouping == "item":
+        values = group_values(metric, human, design.video, statistic, threshold=threshold)
+        values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+        if len(values) < 2:
+            return Missing("fewer than two groups have a value")
+        means = [counts @ values / len(values) for counts in draw_counts(len(values), draws, rng)]
+        return np.concatenate(means)
+    if grouping == "system":
+        return _system_values(metric, human, design, statistic, draws, rng)
+    group = design.groups(grouping)
+    fine = ~np.isnan(group_values(metric, human, group, statistic, threshold=threshold))
+    use = np.flatnonzero(fine if only is None else only & fine)
+    if not len(use):
+        return Missing(
+            why_missing(metric, human, statistic)
+            if grouping == "pooled"
+            else "no group has a value"
+        )
+    if int(np.bincount(group)[use].max()) > LARGEST and statistic not in {"pearson", "spearman"}:
+        return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
+    sums, number = np.zeros(draws), np.zeros(draws)
+    for batch in _batches([np.flatnonzero(group == one) for one in use]):
+        of_group = [
+            (resampled(metric[rows], human[rows], statistic, threshold=threshold), rows)
+            for rows in batch
+        ]
+        # Every batch sees the same draws, made again rather than kept.
+        start = 0
+        for counts in draw_counts(design.videos, draws, np.random.default_rng(seed)):
+            here = slice(start, start + len(counts))
+            for value, rows in of_group:
+                found = value(counts[:, design.video[rows]])
+                there = ~np.isnan(found)
+                sums[here] += np.where(there, found, 0.0)
+                number[here] += there
+            start += len(counts)
+    return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
+
+
+def _batches(groups: list[NDArray[np.intp]]) -> Iterator[list[NDArray[np.intp]]]:
+    """Yield as many groups at a time as have room for their matrices of all pairs."""
+    batch: list[NDArray[np.intp]] = []
+    cells = 0
+    for rows in groups:
+        if batch and cells + len(rows) ** 2 > _CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append(rows)
+        cells += len(rows) ** 2
+    yield batch
+
+
+def _system_values(
+    metric: Floats,
+    human: Floats,
+    design: Design,
+    statistic: Statistic,
+    draws: int,
+    rng: np.random.Generator,
+) -> Floats | Missing:
+    systems = design.systems
+    x, y = group_means(metric, design.system), group_means(human, design.system)
+    if np.isnan(correlate_rows(x[None], y[None], statistic)[0]):
+        return Missing(why_missing(x, y, statistic))
+    place = (design.video, design.system)
+    if design.videos > _MANY:
+        sizes = np.bincount(design.system)[design.system]
+        moved = np.zeros((design.videos, 2 * systems))
+        moved[place] = (metric - x[design.system]) / sizes
+        moved[design.video, systems + design.system] = (human - y[design.system]) / sizes
+        both = rng.multivariate_normal(
+            np.concatenate([x, y]), moved.T @ moved, size=draws, method="svd"
+        )
+        return correlate_rows(both[:, :systems], both[:, systems:], statistic)
+    parts = np.zeros((design.videos, 3 * systems))
+    parts[place] = metric
+    parts[design.video, systems + design.system] = human
+    parts[design.video, 2 * systems + design.system] = 1.0
+    values = []
+    for counts in draw_counts(design.videos, draws, rng):
+        sums = counts @ parts
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = sums[:, : 2 * systems] / np.tile(sums[:, 2 * systems :], 2)
+        # A system that is in no video of a resample has no mean, and the resample no value.
+        gap = np.isnan(means).any(axis=1)
+        means[gap] = 0.0
+        found = correlate_rows(means[:, :systems], means[:, systems:], statistic)
+        found[gap] = np.nan
+        values.append(found)
+    return np.concatenate(values)

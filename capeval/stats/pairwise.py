@@ -1,0 +1,304 @@
+"""Pairwise accuracy with ties, acc_eq (Deutsch, Foster and Freitag, "Ties Matter", 2023).
+
+A pair of captions counts when the metric orders it as people do, a tie included. A metric's
+difference up to a threshold is a tie; the threshold that makes the accuracy highest is found on
+the same pairs (as WMT 2023 does, so it flatters) and, beside it, on pairs of other videos. Because
+people tie often, a constant metric can do well: what it would get stands beside every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from capeval.stats.grouping import Design, group_means, group_values, same_sized
+from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value, as_pairs
+
+__all__ = ["CALIBRATED", "Calibration", "agreeing_pairs", "calibrate", "constant_accuracy"]
+
+CALIBRATED = 5_000
+"""The most captions whose pairs a threshold is calibrated on."""
+
+_BLOCK = 1_000_000
+_SLICE = 4_000_000
+_SHORT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """acc_eq and its threshold.
+
+    Attributes
+    ----------
+    value : with the threshold found on the same pairs (in-sample)
+    threshold : the smallest of the best; a difference up to it is a tie
+    cross_fitted : with thresholds found on pairs of other videos
+    untied : with the threshold 0
+    constant : what a constant metric gets: the share of pairs that people tie
+    groups, dropped : number of groups with a pair, and of those without
+    """
+
+    value: Value
+    threshold: Value
+    cross_fitted: Value
+    untied: Value
+    constant: Value
+    groups: int
+    dropped: int
+
+
+def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
+    """Count the pairs on which metric and people agree, in O(n^2) time and O(n) memory.
+
+    >>> agreeing_pairs(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
+    3
+    """
+    order = np.argsort(metric)
+    x, y = metric[order], human[order]
+    agreed = 0
+    for i in range(len(x) - 1):
+        tied = x[i + 1 :] - x[i] <= threshold
+        gap = y[i + 1 :] - y[i]
+        agreed += int(np.count_nonzero(np.where(tied, gap == 0, gap > 0)))
+    return agreed
+
+
+def constant_accuracy(human: ArrayLike, group: Ints) -> Value:
+    """Return what a constant metric gets: the mean over groups of the share of tied pairs.
+
+    >>> constant_accuracy([1, 1, 2, 3], np.array([0, 0, 1, 1]))
+    0.5
+    """
+    y = np.asarray(human, dtype=np.float64)
+    values = group_values(np.zeros_like(y), y, group, "acc_eq")
+    if np.isnan(values).all():
+        return Missing("no group has a pair")
+    return float(np.nanmean(values))
+
+
+def calibrate(
+    metric: ArrayLike,
+    human: ArrayLike,
+    design: Design,
+    grouping: Grouping,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+) -> Calibration:
+    """Return acc_eq with its threshold, found in-sample and across videos.
+
+    One threshold serves all groups: the one that makes the mean over groups highest, of 0 and all
+    differences. For the cross-fitted value, videos are dealt into `folds`, and a pair is judged
+    with the threshold of the pairs that share no fold with it: so no video judges itself, and
+    every pair counts once. O(p log p) time for p pairs; memory for at most `_SLICE` of them.
+
+    Parameters
+    ----------
+    metric, human : (n,), finite
+    design : of the same n rows
+    grouping : `system` is never calibrated: its means are too few
+    folds : at least 3, so that pairs across two folds leave others to calibrate on
+    seed : of the generator that deals the videos
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, a value is not finite, or there are fewer than 3 folds.
+
+    >>> design = Design.of(range(4))
+    >>> found = calibrate([1, 2, 9, 10], [1, 1, 2, 2], design, "pooled")
+    >>> found.value, found.threshold, found.untied, found.constant
+    (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
+    """
+    x, y = as_pairs(metric, human)
+    if folds < 3:
+        raise ValueError(f"at least 3 folds, not {folds}")
+    if len(x) != design.rows:
+        raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
+    group = design.groups(grouping)
+    if grouping == "system":
+        x, y = group_means(x, design.system), group_means(y, design.system)
+        group = np.zeros(len(x), dtype=np.int64)
+    sizes = np.bincount(group).astype(np.float64)
+    each = sizes * (sizes - 1) / 2
+    groups = int((each > 0).sum())
+    dropped = len(sizes) - groups
+    if not groups:
+        none = Missing("no group has a pair")
+        return Calibration(none, none, none, none, none, 0, dropped)
+    untied = float(np.nanmean(group_values(x, y, group, "acc_eq")))
+    constant = constant_accuracy(y, group)
+    reason = ""
+    if grouping == "system":
+        reason = "the means of systems are too few to calibrate a threshold on"
+    elif each.sum() > CALIBRATED * (CALIBRATED - 1) / 2:
+        reason = (
+            f"{design.rows} captions make more pairs than the {CALIBRATED} "
+            "that a threshold is calibrated on"
+        )
+    if reason:
+        none = Missing(reason)
+        return Calibration(none, none, none, untied, constant, groups, dropped)
+
+    fold = (np.random.default_rng(seed).permutation(design.videos) % folds)[design.video]
+    # Groups weigh alike; where they are of one size the weight is 1 and every sum exact.
+    least = each[each > 0].min()
+    pairs = _Pairs(x, y, group, least / np.maximum(each, 1.0), fold, folds)
+    trained, thresholds, best = _thresholds(pairs)
+    total = groups * least
+    crossed: Value
+    if trained.all():
+        crossed = float(_held_out(pairs, thresholds[1:]) / total)
+    else:
+        crossed = Missing("too few videos to calibrate on others than those judged")
+    return Calibration(
+        value=float(best[0] / total),
+        threshold=float(thresholds[0]),
+        cross_fitted=crossed,
+        untied=untied,
+        constant=constant,
+        groups=groups,
+        dropped=dropped,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some pairs, (pairs,) each.
+
+    `gap` is the metric's absolute difference; a pair counts where it is a tie if people tie
+    (`tied`), and else if the metric orders it as people do (`ordered`).
+    """
+
+    gap: Floats
+    tied: Mask
+    ordered: Mask
+    weight: Floats
+    label: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """All pairs within groups, made block by block.
+
+    A pair's label stands for the (unordered) pair of folds that its videos are in.
+    """
+
+    x: Floats
+    y: Floats
+    group: Ints
+    weight: Floats
+    fold: Ints
+    folds: int
+
+    @property
+    def fold_pairs(self) -> list[tuple[int, int]]:
+        return [(a, b) for a in range(self.folds) for b in range(a, self.folds)]
+
+    def blocks(self) -> Iterator[_Block]:
+        label = np.zeros((self.folds, self.folds), dtype=np.int8)
+        for number, (a, b) in enumerate(self.fold_pairs):
+            label[a, b] = label[b, a] = number
+        for first, second in self._rows():
+            dx, dy = self.x[first] - self.x[second], self.y[first] - self.y[second]
+            yield _Block(
+                gap=np.abs(dx),
+                tied=dy == 0,
+                ordered=((dx > 0) & (dy > 0)) | ((dx < 0) & (dy < 0)),
+                weight=self.weight[self.group[first]],
+                label=label[self.fold[first], self.fold[second]],
+            )
+
+    def _rows(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        for _, rows in same_sized(self.group):
+            size = rows.shape[1]
+            if size < 2:
+                continue
+            if size <= _SHORT:
+                first, second = np.triu_indices(size, 1)
+                step = max(1, _BLOCK // len(first))
+                for start in range(0, len(rows), step):
+                    some = rows[start : start + step]
+                    yield some[:, first].ravel(), some[:, second].ravel()
+                continue
+            step = max(1, _BLOCK // size)
+            for row in rows:
+                for start in range(0, size - 1, step):
+                    here = np.arange(start, min(start + step, size - 1))
+                    others = size - 1 - here
+                    first = np.repeat(here, others)
+                    behind = np.cumsum(others) - others
+                    second = np.arange(len(first)) - np.repeat(behind - here - 1, others)
+                    yield row[first], row[second]
+
+
+def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
+    """Find the best threshold for all pairs, and for each label on pairs that share no fold.
+
+    Returns whether each label that has pairs has others to train on, (labels,); and the
+    thresholds with the weighted counts that they reach, (1 + labels,).
+    """
+    labels = pairs.fold_pairs
+    trains = np.ones((1 + len(labels), len(labels)))
+    for number, (a, b) in enumerate(labels):
+        trains[number + 1] = [not {a, b} & {c, d} for c, d in labels]
+    # At threshold 0: every pair whose metrics are equal is a tie, every other is not.
+    at_zero, counts = np.zeros(len(labels)), np.zeros(len(labels))
+    sample, positive = [], 0
+    for block in pairs.blocks():
+        right = np.where(block.gap == 0, block.tied, block.ordered) * block.weight
+        at_zero += np.bincount(block.label, weights=right, minlength=len(labels))
+        counts += np.bincount(block.label, minlength=len(labels))
+        turning = block.gap[(block.gap > 0) & (block.tied | block.ordered)]
+        positive += len(turning)
+        sample.append(turning[::97])
+    trained = (trains[1:] @ counts > 0) | (counts == 0)
+    reached = trains @ at_zero
+    best, thresholds = reached.copy(), np.zeros(len(trains))
+    slices = -(-positive // _SLICE)
+    edges = [0.0]
+    if slices > 1:
+        inner = np.quantile(np.concatenate(sample), np.arange(1, slices) / slices)
+        edges += np.unique(inner[inner > 0]).tolist()
+    edges.append(np.inf)
+    for low, high in pairwise(edges):
+        gaps, gains, kinds = _slice(pairs, low, high)
+        if not len(gaps):
+            continue
+        # A threshold takes in all pairs of one gap together.
+        last = np.append(gaps[1:] != gaps[:-1], True)
+        ends = gaps[last]
+        for number, train in enumerate(trains):
+            gained = np.cumsum(gains * train[kinds])
+            score = reached[number] + gained[last]
+            place = int(np.argmax(score))
+            if score[place] > best[number]:
+                best[number], thresholds[number] = score[place], ends[place]
+            reached[number] += gained[-1]
+    return trained, thresholds, best
+
+
+def _slice(pairs: _Pairs, low: float, high: float) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Collect the pairs with low < gap <= high that a threshold wins or loses, by gap."""
+    gaps, gains, labels = [], [], []
+    for block in pairs.blocks():
+        use = (block.gap > low) & (block.gap <= high) & (block.tied | block.ordered)
+        gaps.append(block.gap[use])
+        gains.append(np.where(block.tied[use], block.weight[use], -block.weight[use]))
+        labels.append(block.label[use])
+    gap = np.concatenate(gaps)
+    order = np.argsort(gap)
+    return gap[order], np.concatenate(gains)[order], np.concatenate(labels)[order]
+
+
+def _held_out(pairs: _Pairs, thresholds: Floats) -> float:
+    """Return the weighted count of pairs that are right by the thresholds of their labels."""
+    right = 0.0
+    for block in pairs.blocks():
+        tie = block.gap <= thresholds[block.label]
+        right += float((np.where(tie, block.tied, block.ordered) * block.weight).sum())
+    return right

@@ -1,0 +1,90 @@
+"""Ranks and ties, one row of numbers or many at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from capeval.stats.values import Floats, Ints, Mask
+
+__all__ = ["average_ranks", "dense_codes", "group_sums", "runs", "tie_share"]
+
+
+def runs(ordered: NDArray[np.generic]) -> tuple[Mask, NDArray[np.intp]]:
+    """Return where runs of equal values begin in sorted rows, and each place's run's first place.
+
+    Parameters
+    ----------
+    ordered : (rows, n), each row sorted
+
+    >>> new, first = runs(np.array([[1.0, 1.0, 2.0]]))
+    >>> new.tolist(), first.tolist()
+    ([[True, False, True]], [[0, 0, 2]])
+    """
+    new = np.ones(ordered.shape, dtype=np.bool_)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    first = np.where(new, np.arange(ordered.shape[1]), 0)
+    return new, np.maximum.accumulate(first, axis=1)
+
+
+def average_ranks(values: ArrayLike) -> Floats:
+    """Return ranks from 1 along the last axis; ties share their mean rank.
+
+    Parameters
+    ----------
+    values : (n,) or (rows, n), finite
+
+    >>> average_ranks([10, 20, 20, 30]).tolist()
+    [1.0, 2.5, 2.5, 4.0]
+    """
+    given = np.asarray(values)
+    rows = np.atleast_2d(given)
+    if not rows.shape[1]:
+        return np.empty(given.shape)
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    _, first = runs(ordered)
+    # A run's last place, found as the first place of the reversed row.
+    _, behind = runs(ordered[:, ::-1])
+    last = rows.shape[1] - 1 - behind[:, ::-1]
+    ranks = np.empty(rows.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks.reshape(given.shape)
+
+
+def dense_codes(values: NDArray[np.generic]) -> Ints:
+    """Return integers from 0 in the order of the values, equal where they are equal.
+
+    Order and ties hold within each row as well as over the whole array.
+
+    >>> dense_codes(np.array([0.5, 0.1, 0.5])).tolist()
+    [1, 0, 1]
+    """
+    codes = np.unique(values, return_inverse=True)[1]
+    return np.asarray(codes.reshape(values.shape), dtype=np.int64)
+
+
+def group_sums(values: NDArray[np.generic], starts: NDArray[np.intp]) -> Floats:
+    """Return the sums of the columns of each run that begins at `starts`.
+
+    >>> group_sums(np.array([[1.0, 2.0, 4.0]]), np.array([0, 2])).tolist()
+    [[3.0, 4.0]]
+    """
+    if len(starts) == values.shape[1]:
+        return np.asarray(values)
+    return np.asarray(np.add.reduceat(values, starts, axis=1))
+
+
+def tie_share(values: ArrayLike) -> float:
+    """Return the share of the n (n - 1) / 2 pairs that are tied; NaN for fewer than two values.
+
+    It is also the acc_eq that a constant metric gets against these human scores.
+
+    >>> tie_share([1, 1, 2])
+    0.3333333333333333
+    """
+    given = np.asarray(values)
+    if given.size < 2:
+        return float("nan")
+    sizes = np.unique(given, return_counts=True)[1].astype(np.float64)
+    return float((sizes * (sizes - 1)).sum() / (given.size * (given.size - 1.0)))

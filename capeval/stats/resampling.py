@@ -1,0 +1,178 @@
+"""Statistics of resamples, as functions of how often each caption was drawn.
+
+A resample is a row of counts w. Concordance is then the form w'Sw of the sign matrix S, ranks are
+running sums of counts, moments are products with them: thousands of resamples are a few matrix
+products, where recomputing each would be thousands of sorts. Where n > 1,500 no n x n matrix is
+made, and `intervals` takes the jackknife instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.stats.ranks import dense_codes, group_sums
+from capeval.stats.values import Floats, Statistic
+
+__all__ = ["LARGEST", "Counts", "draw_counts", "resampled"]
+
+LARGEST = 1_500
+"""The most captions that a matrix of all pairs is made of."""
+
+Counts = NDArray[np.float32]
+
+_CHUNK = 400_000
+
+
+def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
+    """Yield (chunk, units) counts of how often each unit is in a resample, `draws` rows in all.
+
+    >>> rng = np.random.default_rng(0)
+    >>> sum(int(chunk.sum()) for chunk in draw_counts(3, 10, rng))
+    30
+    """
+    step = max(1, min(draws, _CHUNK // units))
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        picks = rng.integers(0, units, size=(size, units), dtype=np.int32)
+        picks += np.arange(size, dtype=np.int32)[:, None] * np.int32(units)
+        counts = np.bincount(picks.ravel(), minlength=size * units)
+        yield counts.reshape(size, units).astype(np.float32)
+
+
+def resampled(
+    x: Floats, y: Floats, statistic: Statistic, *, threshold: float = 0.0
+) -> Callable[[Counts], Floats]:
+    """Return the function from (draws, n) counts to the (draws,) values of a statistic.
+
+    A value is what scipy gives for the captions repeated as often as drawn; NaN where a resample
+    is constant or too short. Only acc_eq leaves out pairs of a caption with its own copy, which
+    are tied in both and would be right by themselves.
+
+    Parameters
+    ----------
+    x, y : (n,), finite; n <= 1,500 but for spearman and pearson
+    threshold : for acc_eq, the largest difference of the metric that is a tie
+
+    Raises
+    ------
+    ValueError
+        A matrix of all pairs would be too large.
+
+    >>> tau = resampled(np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), "kendall_b")
+    >>> tau(np.array([[1, 1, 1], [2, 1, 0]], dtype=np.float32)).round(4).tolist()
+    [0.3333, 1.0]
+    """
+    if statistic == "pearson":
+        return _moments(x, y)
+    if statistic == "spearman":
+        return _rank_moments(x, y)
+    if len(x) > LARGEST:
+        raise ValueError(f"{len(x)} captions are too many for a matrix of all pairs")
+    return _forms(x, y, statistic, threshold)
+
+
+def _forms(
+    x: Floats, y: Floats, statistic: Statistic, threshold: float
+) -> Callable[[Counts], Floats]:
+    dx, dy = np.subtract.outer(x, x), np.subtract.outer(y, y)
+    dx[np.abs(dx) <= threshold] = 0.0
+    signs = (np.sign(dx) * np.sign(dy)).astype(np.float32)
+    if statistic == "acc_eq":
+        signs = ((signs > 0) | ((dx == 0) & (dy == 0))).astype(np.float32)
+        np.fill_diagonal(signs, 0.0)
+    del dx, dy
+    by_x, by_y = _Classes(x), _Classes(y)
+
+    def value(counts: Counts) -> Floats:
+        drawn = counts.sum(axis=1, dtype=np.float64)
+        # All are whole numbers, exact in single precision below 2 ** 24.
+        exact = counts if drawn.max(initial=0) <= 4_000 else counts.astype(np.float64)
+        score = np.einsum("ij,ij->i", exact @ signs, exact).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if statistic == "acc_eq":
+                return np.asarray(score / (drawn**2 - np.einsum("ij,ij->i", exact, exact)))
+            sums_x, sums_y = by_x.sums(exact), by_y.sums(exact)
+            if statistic == "kendall_b":
+                untied_x = drawn**2 - np.einsum("ij,ij->i", sums_x, sums_x)
+                untied_y = (
+                    untied_x
+                    if by_x.single and by_y.single
+                    else drawn**2 - np.einsum("ij,ij->i", sums_y, sums_y)
+                )
+                return np.asarray(np.clip(score / np.sqrt(untied_x) / np.sqrt(untied_y), -1, 1))
+            classes = np.minimum(
+                np.count_nonzero(sums_x, axis=1), np.count_nonzero(sums_y, axis=1)
+            ).astype(np.float64)
+            return np.asarray(score / (drawn**2 * (classes - 1) / classes))
+
+    return value
+
+
+class _Classes:
+    """Sums of counts over captions of equal value."""
+
+    def __init__(self, values: Floats) -> None:
+        codes = dense_codes(values)
+        self.single = len(np.unique(codes)) == len(codes)
+        self.order = np.argsort(codes, kind="stable")
+        ordered = codes[self.order]
+        self.starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self.sizes = np.diff(self.starts, append=len(codes))
+
+    def sums(self, counts: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return (draws, classes) sums, in the order of the values where any are tied."""
+        return counts if self.single else group_sums(counts[:, self.order], self.starts)
+
+    def ranks(self, counts: NDArray[np.floating]) -> Floats:
+        """Return (draws, n) ranks in the resample, less half of one."""
+        sums = group_sums(counts[:, self.order], self.starts).astype(np.float64)
+        middle = np.cumsum(sums, axis=1) - sums / 2
+        back = np.empty(counts.shape)
+        back[:, self.order] = middle if self.single else np.repeat(middle, self.sizes, axis=1)
+        return back
+
+
+def _rank_moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
+    by_x, by_y = _Classes(x), _Classes(y)
+
+    def value(counts: Counts) -> Floats:
+        half = counts.sum(axis=1, dtype=np.float64)[:, None] / 2
+        a, b = by_x.ranks(counts) - half, by_y.ranks(counts) - half
+        weighted_a, weighted_b = counts * a, counts * b
+        return _correlation(
+            np.einsum("ij,ij->i", weighted_a, b),
+            np.einsum("ij,ij->i", weighted_a, a),
+            np.einsum("ij,ij->i", weighted_b, b),
+            counts,
+        )
+
+    return value
+
+
+def _moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
+    # Centred and scaled, so that the second moments keep their digits.
+    a, b = (values - values.mean() for values in (x, y))
+    a, b = (values / (np.abs(values).max() or 1.0) for values in (a, b))
+    columns = np.stack([np.ones_like(a), a, b, a * a, b * b, a * b], axis=1)
+
+    def value(counts: Counts) -> Floats:
+        drawn, sum_a, sum_b, aa, bb, ab = (counts.astype(np.float64) @ columns).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return _correlation(
+                ab - sum_a * sum_b / drawn,
+                aa - sum_a**2 / drawn,
+                bb - sum_b**2 / drawn,
+                counts,
+            )
+
+    return value
+
+
+def _correlation(ab: Floats, aa: Floats, bb: Floats, counts: Counts) -> Floats:
+    tiny = 1e-12 * counts.shape[1]
+    fine = (aa > tiny) & (bb > tiny)
+    root = np.sqrt(np.where(fine, aa, 1.0)) * np.sqrt(np.where(fine, bb, 1.0))
+    return np.where(fine, np.clip(ab / root, -1.0, 1.0), np.nan)

@@ -1,0 +1,98 @@
+"""What a statistic is when it exists, and what stands in its place when it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "GROUPINGS",
+    "SMALLEST",
+    "STATISTICS",
+    "Floats",
+    "Grouping",
+    "Interval",
+    "Ints",
+    "Mask",
+    "Missing",
+    "Statistic",
+    "Value",
+    "as_pairs",
+    "known",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+Statistic = Literal["kendall_b", "kendall_c", "spearman", "pearson", "acc_eq"]
+Grouping = Literal["pooled", "item", "within_system", "system"]
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+
+SMALLEST: dict[Statistic, int] = {
+    "kendall_b": 2,
+    "kendall_c": 2,
+    "spearman": 3,
+    "pearson": 3,
+    "acc_eq": 2,
+}
+"""The fewest pairs that a statistic is taken of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no number, and this is why; it is never replaced by 0.
+
+    >>> Missing("the metric is constant").reason
+    'the metric is constant'
+    """
+
+    reason: str
+
+
+Value = float | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval and how it was made.
+
+    `method` is "bootstrap" (percentile), "fisher", "jackknife" (infinitesimal), or "t".
+    """
+
+    low: float
+    high: float
+    method: str
+
+
+def known(value: float, reason: str) -> Value:
+    """Return `value`, or what stands for it where it is NaN.
+
+    >>> known(0.5, "none"), known(float("nan"), "the metric is constant")
+    (0.5, Missing(reason='the metric is constant'))
+    """
+    return Missing(reason) if np.isnan(value) else float(value)
+
+
+def as_pairs(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
+    """Return both as arrays of one length.
+
+    Raises
+    ------
+    ValueError
+        Not one-dimensional, of different lengths, or with a value that is not finite: what is
+        missing has to be left out, with its count, before a statistic is taken.
+
+    >>> as_pairs([1, 2], [3, 4])[0].tolist()
+    [1.0, 2.0]
+    """
+    x, y = np.asarray(metric, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"two one-dimensional arrays of one length, not {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("values must be finite; leave out what is missing first")
+    return x, y

@@ -1,0 +1,277 @@
+"""p-values and comparisons: exchangeable units, published values, corrections and clusters."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capeval.stats import significance
+from capeval.stats.comparison import (
+    holm,
+    leave_one_system_out,
+    paired_permutation,
+    rank_clusters,
+    sign_flip,
+    williams,
+)
+from capeval.stats.grouping import Design, grouped
+from capeval.stats.ranks import average_ranks
+from capeval.stats.significance import PValue, p_value
+from capeval.stats.values import (
+    GROUPINGS,
+    STATISTICS,
+    Floats,
+    Grouping,
+    Missing,
+    Statistic,
+    Value,
+)
+
+
+def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Design]:
+    """Return a good metric, a poor one, the human scores and the design."""
+    rng = np.random.default_rng(seed)
+    design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
+    human = rng.normal(size=videos)[design.video] + rng.normal(size=design.rows) + design.system
+    good = human + rng.normal(size=design.rows) / 3
+    return good.round(1), human + 5 * rng.normal(size=design.rows), human.round(1), design
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_good_metric_is_no_accident_and_noise_is(
+    statistic: Statistic, grouping: Grouping
+) -> None:
+    good, _, human, design = scores(30, 6)
+    found = p_value(good, human, design, statistic, grouping, draws=499)
+    assert isinstance(found, PValue)
+    assert 0 < found.p <= 0.01
+    noise = np.random.default_rng(9).random(180)
+    found = p_value(noise, human, design, statistic, grouping, draws=499)
+    assert isinstance(found, PValue)
+    assert 0.01 < found.p <= 1
+
+
+def test_p_permutes_whole_videos_and_systems_of_a_grid() -> None:
+    good, _, human, design = scores(3, 2, seed=4)
+    x, y = good.reshape(3, 2), human.reshape(3, 2)
+    observed = abs(np.corrcoef(x.ravel(), y.ravel())[0, 1])
+    every = [
+        abs(np.corrcoef(x[list(v)][:, list(s)].ravel(), y.ravel())[0, 1])
+        for v in itertools.permutations(range(3))
+        for s in itertools.permutations(range(2))
+    ]
+    exact = np.mean([value >= observed - 1e-12 for value in every])
+    found = p_value(good, human, design, "pearson", "pooled", draws=20_000)
+    assert isinstance(found, PValue)
+    assert found.p == pytest.approx(exact, abs=0.02)
+
+
+def test_few_systems_are_permuted_in_every_way() -> None:
+    good, _, human, design = scores(30, 4)
+    found = p_value(good, human, design, "kendall_b", "system")
+    assert found == PValue(2 / 24, "exact")
+
+
+@pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
+def test_unbalanced_designs_have_a_p_too(grouping: Grouping) -> None:
+    good, _, human, design = scores(40, 4)
+    rows = np.random.default_rng(0).random(160) < 0.6
+    found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
+    assert isinstance(found, PValue)
+    assert found.p <= 0.01
+    assert found.method == ("bootstrap" if grouping == "within_system" else "permutation")
+
+
+def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(150_000)
+    design = Design(np.arange(150_000), np.zeros(150_000, dtype=np.int64))
+    found = p_value(x, x + rng.random(150_000), design, "spearman", "pooled")
+    assert isinstance(found, PValue)
+    assert found.method == "jackknife"
+    assert 0 < found.p < 1e-100
+
+
+@pytest.mark.parametrize("grouping", ["item", "within_system", "pooled"])
+@pytest.mark.parametrize("strength", [0.0, 0.05])
+def test_analytic_p_is_about_the_permutations(
+    grouping: Grouping, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    design = Design(np.repeat(np.arange(500), 4), np.tile(np.arange(4), 500))
+    x = rng.normal(size=2_000)
+    y = strength * x + rng.normal(size=2_000)
+    permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
+    monkeypatch.setattr(significance, "_WORK", 0)
+    analytic = p_value(x, y, design, "kendall_b", grouping)
+    assert isinstance(permuted, PValue)
+    assert isinstance(analytic, PValue)
+    assert analytic.method == ("t" if grouping == "item" else "jackknife")
+    assert analytic.p == pytest.approx(permuted.p, abs=0.06)
+
+
+def test_no_value_has_no_p() -> None:
+    _, _, human, design = scores(10, 2)
+    for grouping in GROUPINGS:
+        assert isinstance(p_value(np.ones(20), human, design, "kendall_b", grouping), Missing)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_better_metric_is_told_from_a_poor_one(statistic: Statistic, grouping: Grouping) -> None:
+    good, poor, human, design = scores(60, 5)
+    found = paired_permutation(good, poor, human, design, statistic, grouping, draws=499)
+    back = paired_permutation(poor, good, human, design, statistic, grouping, draws=499)
+    assert isinstance(found.difference, float)
+    assert isinstance(back.difference, float)
+    assert found.difference == pytest.approx(-back.difference)
+    assert found.p == back.p
+    if grouping != "system":
+        assert found.p == 0.002
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_metric_is_not_better_than_itself(statistic: Statistic, grouping: Grouping) -> None:
+    good, _, human, design = scores(20, 4)
+    found = paired_permutation(good, good, human, design, statistic, grouping, draws=99)
+    assert (found.difference, found.p) == (0.0, 1.0)
+    if statistic != "pearson" and grouping != "system":
+        cubed = paired_permutation(good, good**3, human, design, statistic, grouping, draws=99)
+        assert (cubed.difference, cubed.p) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("grouping", ["pooled", "within_system", "system", "item"])
+def test_swaps_are_of_whole_videos(statistic: Statistic, grouping: Grouping) -> None:
+    first, second, human, design = scores(4, 5, seed=3)
+    found = paired_permutation(first, second, human, design, statistic, grouping, draws=4000)
+
+    def on_scale(values: Floats) -> Floats:
+        if grouping == "item":
+            return values
+        if grouping == "system":
+            return np.asarray((values - values.mean()) / values.std())
+        result = np.empty_like(values)
+        groups = design.groups(grouping)
+        for group in np.unique(groups):
+            some = values[groups == group]
+            result[groups == group] = (
+                (some - some.mean()) / some.std() if statistic == "pearson" else average_ranks(some)
+            )
+        return result
+
+    a, b = on_scale(first), on_scale(second)
+    differences = []
+    for swap in itertools.product([False, True], repeat=4):
+        here = np.array(swap)[design.video]
+        one, two = np.where(here, b, a), np.where(here, a, b)
+        values = [grouped(side, human, design, statistic, grouping).value for side in (one, two)]
+        assert isinstance(values[0], float)
+        assert isinstance(values[1], float)
+        differences.append(values[0] - values[1])
+    exact = np.mean(np.abs(differences) >= abs(differences[0]) - 1e-12)
+    assert found.difference == pytest.approx(differences[0])
+    assert found.p == pytest.approx(exact, abs=0.03)
+
+
+def test_sign_flip_is_exact_in_the_limit() -> None:
+    gaps = np.array([0.3, -0.1, 0.2, 0.4])
+    sums = [abs(np.dot(signs, gaps)) for signs in itertools.product([1, -1], repeat=4)]
+    exact = np.mean([value >= abs(gaps.sum()) - 1e-12 for value in sums])
+    p = sign_flip(gaps, draws=20_000, rng=np.random.default_rng(0))
+    assert p == pytest.approx(exact, abs=0.02)
+
+
+def test_comparison_takes_groups_where_both_have_a_value() -> None:
+    good, poor, human, design = scores(10, 3)
+    gap = good.copy()
+    gap[:3] = 1.0
+    found = paired_permutation(gap, poor, human, design, "kendall_b", "item", draws=99)
+    assert (found.used, found.dropped, found.n) == (9, 1, 27)
+    missing = paired_permutation(np.ones(30), poor, human, design, "kendall_b", "pooled")
+    assert isinstance(missing.difference, Missing)
+    assert isinstance(missing.p, Missing)
+
+
+def test_thresholds_are_not_swapped_between_scales() -> None:
+    good, poor, human, design = scores(10, 3)
+    pooled = paired_permutation(
+        good, poor, human, design, "acc_eq", "pooled", thresholds=(0.1, 0.2)
+    )
+    assert isinstance(pooled.p, Missing)
+    item = paired_permutation(good, poor, human, design, "acc_eq", "item", thresholds=(0.1, 0.2))
+    assert isinstance(item.p, float)
+
+
+def test_williams_is_the_published_t() -> None:
+    # Steiger (1980, p. 248): r12 = .4, r13 = .5 (against the same third), r23 = .1, n = 103
+    # gives T2 = -0.89 for the first pair; the data are built to have exactly these r.
+    n = 103
+    rng = np.random.default_rng(0)
+    raw = rng.normal(size=(n, 3))
+    raw -= raw.mean(axis=0)
+    basis = np.linalg.qr(raw)[0]
+    wanted = np.array([[1, 0.4, 0.5], [0.4, 1, 0.1], [0.5, 0.1, 1]])
+    data = basis @ np.linalg.cholesky(wanted).T
+    found = williams(data[:, 1], data[:, 2], data[:, 0], Design.of(range(n)))
+    assert found.difference == pytest.approx(-0.1)
+    from scipy import stats
+
+    assert found.p == pytest.approx(2 * stats.t.sf(0.8901, n - 3), abs=2e-3)
+
+
+def test_williams_needs_independent_captions() -> None:
+    good, poor, human, design = scores(10, 2)
+    found = williams(good, poor, human, design)
+    assert isinstance(found.p, Missing)
+    alone = Design.of(range(20))
+    assert isinstance(williams(good, 2 * good + 1, human, alone).p, Missing)
+    assert isinstance(williams(np.ones(20), poor, human, alone).p, Missing)
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_holm_is_statsmodels(values: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    expected = multitest.multipletests(values, method="holm")[1]
+    assert holm(values) == pytest.approx(list(expected))
+
+
+def test_holm_does_not_count_missing_tests() -> None:
+    gap = Missing("constant")
+    assert holm([0.01, gap, 0.04]) == [0.02, gap, 0.04]
+
+
+def test_clusters_open_below_every_member_above() -> None:
+    far, near = 0.001, 0.5
+    p: list[list[Value]] = [
+        [1, near, far, far],
+        [near, 1, near, far],
+        [far, near, 1, far],
+        [far, far, far, 1],
+    ]
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    p[2][1] = far
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 2, 3]
+    p[2][0] = Missing("not tested")
+    assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
+    assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]
+
+
+def test_leaving_one_system_out_takes_the_rest() -> None:
+    good, _, human, design = scores(10, 3)
+    found = leave_one_system_out(good, human, design, "kendall_b", "system")
+    for system, one in enumerate(found):
+        rest = design.system != system
+        direct = grouped(good[rest], human[rest], design.take(rest), "kendall_b", "system")
+        assert one == direct
+    alone = Design.of(range(30))
+    assert isinstance(
+        leave_one_system_out(good, human, alone, "pearson", "pooled")[0].value, Missing
+    )

@@ -1,0 +1,220 @@
+"""Correlations and the counts under them, held against scipy and brute force."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from capeval.stats.concordance import concordance, smaller_before, totals
+from capeval.stats.correlation import (
+    correlate_arrays,
+    correlate_rows,
+    kendall_tau_b,
+    kendall_tau_c,
+    pearson,
+    spearman,
+)
+from capeval.stats.influence import influence, jackknife_variance
+from capeval.stats.ranks import average_ranks, dense_codes, tie_share
+from capeval.stats.values import STATISTICS, Floats, Missing, Statistic
+
+ORACLES: dict[str, Any] = {
+    "kendall_b": lambda x, y: stats.kendalltau(x, y).statistic,
+    "kendall_c": lambda x, y: stats.kendalltau(x, y, variant="c").statistic,
+    "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
+    "pearson": lambda x, y: stats.pearsonr(x, y).statistic,
+}
+OURS: dict[str, Any] = {
+    "kendall_b": kendall_tau_b,
+    "kendall_c": kendall_tau_c,
+    "spearman": spearman,
+    "pearson": pearson,
+}
+SCORES = st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 3)), min_size=3, max_size=40).filter(
+    lambda pairs: all(len(set(side)) > 1 for side in zip(*pairs, strict=True))
+)
+
+
+def brute(x: Floats, y: Floats, statistic: str) -> float:
+    """Take tau-b, tau-c or acc_eq of every pair."""
+    signs = [
+        (np.sign(x[i] - x[j]), np.sign(y[i] - y[j]))
+        for i, j in itertools.combinations(range(len(x)), 2)
+    ]
+    score = sum(a * b for a, b in signs)
+    if statistic == "acc_eq":
+        return float(np.mean([a == b for a, b in signs]))
+    if statistic == "kendall_b":
+        return float(score / np.sqrt(sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs)))
+    classes = min(len(set(x)), len(set(y)))
+    return float(2 * score / (len(x) ** 2 * (classes - 1) / classes))
+
+
+@pytest.mark.parametrize("statistic", list(ORACLES))
+@given(pairs=SCORES)
+@settings(deadline=None)
+def test_agrees_with_scipy_on_tied_scores(statistic: str, pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=np.float64).T
+    assert OURS[statistic](x, y) == pytest.approx(ORACLES[statistic](x, y), abs=1e-10)
+
+
+@pytest.mark.parametrize("statistic", list(ORACLES))
+@pytest.mark.parametrize("size", [3, 24, 25, 687, 5000])
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_agrees_with_scipy_on_real_numbers(statistic: str, size: int, scale: float) -> None:
+    rng = np.random.default_rng(size)
+    x = rng.random(size)
+    y = (x + rng.normal(size=size)) * scale
+    assert OURS[statistic](x, y) == pytest.approx(ORACLES[statistic](x, y), abs=1e-10)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS[:4])
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        ([1, 1, 1], [1, 2, 3], "the metric is constant"),
+        ([1, 2, 3], [0.1, 0.1, 0.1], "the human scores are constant"),
+        ([], [], "0 pairs"),
+        ([1], [1], "1 pair;"),
+    ],
+)
+def test_what_has_no_value_is_missing_and_says_why(
+    statistic: Statistic, x: list[float], y: list[float], reason: str
+) -> None:
+    found = correlate_arrays(x, y, statistic)
+    assert isinstance(found, Missing)
+    assert found.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_two_pairs_suffice_for_order_alone(statistic: Statistic) -> None:
+    found = correlate_arrays([1, 2], [1, 2], statistic)
+    assert isinstance(found, Missing) == (statistic in {"spearman", "pearson"})
+
+
+def test_a_constant_that_floats_cannot_centre_is_still_constant() -> None:
+    assert isinstance(pearson([0.1] * 10, range(10)), Missing)
+    assert pearson([1e-300, 2e-300, 3e-300], [1, 2, 3]) == pytest.approx(1)
+    assert pearson([1e300, 2e300, 3e300], [1, 2, 3]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("bad", [[1, float("nan")], [1, float("inf")], [1, 2, 3], [[1, 2]]])
+def test_refuses_what_is_not_two_finite_arrays(bad: Any) -> None:
+    with pytest.raises(ValueError, match=r"finite|one length"):
+        correlate_arrays(bad, [1, 2], "kendall_b")
+
+
+@given(pairs=SCORES, seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_order_scale_and_sides_do_not_matter(pairs: list[tuple[int, int]], seed: int) -> None:
+    x, y = np.array(pairs, dtype=np.float64).T
+    order = np.random.default_rng(seed).permutation(len(x))
+    for statistic in STATISTICS:
+        value = correlate_arrays(x, y, statistic)
+        assert isinstance(value, float)
+        assert -1 <= value <= 1
+        assert correlate_arrays(x[order], y[order], statistic) == pytest.approx(value, abs=1e-12)
+        assert correlate_arrays(y, x, statistic) == pytest.approx(value, abs=1e-12)
+        assert correlate_arrays(3 * x + 7, y, statistic) == pytest.approx(value, abs=1e-12)
+        if statistic != "acc_eq":
+            assert correlate_arrays(-x, y, statistic) == pytest.approx(-value, abs=1e-12)
+
+
+@given(pairs=SCORES)
+@settings(deadline=None)
+def test_pair_statistics_are_those_of_every_pair(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=np.float64).T
+    wide = [np.tile(side, 30) for side in (x, y)]
+    for statistic in ("kendall_b", "kendall_c", "acc_eq"):
+        assert correlate_arrays(x, y, statistic) == pytest.approx(brute(x, y, statistic))
+    # Short and long rows take different ways.
+    both = correlate_rows(wide[0][None], wide[1][None], "kendall_b")[0]
+    assert both == pytest.approx(ORACLES["kendall_b"](*wide), abs=1e-10)
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 9), min_size=7, max_size=7), min_size=1, max_size=4))
+@settings(deadline=None)
+def test_counts_smaller_codes_before(rows: list[list[int]]) -> None:
+    codes = np.array(rows)
+    expected = [[sum(a < b for a in row[:place]) for place, b in enumerate(row)] for row in rows]
+    assert smaller_before(codes).tolist() == expected
+    assert smaller_before(codes, each=False).tolist() == [sum(row) for row in expected]
+
+
+def test_rows_are_counted_apart() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, (2, 50, 40))
+    together = totals(x, y)
+    for row in range(50):
+        alone = totals(x[row : row + 1], y[row : row + 1])
+        assert together.concordant[row] == alone.concordant[0]
+        assert together.discordant[row] == alone.discordant[0]
+        assert together.tied_both[row] == alone.tied_both[0]
+
+
+@given(pairs=SCORES)
+@settings(deadline=None)
+def test_partners_of_each_value_are_those_of_brute_force(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=np.float64).T
+    signs_x, signs_y = (np.sign(np.subtract.outer(side, side)) for side in (x, y))
+    found = concordance(x, y)
+    assert found.score.tolist() == (signs_x * signs_y).sum(axis=1).tolist()
+    assert found.untied_x.tolist() == np.abs(signs_x).sum(axis=1).tolist()
+    assert found.untied_y.tolist() == np.abs(signs_y).sum(axis=1).tolist()
+    assert found.agreeing.tolist() == ((signs_x == signs_y).sum(axis=1) - 1).tolist()
+
+
+@given(values=st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_ranks_are_scipys(values: list[int]) -> None:
+    assert average_ranks(values).tolist() == stats.rankdata(values).tolist()
+    dense = stats.rankdata(values, method="dense") - 1
+    assert dense_codes(np.array(values)).tolist() == dense.tolist()
+    if len(values) > 1:
+        pairs = list(itertools.combinations(values, 2))
+        assert tie_share(values) == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
+
+
+def weighted(x: Floats, y: Floats, w: Floats, statistic: str) -> float:
+    """Take a statistic as a smooth function of weights, straight from its definition."""
+    if statistic in {"spearman", "pearson"}:
+        if statistic == "spearman":
+            x, y = (((side[:, None] > side) + 0.5 * (side[:, None] == side)) @ w for side in (x, y))
+        x, y = (side - np.average(side, weights=w) for side in (x, y))
+        return float((w * x * y).sum() / np.sqrt((w * x * x).sum() * (w * y * y).sum()))
+    a, b = (np.sign(np.subtract.outer(side, side)) for side in (x, y))
+    if statistic == "acc_eq":
+        right = (a == b).astype(float) - np.eye(len(x))
+        return float(w @ right @ w / (w.sum() ** 2 - w @ w))
+    score = w @ (a * b) @ w
+    if statistic == "kendall_b":
+        return float(score / np.sqrt((w @ np.abs(a) @ w) * (w @ np.abs(b) @ w)))
+    classes = min(len(set(x)), len(set(y)))
+    return float(score / (w.sum() ** 2 * (classes - 1) / classes))
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("levels", [4, 1000])
+def test_influence_is_the_derivative_by_weight(statistic: Statistic, levels: int) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, levels, 30).astype(float)
+    y = x + rng.integers(0, levels, 30).astype(float)
+    value, moved = influence(x, y, statistic)
+    ones = np.ones(30)
+    assert value == pytest.approx(weighted(x, y, ones, statistic), abs=1e-12)
+    assert moved.sum() == pytest.approx(0, abs=1e-9)
+    for place in range(30):
+        step = 1e-5 * (np.arange(30) == place)
+        up, down = (weighted(x, y, ones + side * step, statistic) for side in (1, -1))
+        assert moved[place] == pytest.approx((up - down) / 2e-5, abs=1e-6)
+
+
+def test_jackknife_adds_up_each_unit_before_it_squares() -> None:
+    moved = np.array([0.1, 0.1, -0.2])
+    assert jackknife_variance(moved, np.array([0, 0, 1])) == pytest.approx(2 * 0.08)
+    assert np.isnan(jackknife_variance(moved, np.zeros(3, dtype=np.int64)))
