@@ -14,6 +14,7 @@ from capeval.version import __version__
 
 if TYPE_CHECKING:
     from capeval.api import (
+        Generation,
         generate,
         generate_async,
         judge,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         score,
         score_async,
     )
-    from capeval.evaluation.generating_run import Generation
     from capeval.schema import Annotation, Caption, Judgment
     from capeval.scoring import Scores
 
@@ -43,7 +43,7 @@ __all__ = [
 _HOMES = {
     "generate": "capeval.api",
     "generate_async": "capeval.api",
-    "Generation": "capeval.evaluation.generating_run",
+    "Generation": "capeval.api",
     "judge": "capeval.api",
     "judge_async": "capeval.api",
     "score": "capeval.api",

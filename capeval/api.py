@@ -42,7 +42,15 @@ from capeval.llm import ChatClient
 from capeval.schema import Annotation, Caption
 from capeval.scoring import Scores
 
-__all__ = ["generate", "generate_async", "judge", "judge_async", "score", "score_async"]
+__all__ = [
+    "Generation",
+    "generate",
+    "generate_async",
+    "judge",
+    "judge_async",
+    "score",
+    "score_async",
+]
 
 T = TypeVar("T")
 

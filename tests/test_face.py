@@ -22,9 +22,12 @@ def test_face_is_this() -> None:
     assert capeval.__all__ == [
         "Annotation",
         "Caption",
+        "Generation",
         "Judgment",
         "Scores",
         "__version__",
+        "generate",
+        "generate_async",
         "judge",
         "judge_async",
         "score",

@@ -29,7 +29,16 @@ ROOMS: dict[str, set[str]] = {
     "metrics": {"schema", "llm", "stats"},
     "correlation": {"schema", "files", "stats", "scoring"},
     "mcq": {"schema", "files", "captioners", "llm", "stats"},
-    "evaluation": {"schema", "files", "judging", "llm", "scoring"},
+    "evaluation": {
+        "schema",
+        "files",
+        "video",
+        "judging",
+        "llm",
+        "scoring",
+        "captioners",
+        "correlation",
+    },
 }
 EVERYTHING = {*ROOMS, "evaluation"}
 ROOMS |= {

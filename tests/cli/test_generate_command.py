@@ -312,9 +312,9 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "about $4.41, less what the cache holds; nothing was called" in dry.out
     assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
     assert "add --yes or --max-cost" in refused.err
-    assert "capeval: the cost cap of $0.90 is reached" in capped.err
-    assert "captioned 3/10" in capped.out
-    assert "7 of them now" in whole.out
+    assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
+    assert "captioned 2/10" in capped.out
+    assert "8 of them now" in whole.out
 
 
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
