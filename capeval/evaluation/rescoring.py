@@ -133,4 +133,4 @@ def _captions(path: Path) -> dict[str, Caption]:
     run = RunFolder(path.absolute().parent.parent)
     if not run.exists():
         return {}
-    return {caption.index: caption for caption in load_captions(run.captions)}
+    return {caption.index: caption for caption in load_captions(run.captions, unfinished=True)}

@@ -129,7 +129,9 @@ def from_file(
         load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
     )
     run = RunFolder(runs / run_name(name or path.stem))
-    if run.exists() and captions_hash(load_captions(run.captions)) != captions_hash(captions):
+    if run.exists() and captions_hash(
+        load_captions(run.captions, unfinished=True)
+    ) != captions_hash(captions):
         raise InputError(
             f"holds other captions than {path}; choose another name with --run", file=run.path
         )
@@ -171,7 +173,10 @@ def from_run(
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
     captions = known_captions(
-        load_captions(run.captions), annotations, file=run.captions, ignore_unknown=ignore_unknown
+        load_captions(run.captions, unfinished=True),
+        annotations,
+        file=run.captions,
+        ignore_unknown=ignore_unknown,
     )
     return Source(
         name=run.name,

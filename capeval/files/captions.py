@@ -10,7 +10,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.annotations import records
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import dumps, whole_lines
 from capeval.files.text import parse_json, read_text
 from capeval.files.validation import nearest, shown, validated
 from capeval.schema import Annotation, Caption
@@ -18,8 +18,10 @@ from capeval.schema import Annotation, Caption
 __all__ = ["captions_hash", "known_captions", "load_captions"]
 
 
-def load_captions(path: Path | str) -> tuple[Caption, ...]:
+def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
     """Return the captions of a file, in its order.
+
+    `unfinished` passes over a last line that a killed process left torn, in a file of our own.
 
     Raises
     ------
@@ -29,7 +31,8 @@ def load_captions(path: Path | str) -> tuple[Caption, ...]:
     path = Path(path)
     seen: dict[str, str] = {}
     result: list[Caption] = []
-    for place, value in _entries(path):
+    entries = _whole_entries(path) if unfinished else _entries(path)
+    for place, value in entries:
         index = value.get("index") if isinstance(value, dict) else None
         where = f"index {shown(index)}" if isinstance(index, str) else place
         caption = validated(Caption, value, file=path, where=where)
@@ -43,6 +46,10 @@ def load_captions(path: Path | str) -> tuple[Caption, ...]:
         seen[caption.index] = place
         result.append(caption)
     return tuple(result)
+
+
+def _whole_entries(path: Path) -> Iterable[tuple[str, Any]]:
+    return ((f"line {n}", value) for n, value in enumerate(whole_lines(path), start=1))
 
 
 def _entries(path: Path) -> Iterable[tuple[str, Any]]:

@@ -93,7 +93,9 @@ class RunFolder:
             A run of this name holds other captions.
         """
         if self.exists():
-            if captions_hash(load_captions(self.captions)) != captions_hash(captions):
+            if captions_hash(load_captions(self.captions, unfinished=True)) != captions_hash(
+                captions
+            ):
                 raise InputError(
                     "holds other captions than these; choose another name with --run",
                     file=self.path,

@@ -275,3 +275,11 @@ def test_unknown_captions_are_skipped_on_demand_but_not_all_of_them() -> None:
 def test_no_annotations_know_no_caption() -> None:
     with pytest.raises(InputError, match="there are no annotations"):
         known_captions(of("a"), (), file=FILE)
+
+
+def test_torn_last_line_of_an_unfinished_run_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    path.write_text('{"index": "a", "caption": "x"}\n{"index": "b", "capt')
+    assert [caption.index for caption in load_captions(path, unfinished=True)] == ["a"]
+    with pytest.raises(InputError, match="line 2"):
+        load_captions(path)
