@@ -15,14 +15,8 @@ from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.protocol import Captioner
 from capeval.errors import UsageError
 from capeval.evaluation.captioners import CaptionerChoice, open_captioner
-from capeval.evaluation.generating_run import (
-    GeneratingProgress,
-    Generation,
-    Wanted,
-    default_run,
-    default_videos,
-    generate_run,
-)
+from capeval.evaluation.generating_plan import Generation, Wanted, default_run, default_videos
+from capeval.evaluation.generating_run import GeneratingProgress, generate_run
 from capeval.evaluation.judges import JudgeChoice, open_judge
 from capeval.evaluation.judging_run import Progress, execute, plan_run
 from capeval.evaluation.rescoring import rescore

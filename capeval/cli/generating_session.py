@@ -26,17 +26,16 @@ from capeval.evaluation.captioners import (
     open_captioner,
 )
 from capeval.evaluation.generating_estimate import GenerationEstimate, estimate_generation
-from capeval.evaluation.generating_run import (
+from capeval.evaluation.generating_merge import Merge, merge_parts
+from capeval.evaluation.generating_plan import (
     Generation,
     GenerationPlan,
-    Merge,
     Wanted,
     default_run,
     default_videos,
-    generate_run,
-    merge_parts,
     plan_generation,
 )
+from capeval.evaluation.generating_run import generate_run
 from capeval.evaluation.sources import SAMPLE, annotations_of, run_name
 from capeval.files.jsonl import dumps
 from capeval.files.parts import Shard

@@ -15,7 +15,7 @@ import numpy as np
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.values import Floats, Ints
 
-__all__ = ["Concordance", "Totals", "concordance", "smaller_before", "totals"]
+__all__ = ["Concordance", "Totals", "agreeing_pairs", "concordance", "smaller_before", "totals"]
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -187,3 +187,21 @@ def _joint(a: Ints, b: Ints, less_a: Ints) -> tuple[Ints, Ints]:
         a * (int(b.max(initial=0)) + 1) + b, return_inverse=True, return_counts=True
     )
     return sizes[cell] - 1, (np.cumsum(sizes) - sizes)[cell] - less_a
+
+
+def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
+    """Count the pairs on which metric and people agree, in O(n^2) time and O(n) memory.
+
+    A difference of the metric up to `threshold` is a tie (Deutsch, Foster and Freitag, 2023).
+
+    >>> agreeing_pairs(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
+    3
+    """
+    order = np.argsort(metric)
+    x, y = metric[order], human[order]
+    agreed = 0
+    for i in range(len(x) - 1):
+        tied = x[i + 1 :] - x[i] <= threshold
+        gap = y[i + 1 :] - y[i]
+        agreed += int(np.count_nonzero(np.where(tied, gap == 0, gap > 0)))
+    return agreed

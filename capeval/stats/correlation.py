@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.concordance import Totals, totals
+from capeval.stats.concordance import Totals, agreeing_pairs, totals
 from capeval.stats.ranks import average_ranks, dense_codes
 from capeval.stats.values import (
     SMALLEST,
@@ -163,8 +163,6 @@ def correlate_rows(x: Floats, y: Floats, statistic: Statistic, *, threshold: flo
         return _pearson_rows(average_ranks(x), average_ranks(y))
     small = width <= _WIDE
     if threshold and not small:
-        from capeval.stats.pairwise import agreeing_pairs  # it needs this module
-
         return np.array(
             [
                 agreeing_pairs(a, b, threshold) / (width * (width - 1) / 2)

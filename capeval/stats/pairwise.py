@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from capeval.stats.grouping import Design, group_means, group_values, same_sized
 from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value, as_pairs
 
-__all__ = ["CALIBRATED", "Calibration", "agreeing_pairs", "calibrate", "constant_accuracy"]
+__all__ = ["CALIBRATED", "Calibration", "calibrate", "constant_accuracy"]
 
 CALIBRATED = 5_000
 """The most captions whose pairs a threshold is calibrated on."""
@@ -49,22 +49,6 @@ class Calibration:
     constant: Value
     groups: int
     dropped: int
-
-
-def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
-    """Count the pairs on which metric and people agree, in O(n^2) time and O(n) memory.
-
-    >>> agreeing_pairs(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
-    3
-    """
-    order = np.argsort(metric)
-    x, y = metric[order], human[order]
-    agreed = 0
-    for i in range(len(x) - 1):
-        tied = x[i + 1 :] - x[i] <= threshold
-        gap = y[i + 1 :] - y[i]
-        agreed += int(np.count_nonzero(np.where(tied, gap == 0, gap > 0)))
-    return agreed
 
 
 def constant_accuracy(human: ArrayLike, group: Ints) -> Value:

@@ -1,20 +1,18 @@
-"""The decoders by name, and what each is given: a path that may be anything."""
+"""The decoders by name."""
 
 from __future__ import annotations
 
-import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from capeval.errors import UsageError, VideoError
+from capeval.errors import UsageError
 from capeval.video.frames import FrameSet
 from capeval.video.sampling import Policy
+from capeval.video.source_file import DEFAULT_TIMEOUT
 
-__all__ = ["DECODERS", "DEFAULT_TIMEOUT", "Decoder", "checked_file", "decoder_named"]
-
-DEFAULT_TIMEOUT = 120.0
+__all__ = ["DECODERS", "Decoder", "decoder_named"]
 
 
 class Decoder(Protocol):
@@ -66,28 +64,3 @@ def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEO
     if name not in DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
     return DECODERS[name](threads=threads, timeout=timeout)
-
-
-def checked_file(path: Path) -> int:
-    """Return the size of a regular file that is not empty.
-
-    Raises
-    ------
-    VideoError
-        It is missing, a folder, empty, or a thing that could block for ever when opened.
-    """
-    try:
-        state = path.stat()
-    except FileNotFoundError:
-        raise VideoError("does not exist", file=path) from None
-    except (OSError, ValueError) as fault:
-        # ValueError: a path with a NUL in it.
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise VideoError(f"cannot be read ({reason})", file=path) from None
-    if stat.S_ISDIR(state.st_mode):
-        raise VideoError("is a folder; name a video file", file=path)
-    if not stat.S_ISREG(state.st_mode):
-        raise VideoError("is not a regular file", file=path)
-    if state.st_size == 0:
-        raise VideoError("is empty (0 bytes)", file=path)
-    return state.st_size

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError, one_line
 from capeval.video.boxes import announced_size, lacks_index
-from capeval.video.decoding import DEFAULT_TIMEOUT, checked_file
 from capeval.video.frames import FrameSet, Timeline
 from capeval.video.guarding import Guard, guarded
 from capeval.video.sampling import Policy
+from capeval.video.source_file import DEFAULT_TIMEOUT, checked_file
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -13,15 +13,15 @@ import pytest
 from capeval.captioners.prompting import load_caption_prompts, prompt_hash
 from capeval.captioners.protocol import Uncaptioned
 from capeval.errors import BudgetReached, InputError, RunLocked, UsageError
-from capeval.evaluation.generating_run import (
+from capeval.evaluation.generating_merge import merge_parts
+from capeval.evaluation.generating_plan import (
     Generation,
     Wanted,
     default_run,
     default_videos,
-    generate_run,
-    merge_parts,
     plan_generation,
 )
+from capeval.evaluation.generating_run import generate_run
 from capeval.files.captions import load_captions
 from capeval.files.parts import Shard
 from capeval.files.run_folder import RunFolder

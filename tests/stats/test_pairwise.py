@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import capeval.stats.pairwise as module
+from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.correlation import correlate_rows
 from capeval.stats.grouping import Design
-from capeval.stats.pairwise import agreeing_pairs, calibrate, constant_accuracy
+from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.values import Floats, Grouping, Ints, Missing
 
