@@ -136,7 +136,8 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         for entry in catalogue.values():
             if entry.hub == hub and entry.reached == "transformers":
                 return entry.model_copy(update={"name": hub})
-        if not Path(hub).is_dir() and (hub.count("/") != 1 or not all(hub.split("/"))):
+        is_id = hub.count("/") == 1 and all(hub.split("/"))
+        if not hub.strip() or not (is_id or Path(hub).is_dir()):
             raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME, or {HUB_PREFIX} and a folder")
         return ModelEntry(name=hub, hub=hub, reached="transformers")
     hubs = {entry.hub.lower(): entry for entry in catalogue.values() if entry.hub}

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -34,6 +34,8 @@ class Job:
     index: str
     path: Path
     prompt: str
+    video: Mapping[str, Any] = field(default_factory=dict)
+    """Which file this is: its path in the folder of the videos, and its size in bytes."""
 
 
 Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]

@@ -18,7 +18,7 @@ from capeval.captioners.images import ImageKind
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import CaptioningProgress
-from capeval.errors import UsageError
+from capeval.errors import UsageError, one_line
 from capeval.evaluation.captioners import (
     CaptionerChoice,
     OpenCaptioner,
@@ -112,6 +112,9 @@ class _Session:
     async def run(self) -> int:
         a = self._a
         allowance = Allowance.read(a.max_ungenerated, "--max-ungenerated")
+        for option, value in (("--run", a.run), ("--frames", a.frames)):
+            if value is not None and not value.strip():
+                raise UsageError(f"{option} is empty; leave it off or give it a value")
         if a.merge:
             return self._end(self._merge(), None, None, allowance)
         choice = self._choice()
@@ -217,8 +220,8 @@ class _Session:
         )
         if plan.again:
             self._notice(
-                f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt and are "
-                "written again"
+                f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
+                "another video file, or are empty, and are written again"
             )
         if plan.missing:
             index, reason = next(iter(plan.missing.items()))
@@ -236,7 +239,7 @@ class _Session:
                 "done": plan.asked - len(plan.work) - len(plan.missing),
                 "to_caption": len(plan.work),
                 "missing": dict(plan.missing),
-                "calls": usage.calls,
+                "calls": len(plan.work) if opened.base_url else 0,
                 "input_tokens": usage.input_tokens,
                 "output_tokens": usage.output_tokens,
                 "cost": expected.cost,
@@ -310,7 +313,9 @@ class _Session:
             self._print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
         if generation.stopped:
             sys.stderr.write(f"capeval: {generation.stopped}\n")
-        if left:
+        if left and self._a.merge:
+            self._print("Generate what is missing without --merge, and --run with this name.")
+        elif left:
             self._print("Run the same command again to try the ungenerated once more.")
         if opened is not None:
             self._spent(generation, opened)
@@ -346,10 +351,11 @@ class _Session:
         if self._progress:
             self._progress.say(text)
         elif not self._a.quiet:
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(f"{one_line(text, 600)}\n")
 
     def _print(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        # Names and reasons are data: no escape sequence of theirs reaches the terminal.
+        self._console.print(Text(one_line(text, 600)), soft_wrap=True)
 
 
 def _summary(

@@ -90,6 +90,8 @@ def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
         known = catalogue.get(choice.captioner.name)
         return known or ModelEntry(name=choice.captioner.name, reached="endpoint")
     served = choice.base_url or choice.client
+    if name is not None and not name.strip():
+        raise UsageError("--model is empty; name a model (`capeval models` lists them)")
     if name is None:
         if served:
             return None

@@ -14,6 +14,7 @@ from capeval.captioners.frames import FrameReader
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
+from capeval.captioners.texts import is_empty
 from capeval.errors import (
     BudgetReached,
     EndpointDown,
@@ -205,14 +206,18 @@ def plan_generation(
             file=run.path,
         )
     prompts = {a.index: wanted.prompts.of(a) for a in wanted.annotations}
+    by_index = {annotation.index: annotation for annotation in wanted.annotations}
+    folder = VideoFolder(wanted.videos)
     kept = {
         index: line
         for index, line in stored.items()
         if line.get("prompt") == prompt_hash(prompts[index])
+        and not is_empty(line["caption"])
+        and _same_video(line, by_index[index], folder)
     }
     chosen = wanted.chosen()
     todo = [annotation for annotation in chosen if annotation.index not in kept]
-    work, missing = _located(todo, wanted.videos, prompts)
+    work, missing = _located(todo, folder, prompts)
     if todo and not work and not kept:
         index, reason = next(iter(missing.items()))
         raise InputError(
@@ -240,9 +245,8 @@ def plan_generation(
 
 
 def _located(
-    annotations: Sequence[Annotation], folder: Path, prompts: Mapping[str, str]
+    annotations: Sequence[Annotation], videos: VideoFolder, prompts: Mapping[str, str]
 ) -> tuple[tuple[Job, ...], dict[str, str]]:
-    videos = VideoFolder(folder)
     work: list[Job] = []
     missing: dict[str, str] = {}
     for annotation in annotations:
@@ -252,8 +256,21 @@ def _located(
         except VideoError as error:
             missing[index] = str(error)
         else:
-            work.append(Job(index, path, prompts[index]))
+            work.append(Job(index, path, prompts[index], _file_of(path, videos)))
     return tuple(work), missing
+
+
+def _file_of(path: Path, videos: VideoFolder) -> dict[str, Any]:
+    return {"file": path.relative_to(videos.path).as_posix(), "bytes": path.stat().st_size}
+
+
+def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFolder) -> bool:
+    try:
+        path = videos.find(annotation.video or annotation.index)
+    except VideoError:
+        # The file is gone since; its caption is still its caption.
+        return True
+    return bool(line.get("video") == _file_of(path, videos))
 
 
 def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:

@@ -187,6 +187,7 @@ def _caption_line(
 ) -> dict[str, Any]:
     return {
         "index": job.index,
+        "video": dict(job.video),
         "caption": outcome.text,
         "model": outcome.model,
         "revision": outcome.revision,

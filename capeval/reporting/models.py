@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.captioners.catalogue import ModelEntry
+from capeval.errors import one_line
 from capeval.reporting.numbers import NOTHING
 
 __all__ = ["print_model", "print_models"]
@@ -26,10 +27,10 @@ def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
     for entry in entries:
         size = NOTHING if entry.parameters is None else f"{entry.parameters:g} B"
         table.add_row(
-            Text(entry.name + (" *" if entry.paper else "")),
+            Text(one_line(entry.name + (" *" if entry.paper else ""))),
             size,
             _memory(entry),
-            entry.frames,
+            Text(one_line(entry.frames)),
             entry.reached,
         )
     console.print(table)
@@ -64,7 +65,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
     }
     for field, value in shown.items():
         if value is not None:
-            console.print(Text(f"{field:<11} {value}"), soft_wrap=True)
+            console.print(Text(one_line(f"{field}: {value}", 2000)), soft_wrap=True)
 
 
 def _memory(entry: ModelEntry) -> str:

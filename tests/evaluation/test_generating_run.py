@@ -63,7 +63,7 @@ async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wa
     assert order(run.captions) == INDEXES
     line = lines(run.captions)[0]
     assert set(line) == {
-        *("index", "caption", "model", "revision", "frames", "prompt", "generation"),
+        *("index", "video", "caption", "model", "revision", "frames", "prompt", "generation"),
         *("settings", "usage", "seconds", "warnings"),
     }
     assert line["prompt"] == prompt_hash(load_caption_prompts(None).text)
@@ -398,3 +398,18 @@ async def test_planning_writes_nothing(run: RunFolder, wanted_of: Wanting) -> No
     plan = plan_generation(run, wanted_of(INDEXES), FakeCaptioner(), FakeReader())
     assert len(plan.work) == 10
     assert not run.path.exists()
+
+
+async def test_another_video_file_or_an_emptied_caption_is_captioned_again(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, wanted)
+    (wanted.videos / "v3.mp4").write_bytes(b"another video")
+    stored = lines(run.captions)
+    stored[5]["caption"] = ""
+    run.captions.write_text("".join(json.dumps(line) + "\n" for line in stored))
+    captioner = FakeCaptioner()
+    assert (await go(run, wanted, captioner)).new == 2
+    assert set(captioner.prompts) == {"v3", "v5"}
+    assert lines(run.captions)[3]["video"] == {"file": "v3.mp4", "bytes": 13}
