@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -87,11 +87,12 @@ class Agreement:
     pairs: tuple[PairAgreement, ...]
 
 
-def _table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells of every row that is not blank; commas, semicolons or tabs."""
+def _table(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """Return line and cells of every row that is not blank; commas, semicolons or tabs."""
     text = read_text(path)
     header = text.lstrip().split("\n", 1)[0]
     delimiter = max(",;\t", key=header.count)
+    found: list[tuple[int, dict[str, str]]] = []
     # A caption may be longer than the module's limit; that is the interpreter's, so it is put back.
     limit = csv.field_size_limit(len(text) + 1)
     try:
@@ -114,12 +115,13 @@ def _table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, s
                         raise InputError(f"has two columns {name}", file=path, where=f"line {line}")
             elif any(cells) and names is not None:
                 cells += [""] * (len(names) - len(cells))
-                yield line, dict(zip(names, cells, strict=False))
+                found.append((line, dict(zip(names, cells, strict=False))))
             line = rows.line_num + 1
     except csv.Error as fault:
         raise InputError(f"is not CSV ({fault})", file=path, where=f"line {line}") from None
     finally:
         csv.field_size_limit(limit)
+    return found
 
 
 def read_key(path: Path) -> dict[str, KeyedItem]:

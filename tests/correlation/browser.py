@@ -91,7 +91,8 @@ class Page:
 
     async def press(self, *keys: str, control: bool = False) -> None:
         for key in keys:
-            code = _KEYS.get(key, ord(key[0].upper()))
+            # The code of a quotation mark would be that of Page Down.
+            code = _KEYS.get(key, ord(key[0].upper()) if key.isalnum() else 0)
             given = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 if control else 0}
             text = {} if key in _KEYS or control else {"text": key}
             await self.call("Input.dispatchKeyEvent", type="keyDown", **given, **text)

@@ -53,12 +53,10 @@ async def page(tmp_path: Path) -> AsyncIterator[Page]:
 async def downloaded(page: Page, folder: Path) -> Path:
     await page.click("#export")
     for _ in range(100):
-        found = list(folder.glob("*.csv"))
-        if found:
-            await asyncio.sleep(0.1)
+        if found := await asyncio.to_thread(lambda: list(folder.glob("*.csv"))):
             return found[0]
         await asyncio.sleep(0.05)
-    raise AssertionError(f"nothing was exported: {await page.ask('at("status").textContent')}")
+    raise AssertionError(await page.ask("at('status').textContent"))
 
 
 async def to_first_caption_of_three(page: Page) -> None:
@@ -143,7 +141,7 @@ async def test_export_is_what_was_given(page: Page, tmp_path: Path) -> None:
     assert {row["rater"] for row in rows} == {'Ann "A", x'}
     assert {f"{r['item_id']} {r['element_id']}": r["label"] for r in rows if r["label"]} == kept
     assert sorted(kept.values()) == ["contradiction", "entailment", "entailment", "lack"]
-    key = {
+    items = {
         item.item_id: KeyedItem(
             item.annotation.index,
             item.system,
@@ -151,7 +149,7 @@ async def test_export_is_what_was_given(page: Page, tmp_path: Path) -> None:
         )
         for item in drawn().items
     }
-    read = read_rated(file, key)
+    read = read_rated(file, items)
     assert {f"{item} e{element}": label for (item, element), label in read.labels.items()} == kept
     assert len(read.missing) == 3
 
@@ -204,7 +202,8 @@ async def test_text_has_contrast(page: Page, scheme: str) -> None:
             return [255, 255, 255];
           };
           return [...document.querySelectorAll('body *')]
-            .filter((n) => n.checkVisibility() && [...n.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
+            .filter((n) => n.checkVisibility()
+              && [...n.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
             .map((n) => {
               const [a, b] = [lum(rgb(getComputedStyle(n).color)), lum(behind(n))];
               return [n.outerHTML.slice(0, 80), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
