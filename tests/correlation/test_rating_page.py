@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from capeval.correlation.rating_merge import KeyedItem, read_rated
 from capeval.correlation.rating_sheet import RatingSheet, draw_sheet, sheet_html
+from capeval.files.packaged import sample_folder
 from capeval.schema import Annotation
 from tests.correlation.browser import CHROMIUM, Page, browser
 from tests.correlation.rating_examples import HOSTILE, annotation
@@ -152,6 +155,71 @@ async def test_export_is_what_was_given(page: Page, tmp_path: Path) -> None:
     read = read_rated(file, items)
     assert {f"{item} e{element}": label for (item, element), label in read.labels.items()} == kept
     assert len(read.missing) == 3
+
+
+async def test_a_key_held_down_gives_one_label(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    given = {"key": "1", "text": "1", "windowsVirtualKeyCode": 49}
+    for repeated in (False, True, True):
+        await page.call("Input.dispatchKeyEvent", type="keyDown", autoRepeat=repeated, **given)
+    assert await page.ask("state.labels.size") == 1
+
+
+async def test_removing_all_is_asked_about(page: Page) -> None:
+    await page.press("1")
+    await page.click("#clear")
+    await page.press("2")
+    await page.click("#keep")
+    assert await page.ask("state.labels.size") == 1
+    await page.click("#clear")
+    await page.click("#remove")
+    assert await page.ask("state.labels.size") == 0
+    await page.reload()
+    assert await page.ask("state.labels.size") == 0
+
+
+async def test_a_browser_that_saves_nothing_says_so(page: Page) -> None:
+    assert not await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("Storage.prototype.setItem = () => { throw new Error('full'); }")
+    await page.press("1")
+    assert await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("delete Storage.prototype.setItem; stored = true; 0")
+
+
+async def test_two_tabs_share_their_work(page: Page) -> None:
+    await page.press("1")
+    kept = await page.ask("localStorage.getItem(KEY)")
+    await page.press("u")
+    place = await page.ask("at('title').textContent")
+    await page.ask(f"localStorage.setItem(KEY, {json.dumps(kept)})")
+    await page.ask("dispatchEvent(new StorageEvent('storage', {key: KEY}))")
+    assert await page.ask("state.labels.size") == 1
+    assert "entailment" in (await page.ask(GIVEN)).values()
+    assert await page.ask("at('title').textContent") == place
+
+
+async def test_videos_play_and_missing_ones_are_told(tmp_path: Path) -> None:
+    sheet = drawn()
+    shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
+    sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
+    file = tmp_path / "sheet.html"
+    file.write_text(sheet_html(sheet, sources), encoding="utf-8")
+    said = {}
+    async with browser(tmp_path) as page:
+        await page.open(file)
+        for item in sheet.items:
+            for _ in range(100):
+                ready = await page.ask("at('film').firstChild?.readyState ?? -1")
+                note = await page.ask("at('gone').hidden ? '' : at('gone').textContent")
+                if ready > 0 or note:
+                    break
+                await asyncio.sleep(0.05)
+            said[item.annotation.index] = (ready > 0, note)
+            await page.press("ArrowRight")
+        assert not any("Content Security" in text for text in page.complaints)
+    assert said["first"] == (True, "")
+    assert "It should be at ./nowhere.mp4" in said["second"][1]
+    assert "There is no video file" in said["<b>third</b>"][1]
 
 
 async def test_hostile_text_stays_text(page: Page) -> None:
