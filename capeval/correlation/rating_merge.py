@@ -87,7 +87,9 @@ class Agreement:
     pairs: tuple[PairAgreement, ...]
 
 
-def _table(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+def _table(
+    path: Path, needed: Sequence[str], *, strip: bool = True
+) -> list[tuple[int, dict[str, str]]]:
     """Return line and cells of every row that is not blank; commas, semicolons or tabs."""
     text = read_text(path)
     header = text.lstrip().split("\n", 1)[0]
@@ -101,9 +103,9 @@ def _table(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]
         names: list[str] | None = None
         line = 1
         for row in rows:
-            cells = [cell.strip() for cell in row]
+            cells = [cell.strip() for cell in row] if strip else row
             if any(cells) and names is None:
-                names = [cell.lower() for cell in cells]
+                names = [cell.strip().lower() for cell in cells]
                 for name in needed:
                     if name not in names:
                         raise InputError(
@@ -134,7 +136,8 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
     """
     found: dict[str, KeyedItem] = {}
     pairs: dict[tuple[str, str], str] = {}
-    for line, row in _table(path, KEY_COLUMNS):
+    # A video's index may end in a blank; it is taken as it stands.
+    for line, row in _table(path, KEY_COLUMNS, strip=False):
         where = f"line {line}"
         for name in KEY_COLUMNS:
             if not row[name]:

@@ -178,11 +178,18 @@ def element_ids(counts: Iterable[int]) -> list[str]:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV with a header."""
+    r"""Return CSV with a header.
+
+    >>> csv_text(["a", "b"], [["x\ry", 1]])
+    'a,b\n"x\ry","1"\n'
+    """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    plain = csv.writer(out, lineterminator="\n")
+    # Before 3.13 the writer leaves a lone carriage return unquoted, and readers end the row there.
+    quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain.writerow(columns)
+    for row in rows:
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     return out.getvalue()
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import pytest
 
 from capeval.correlation.rating_merge import (
+    KeyedItem,
     RatedFile,
     agreement,
     check_key,
@@ -13,6 +16,7 @@ from capeval.correlation.rating_merge import (
     read_rated,
     together,
 )
+from capeval.correlation.rating_sheet import draw_sheet, key_csv, sheet_csv
 from capeval.errors import InputError
 from capeval.schema import RELATIONS
 from capeval.stats.values import Missing
@@ -31,6 +35,17 @@ def rated(folder: Path, text: str, name: str = "ann.csv") -> RatedFile:
     path = folder / name
     path.write_bytes(text.encode("utf-8"))
     return read_rated(path, read_key(key_file(folder)))
+
+
+def rated_with(folder: Path, text: str, key: dict[str, KeyedItem]) -> RatedFile:
+    """Fill in every label of a sheet, and read it."""
+    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    path = folder / "filled.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "label": "e"} for row in rows)
+    return read_rated(path, key)
 
 
 ANN = "item_id,element_id,label\ns12ab-001,e1.1,e\ns12ab-001,e1.2, LACK \ns12ab-002,1.1,c\n"
@@ -99,6 +114,19 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
 def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_key(key_file(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "index", [" v ", "a\rb", "a\r\nb\n", '"', "=1", "v\u2028w", "0x1e5", "a;b;c;d;e"]
+)
+def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
+    sheet = draw_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
+    key = read_key(key_file(tmp_path, key_csv(sheet)))
+    assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
+    file = rated_with(tmp_path, sheet_csv(sheet), key)
+    assert set(file.labels) == {(sheet.items[0].item_id, e) for e in ("1.1", "1.2", "2.1")}
+    rows = list(csv.reader(io.StringIO(human_csv([file], key), newline="")))
+    assert [row[:3] for row in rows[1:]] == [[index, f"s{index}", e] for e in ("1.1", "1.2", "2.1")]
 
 
 def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
