@@ -16,6 +16,7 @@ from capeval.cli import (
     generate_command,
     judge_command,
     models_command,
+    rate_command,
     score_command,
 )
 from capeval.errors import CapevalError, one_line
@@ -39,6 +40,7 @@ app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
+app.add_typer(rate_command.app, name="rate")
 app.add_typer(cache_command.app, name="cache")
 
 

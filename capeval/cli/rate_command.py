@@ -1,0 +1,284 @@
+"""`capeval rate`: sheets for people to rate captions with, and what they gave, joined."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from capeval.correlation.rating_merge import Agreement, RatedFile
+    from capeval.evaluation.sources import Source
+    from capeval.schema import Annotation
+    from capeval.stats.values import Value
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Have people rate captions, blind to who wrote them.", no_args_is_help=True)
+
+
+@app.command()
+def sheet(
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A run to draw captions from; repeat for more. All under runs/, else the sample, "
+            "where none is named.",
+            show_default=False,
+        ),
+    ] = None,
+    videos: Annotated[int, typer.Option(min=1, help="How many videos to draw.")] = 40,
+    per_video: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Captions of each video; one of every run without.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    annotations: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. A run knows its own.",
+            show_default=False,
+        ),
+    ] = None,
+    video_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the videos, for the page to show.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("rating"),
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Skip captions without an annotation.")
+    ] = False,
+) -> None:
+    """Draw captions to be rated: sheet.html and sheet.csv for raters, key.csv for you alone."""
+    from capeval.correlation.rating_sheet import draw_sheet, key_csv, sheet_csv, sheet_html
+    from capeval.errors import InputError, UsageError
+    from capeval.files.annotations import annotations_hash
+    from capeval.files.jsonl import write_atomic
+    from capeval.files.text import read_text
+
+    sources = _sources(run or [], annotations, ignore_unknown)
+    first = sources[0]
+    for source in sources[1:]:
+        if annotations_hash(source.annotations) != annotations_hash(first.annotations):
+            raise UsageError(
+                f"{first.name} and {source.name} have other annotations; name the --run that are "
+                "to be rated together, or their --annotations"
+            )
+    drawn = draw_sheet(
+        first.annotations,
+        {source.name: {c.index: c.caption for c in source.captions} for source in sources},
+        videos=videos,
+        per_video=per_video,
+        seed=seed,
+    )
+    texts = {"key.csv": key_csv(drawn), "sheet.csv": sheet_csv(drawn)}
+    for name, text in texts.items():
+        path = out / name
+        if path.exists() and read_text(path) != text.removeprefix("\ufeff"):
+            raise InputError(
+                "is of another sheet, or somebody has filled it in; choose another --out",
+                file=path,
+            )
+    shown = {item.annotation.index: item.annotation for item in drawn.items}
+    found, faults = _films(first, list(shown.values()), video_dir, out)
+    for name, text in texts.items():
+        write_atomic(out / name, text)
+    write_atomic(out / "sheet.html", sheet_html(drawn, found))
+    typer.echo(
+        f"{len(shown)} videos, {len(drawn.items)} captions of {len(sources)} runs, "
+        f"{drawn.labels:,} labels; videos found: {len(found)} of {len(shown)}"
+    )
+    for line in faults[:5]:
+        sys.stderr.write(line + "\n")
+    if len(faults) > 5:
+        sys.stderr.write(f"{len(faults) - 5} more videos are not there\n")
+    typer.echo(f"{out / 'sheet.html'}  for raters, in a browser")
+    typer.echo(f"{out / 'sheet.csv'}  for raters, in a spreadsheet")
+    typer.echo(f"{out / 'key.csv'}  for you alone: which system wrote what")
+
+
+@app.command()
+def merge(
+    files: Annotated[
+        list[Path], typer.Argument(help="The raters' files, one each.", show_default=False)
+    ],
+    key: Annotated[Path, typer.Option(help="The key.csv of the sheet.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("human.csv"),
+    annotations: Annotated[
+        str | None,
+        typer.Option(
+            help="Check the key against these annotations; 'sample' for the bundled ones.",
+            show_default=False,
+        ),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take sheets that are not filled in wholly.")
+    ] = False,
+) -> None:
+    """Join raters' files into human.csv, and show how well the raters agree."""
+    from capeval.correlation.rating_merge import (
+        agreement,
+        check_key,
+        human_csv,
+        read_key,
+        read_rated,
+        together,
+    )
+    from capeval.errors import UsageError
+    from capeval.evaluation.sources import annotations_of
+    from capeval.files.jsonl import write_atomic
+
+    if out.resolve() in {path.resolve() for path in (*files, key)}:
+        raise UsageError(f"{out} is one of the files to be read; choose another --out")
+    items = read_key(key)
+    if annotations is not None:
+        check_key(items, annotations_of(annotations), file=key)
+    rated = [read_rated(path, items) for path in files]
+    for file in rated:
+        for line in _missing_lines(file):
+            sys.stderr.write(line + "\n")
+    raters = together(rated, partial=partial)
+    text = human_csv(raters, items)
+    write_atomic(out, text)
+    _print(raters, agreement(raters))
+    typer.echo(f"{out}  {sum(len(file.labels) for file in raters):,} labels")
+
+
+def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool) -> list[Source]:
+    from capeval.errors import InputError, UsageError
+    from capeval.evaluation.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
+    from capeval.files.captions import known_captions, load_captions
+    from capeval.files.run_folder import RunFolder
+
+    runs = Path("runs")
+    sample = sample_captions()
+
+    def bundled(name: str) -> Source:
+        known = annotations_of(annotations or SAMPLE)
+        captions = known_captions(
+            load_captions(sample[name]), known, file=sample[name], ignore_unknown=ignore_unknown
+        )
+        return Source(name, None, known, captions, annotations or SAMPLE)
+
+    def named(name: str) -> Source:
+        try:
+            found = RunFolder.find(runs, name)
+        except InputError:
+            if name in sample:
+                return bundled(name)
+            raise
+        return from_run(found, annotations, ignore_unknown=ignore_unknown)
+
+    if names:
+        found = [named(name) for name in names]
+    else:
+        every = RunFolder.all(runs)
+        found = [from_run(run, annotations, ignore_unknown=ignore_unknown) for run in every]
+        found = found or [bundled(name) for name in sample]
+    seen: set[str] = set()
+    for source in found:
+        if source.name in seen:
+            raise UsageError(f"the run {source.name} is named twice")
+        seen.add(source.name)
+    return found
+
+
+def _films(
+    source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
+) -> tuple[dict[str, str], list[str]]:
+    """Return the URL of each video as seen from the page, and why others have none."""
+    import os
+    from urllib.parse import quote
+
+    from capeval.errors import InputError, VideoError
+    from capeval.evaluation.sources import SAMPLE
+    from capeval.files.packaged import sample_folder
+    from capeval.files.videos import VideoFolder
+
+    if folder is None and source.annotations_path == SAMPLE:
+        folder = sample_folder() / "videos"
+    if folder is None:
+        return {}, []
+    if not folder.is_dir():
+        raise InputError("is no folder; name that of the videos with --video-dir", file=folder)
+    videos = VideoFolder(folder)
+    urls: dict[str, str] = {}
+    faults: list[str] = []
+    for annotation in annotations:
+        try:
+            file = videos.find(annotation.video or annotation.index)
+        except VideoError as fault:
+            faults.append(str(fault))
+            continue
+        # Without the dot a file a:b.mp4 would name a scheme.
+        path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
+        urls[annotation.index] = "./" + quote(path)
+    return urls, faults
+
+
+def _missing_lines(file: RatedFile, most: int = 10) -> list[str]:
+    from capeval.errors import one_line
+
+    items: dict[str, list[str]] = {}
+    for item, element in file.missing:
+        items.setdefault(item, []).append(f"e{element}")
+    lines = [
+        one_line(f"{file.path}: {item} lacks labels: {', '.join(elements)}")
+        for item, elements in list(items.items())[:most]
+    ]
+    left = len(items) - most
+    return [*lines, f"{file.path}: {left} more captions lack labels"] if left > 0 else lines
+
+
+def _print(raters: Sequence[RatedFile], found: Agreement) -> None:
+    from collections import Counter
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from capeval.errors import one_line
+    from capeval.schema import RELATIONS
+    from capeval.stats.values import Missing
+
+    console = Console()
+    table = Table("Rater", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("Labels", *(label.capitalize() for label in RELATIONS)):
+        table.add_column(name, justify="right")
+    for file in raters:
+        counts = Counter(file.labels.values())
+        table.add_row(
+            Text(one_line(file.rater, 40)),
+            f"{len(file.labels)}/{len(file.labels) + len(file.missing)}",
+            *(str(counts[label]) for label in RELATIONS),
+        )
+    console.print(table)
+    if not found.pairs:
+        typer.echo("One rater alone: there is no agreement to report.")
+        return
+    pairs = Table("Raters", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("Elements", "Same", "Kappa", "AC1"):
+        pairs.add_column(name, justify="right")
+    for pair in found.pairs:
+        pairs.add_row(
+            Text(f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"),
+            str(pair.n),
+            *(_number(value) for value in (pair.accuracy, pair.kappa, pair.ac1)),
+        )
+    console.print(pairs)
+    reason = f" ({found.alpha.reason})" if isinstance(found.alpha, Missing) else ""
+    typer.echo(
+        f"Krippendorff's alpha (nominal): {_number(found.alpha)}{reason}, of {found.n} elements "
+        "that two or more labelled"
+    )
+
+
+def _number(value: Value) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "–"

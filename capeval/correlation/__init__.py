@@ -1,0 +1,1 @@
+"""Metrics held against people."""

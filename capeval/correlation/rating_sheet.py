@@ -1,0 +1,293 @@
+"""A sheet for people to rate captions with: what is drawn, and the files that raters get.
+
+Raters never learn which system wrote a caption: the sheet knows captions by opaque ids, and the key
+that maps these to systems is a file of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from capeval.errors import UsageError
+from capeval.files.jsonl import dumps
+from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
+
+__all__ = [
+    "KEY_COLUMNS",
+    "SHEET_COLUMNS",
+    "Item",
+    "RatingSheet",
+    "csv_text",
+    "draw_sheet",
+    "element_ids",
+    "key_csv",
+    "sheet_csv",
+    "sheet_html",
+]
+
+SHEET_COLUMNS = (
+    "item_id",
+    "video",
+    "element_id",
+    "type",
+    "content",
+    "label",
+    "rater",
+    "event",
+    "caption",
+)
+KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
+
+_TEMPLATE = Path(__file__).with_name("rating_sheet.html")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One caption to be rated, under the id that raters see."""
+
+    item_id: str
+    annotation: Annotation
+    system: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class RatingSheet:
+    """What is to be rated, in the raters' order; captions of one video stand together.
+
+    `name` is a hash of all that raters see: two sheets of one name are the same sheet.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+
+    @property
+    def labels(self) -> int:
+        """Number of labels that a rater gives."""
+        return sum(item.annotation.element_count for item in self.items)
+
+
+def draw_sheet(
+    annotations: Sequence[Annotation],
+    captions: Mapping[str, Mapping[str, str]],
+    *,
+    videos: int = 40,
+    per_video: int | None = None,
+    seed: int = 0,
+) -> RatingSheet:
+    """Draw videos and captions.
+
+    Videos are drawn by stratum (the set of visual characteristics that a video has), each stratum
+    in proportion to its size, by the method of largest remainders. Of each video either all
+    systems' captions are drawn or `per_video` of them, so that within a stratum, and then over all,
+    every system is drawn as often as every other (but for what it has not captioned).
+
+    Parameters
+    ----------
+    annotations : all videos that can be drawn
+    captions : for each system, its captions by index
+    videos : how many to draw
+    per_video : captions of each; those of all systems without
+    seed : of `numpy.random.default_rng`
+
+    Raises
+    ------
+    UsageError
+        There are fewer such videos, or fewer systems.
+    """
+    systems = sorted(captions)
+    each = len(systems) if per_video is None else per_video
+    if not 1 <= each <= len(systems):
+        raise UsageError(f"{each} captions of each video, but there are {len(systems)} runs")
+    strata: dict[tuple[int, ...], list[Annotation]] = {}
+    for annotation in annotations:
+        if sum(annotation.index in captions[system] for system in systems) >= each:
+            strata.setdefault(_stratum(annotation), []).append(annotation)
+    possible = sum(map(len, strata.values()))
+    if not 1 <= videos <= possible:
+        by = "all runs" if each == len(systems) else f"at least {each} runs"
+        raise UsageError(
+            f"{videos} videos are asked for, but {possible} are captioned by {by}"
+            + (f"; ask for --videos {possible}" if possible else "")
+        )
+    rng = np.random.default_rng(seed)
+    groups = [strata[key] for key in sorted(strata)]
+    used: Counter[str] = Counter()
+    drawn: list[tuple[Annotation, list[str]]] = []
+    for group, share in zip(groups, _shares([len(g) for g in groups], videos, rng), strict=True):
+        here: Counter[str] = Counter()
+        for place in rng.permutation(len(group))[:share]:
+            annotation = group[place]
+            order = [systems[n] for n in rng.permutation(len(systems))]
+            there = [system for system in order if annotation.index in captions[system]]
+            # Sorting is stable: among systems drawn equally often chance has decided.
+            there.sort(key=lambda system: (here[system], used[system]))
+            chosen = there[:each]
+            here.update(chosen)
+            used.update(chosen)
+            drawn.append((annotation, [system for system in order if system in chosen]))
+    rows = [
+        (drawn[place][0], system, captions[system][drawn[place][0].index])
+        for place in rng.permutation(len(drawn))
+        for system in drawn[place][1]
+    ]
+    seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text in rows]
+    name = hashlib.sha256(dumps(seen).encode("utf-8")).hexdigest()[:8]
+    return RatingSheet(
+        name,
+        tuple(
+            # The letter keeps spreadsheets from taking an id for a number or a date.
+            Item(f"s{name}-{number:03}", annotation, system, caption)
+            for number, (annotation, system, caption) in enumerate(rows, start=1)
+        ),
+    )
+
+
+def _stratum(annotation: Annotation) -> tuple[int, ...]:
+    return tuple(sorted({CHARACTERISTICS.index(c) for c in annotation.visual_characteristic}))
+
+
+def _shares(sizes: Sequence[int], total: int, rng: np.random.Generator) -> list[int]:
+    """Split `total` in proportion to `sizes`; chance decides between equal remainders."""
+    everything = sum(sizes)
+    shares = [size * total // everything for size in sizes]
+    order = sorted(rng.permutation(len(sizes)), key=lambda n: -(sizes[n] * total % everything))
+    for n in order[: total - sum(shares)]:
+        shares[n] += 1
+    return shares
+
+
+def element_ids(counts: Iterable[int]) -> list[str]:
+    """Return the ids of a video's elements, given how many each event has.
+
+    >>> element_ids([2, 1])
+    ['1.1', '1.2', '2.1']
+    """
+    return [f"{event}.{n}" for event, size in enumerate(counts, 1) for n in range(1, size + 1)]
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""Return CSV with a header.
+
+    >>> csv_text(["a", "b"], [["x\ry", 1]])
+    'a,b\n"x\ry","1"\n'
+    """
+    out = io.StringIO()
+    plain = csv.writer(out, lineterminator="\n")
+    # Before 3.13 the writer leaves a lone carriage return unquoted, and readers end the row there.
+    quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain.writerow(columns)
+    for row in rows:
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+    return out.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Keep a spreadsheet from running a caption as a formula (OWASP, CSV injection)."""
+    return f"'{text}" if text.lstrip()[:1] in tuple("=+-@＝＋－＠|%") else text
+
+
+def sheet_csv(sheet: RatingSheet) -> str:
+    """Return the sheet for a spreadsheet: a row for each element, `label` and `rater` to fill in.
+
+    The caption and the event stand in the first row that they concern. Element ids begin with an
+    "e", else a spreadsheet would make 1.1 of 1.10.
+    """
+    rows = []
+    for item in sheet.items:
+        caption = item.caption
+        for e, event in enumerate(item.annotation.events, start=1):
+            sentence = event.event
+            for n, element in enumerate(event.visual_elements, start=1):
+                video, told, text, of = map(
+                    _inert, (item.annotation.index, element.content, caption, sentence)
+                )
+                rows.append(
+                    (item.item_id, video, f"e{e}.{n}", element.type, told, "", "", of, text)
+                )
+                caption = sentence = ""
+    # Without the mark Excel takes UTF-8 for the system's old encoding.
+    return "\ufeff" + csv_text(SHEET_COLUMNS, rows)
+
+
+def key_csv(sheet: RatingSheet) -> str:
+    """Return the key: of each id the video, the system, and how many elements each event has."""
+    return csv_text(
+        KEY_COLUMNS,
+        (
+            (
+                item.item_id,
+                item.annotation.index,
+                item.system,
+                " ".join(str(len(event.visual_elements)) for event in item.annotation.events),
+            )
+            for item in sheet.items
+        ),
+    )
+
+
+def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:
+    """Return the sheet as one page that needs nothing else but the videos.
+
+    Parameters
+    ----------
+    sources : for each index whose video is there, its URL as seen from the page
+    """
+    page = _TEMPLATE.read_text(encoding="utf-8")
+    style, script = (_only(page, tag) for tag in ("style", "script"))
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        "media-src 'self' file:; base-uri 'none'; form-action 'none'"
+    )
+    data = {
+        "sheet": sheet.name,
+        "labels": list(RELATIONS),
+        "items": [_shown(item, (sources or {}).get(item.annotation.index)) for item in sheet.items],
+    }
+    # The data last: what stands in them is not looked through again.
+    return page.replace("{{policy}}", policy).replace("{{data}}", _embedded(data))
+
+
+def _shown(item: Item, source: str | None) -> dict[str, Any]:
+    return {
+        "id": item.item_id,
+        "video": item.annotation.index,
+        "src": source,
+        "caption": item.caption,
+        "events": [
+            {
+                "event": event.event,
+                "elements": [
+                    {"id": f"e{e}.{n}", "type": element.type, "content": element.content}
+                    for n, element in enumerate(event.visual_elements, start=1)
+                ],
+            }
+            for e, event in enumerate(item.annotation.events, start=1)
+        ],
+    }
+
+
+def _embedded(data: object) -> str:
+    """Return JSON that cannot end the script element that it stands in, nor begin a comment."""
+    return dumps(data).translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def _only(page: str, tag: str) -> str:
+    (found,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    return str(found)
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

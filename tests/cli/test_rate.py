@@ -1,0 +1,136 @@
+"""`capeval rate` as people run it: from a sheet to human.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+from tests.cli_runs import ROOT, capeval
+
+SAMPLE = ROOT / "annotations" / "sample"
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    text = path.read_text(encoding="utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def fill(sheet: Path, to: Path, label: str = "entailment", leave: int = 0) -> None:
+    found = rows(sheet)
+    for row in found[leave:]:
+        row["label"] = label
+    with to.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(found[0]))
+        writer.writeheader()
+        writer.writerows(found)
+
+
+async def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
+    made = await capeval(tmp_path, "rate", "sheet", "--videos", "4", "--seed", "0")
+    assert (made.code, made.err) == (0, "")
+    assert "4 videos, 12 captions of 3 runs" in made.out
+    assert "videos found: 4 of 4" in made.out
+    folder = tmp_path / "rating"
+    for name in ("sheet.csv", "sheet.html"):
+        assert "sample-" not in (folder / name).read_text(encoding="utf-8")
+    fill(folder / "sheet.csv", tmp_path / "ann.csv")
+    fill(folder / "sheet.csv", tmp_path / "[bo].csv", "lack", leave=3)
+    command = ("rate", "merge", "ann.csv", "[bo].csv", "--key", "rating/key.csv")
+
+    refused = await capeval(tmp_path, *command)
+    assert refused.code == 2
+    assert "[bo].csv: s" in refused.err
+    assert "lacks labels: e1.1, e1.2, e1.3" in refused.err
+    assert "3 of " in refused.err
+    assert not (tmp_path / "human.csv").exists()
+
+    merged = await capeval(tmp_path, *command, "--partial", "--annotations", "sample")
+    assert merged.code == 0
+    assert "[bo] – ann" in merged.out
+    assert "Krippendorff's alpha (nominal)" in merged.out
+    human = rows(tmp_path / "human.csv")
+    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
+    count = len(rows(folder / "sheet.csv"))
+    assert len(human) == 2 * count - 3
+    assert {row["system"] for row in human} == {
+        "sample-confused",
+        "sample-terse",
+        "sample-thorough",
+    }
+    assert {(row["rater"], row["label"]) for row in human} == {
+        ("ann", "entailment"),
+        ("[bo]", "lack"),
+    }
+
+
+async def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> None:
+    command = (
+        "rate",
+        "sheet",
+        "--videos",
+        "3",
+        "--run",
+        "sample-terse",
+        "--run",
+        "sample-thorough",
+    )
+    for out in ("one", "two"):
+        assert (await capeval(tmp_path, *command, "--out", out)).code == 0
+    for name in ("sheet.csv", "sheet.html", "key.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert (await capeval(tmp_path, *command, "--out", "one")).code == 0
+    other = await capeval(tmp_path, *command, "--out", "one", "--seed", "1")
+    assert other.code == 2
+    assert "one/key.csv: is of another sheet" in other.err
+    fill(tmp_path / "two" / "sheet.csv", tmp_path / "two" / "sheet.csv")
+    filled = await capeval(tmp_path, *command, "--out", "two")
+    assert filled.code == 2
+    assert "two/sheet.csv: is of another sheet, or somebody has filled it in" in filled.err
+
+
+async def test_own_runs_and_videos(tmp_path: Path) -> None:
+    shutil.copy(SAMPLE / "annotations.json", tmp_path / "own.json")
+    for name in ("terse", "confused"):
+        run = tmp_path / "runs" / name
+        run.mkdir(parents=True)
+        shutil.copy(SAMPLE / "captions" / f"{name}.jsonl", run / "captions.jsonl")
+    plain = await capeval(tmp_path, "rate", "sheet", "--videos", "10")
+    assert plain.code == 2
+    assert "name its annotations with --annotations" in plain.err
+    films = tmp_path / "films"
+    films.mkdir()
+    (films / "sample_01.mp4").write_bytes(b"")
+    made = await capeval(
+        tmp_path,
+        *("rate", "sheet", "--videos", "10", "--per-video", "1", "--annotations", "own.json"),
+        *("--video-dir", "films", "--out", "a/b"),
+    )
+    assert made.code == 0
+    assert "10 videos, 10 captions of 2 runs" in made.out
+    assert "videos found: 1 of 10" in made.out
+    assert "4 more videos are not there" in made.err
+    page = (tmp_path / "a" / "b" / "sheet.html").read_text(encoding="utf-8")
+    assert json.dumps("./../../films/sample_01.mp4") in page
+    wrong = await capeval(
+        tmp_path,
+        *("rate", "sheet", "--videos", "1", "--annotations", "own.json", "--video-dir", "nowhere"),
+    )
+    assert wrong.code == 2
+    assert "nowhere: is no folder; name that of the videos with --video-dir" in wrong.err
+
+
+async def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    for arguments, message in (
+        (("sheet",), "ask for --videos 10"),
+        (("sheet", "--run", "sample-ters"), "is neither a captions file nor a run"),
+        (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),
+        (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
+        (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),
+    ):
+        ended = await capeval(tmp_path, "rate", *arguments)
+        assert ended.code == 2, arguments
+        assert message in ended.err
+        assert ended.err.count("\n") == 1
