@@ -29,7 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "metrics": {"schema", "llm", "stats"},
     "correlation": {"schema", "files", "stats", "scoring"},
     "mcq": {"schema", "files", "captioners", "llm", "stats"},
-    "evaluation": {"schema", "files", "judging", "llm", "scoring"},
+    "evaluation": {"schema", "files", "judging", "llm", "scoring", "correlation"},
 }
 EVERYTHING = {*ROOMS, "evaluation"}
 ROOMS |= {

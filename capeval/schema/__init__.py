@@ -22,9 +22,23 @@ from capeval.schema.judgment import (
     Verdict,
     lacking,
 )
+from capeval.schema.rating import (
+    COVERAGES,
+    Coverage,
+    HumanLabel,
+    HumanRating,
+    LabelScale,
+    RaterMode,
+)
 from capeval.schema.usage import Usage
 
 __all__ = [
+    "RaterMode",
+    "LabelScale",
+    "HumanRating",
+    "HumanLabel",
+    "Coverage",
+    "COVERAGES",
     "CHARACTERISTICS",
     "ELEMENT_TYPES",
     "JUDGMENT",

@@ -1,0 +1,1 @@
+"""Metric against people: joined, grouped, correlated, compared."""
