@@ -29,14 +29,23 @@ ROOMS: dict[str, set[str]] = {
     "metrics": {"schema", "llm", "stats"},
     "correlation": {"schema", "files", "stats", "scoring"},
     "mcq": {"schema", "files", "captioners", "llm", "stats"},
-    "evaluation": {"schema", "files", "judging", "llm", "scoring", "correlation"},
+    "evaluation": {
+        "schema",
+        "files",
+        "judging",
+        "llm",
+        "scoring",
+        "captioners",
+        "correlation",
+        "video",
+    },
 }
 EVERYTHING = {*ROOMS, "evaluation"}
 ROOMS |= {
     "reporting": EVERYTHING | {"api"},
     "api": EVERYTHING,
     "cli": EVERYTHING | {"reporting", "api"},
-    "__init__": {"api", "schema", "scoring"},
+    "__init__": {"api", "correlation", "evaluation", "schema", "scoring"},
     "__main__": {"cli"},
 }
 # The nouns and the exceptions know nothing of ours at all.

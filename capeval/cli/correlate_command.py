@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
-
-from capeval.schema import RaterMode
 
 __all__ = ["HELP", "correlate"]
 
@@ -21,24 +19,28 @@ judged run under runs/ is taken; where there is none of yours, the judged sample
 """
 
 
-class _Missing(str, Enum):
+class _Missing(StrEnum):
     error = "error"
     drop = "drop"
 
 
-class _Interval(str, Enum):
+class _Interval(StrEnum):
     bootstrap = "bootstrap"
     analytic = "analytic"
     none = "none"
 
 
-class _Format(str, Enum):
+class _Format(StrEnum):
     table = "table"
     markdown = "markdown"
     latex = "latex"
 
 
-_Raters = Enum("_Raters", {name: name for name in get_args(RaterMode)}, type=str)  # type: ignore[misc]
+class _Raters(StrEnum):
+    mean = "mean"
+    median = "median"
+    zmean = "zmean"
+    each = "each"
 
 
 def correlate(
@@ -69,9 +71,9 @@ def correlate(
         _Missing, typer.Option(help="Captions that people rated and a metric has no score of.")
     ] = _Missing.error,
     raters: Annotated[
-        _Raters,  # type: ignore[valid-type]
+        _Raters,
         typer.Option(help="How several raters are made one; 'each' keeps them apart."),
-    ] = "mean",
+    ] = _Raters.mean,
     ci: Annotated[
         _Interval | None,
         typer.Option(help="Kind of intervals; else what fits each.", show_default=False),
@@ -98,9 +100,7 @@ def correlate(
     ] = None,
     grouping: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only these of pooled, item, within_system, system.", show_default=False
-        ),
+        typer.Option(help="Only these of pooled, item, within_system, system.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Also write correlations.json here.", show_default=False)
@@ -130,14 +130,14 @@ def correlate(
         metric_columns=tuple(_parts(metric_cols)),
         annotations=annotations,
         runs=runs,
-        missing=missing.value,  # type: ignore[arg-type]
+        missing=missing.value,
     )
     settings = Settings(
         protocol=protocol_of(protocol, _parts(statistic), _parts(grouping)),
-        ci=ci.value if ci else None,  # type: ignore[arg-type]
+        ci=ci.value if ci else None,
         draws=draws,
         seed=seed,
-        raters=str(getattr(raters, "value", raters)),  # type: ignore[arg-type]
+        raters=raters.value,
     )
     found = correlate_files(question, settings)
     text = dumps(found.model_dump(mode="json"), indent=1)

@@ -77,9 +77,7 @@ def from_ratings(table: RatingTable) -> HumanScores:
         video, system = table.keys[int(unrated[0])]
         told = video + (f" of {system}" if system else "")
         raise InputError("nobody rated this caption", file=table.file, where=shown(told))
-    return HumanScores(
-        "score", table.file, table.keys, table.raters, table.ratings, table.metrics
-    )
+    return HumanScores("score", table.file, table.keys, table.raters, table.ratings, table.metrics)
 
 
 def from_labels(

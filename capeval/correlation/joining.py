@@ -133,7 +133,9 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
     )
 
 
-def _partial(human: HumanScores, metric: MetricScores, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+def _partial(
+    human: HumanScores, metric: MetricScores, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> str:
     rows = np.flatnonzero(~there)
     reasons = fitted_keys(human, metric).missing if metric.name not in human.metrics else {}
     told = []

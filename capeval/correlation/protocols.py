@@ -25,9 +25,7 @@ class Protocol:
     binary: bool = False
 
 
-EVERYTHING = Protocol(
-    "all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS)
-)
+EVERYTHING = Protocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
 
 PROTOCOLS: dict[str, Protocol] = {
     "tuna": Protocol(
@@ -79,8 +77,7 @@ def protocol(
     taken = tuple(
         (statistic, grouping)
         for statistic, grouping in whole.taken
-        if (not statistics or statistic in statistics)
-        and (not groupings or grouping in groupings)
+        if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
     if not taken:
         raise UsageError(f"the protocol {whole.name} takes none of these statistics and groupings")

@@ -23,8 +23,8 @@ from capeval.stats.comparison import (
 from capeval.stats.grouping import Design, common_groups, group_means, grouped
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pairwise import Calibration, calibrate
-from capeval.stats.raters import combine, constant_raters
 from capeval.stats.ranks import tie_share
+from capeval.stats.raters import combine, constant_raters
 from capeval.stats.significance import p_value
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value
 
@@ -148,9 +148,7 @@ def _one_way(
         able = [
             x
             for x in sides.metrics.values()
-            if not isinstance(
-                grouped(x, sides.y, sides.design, statistic, grouping).value, Missing
-            )
+            if not isinstance(grouped(x, sides.y, sides.design, statistic, grouping).value, Missing)
         ]
         if able:
             only = common_groups(able, sides.y, sides.design, statistic, grouping)
@@ -242,12 +240,8 @@ def _without(
 ) -> dict[str, float | None]:
     if not 3 <= sides.design.systems <= 50 or len(x) > _LEAVE_OUT:
         return {}
-    left = leave_one_system_out(
-        x, sides.y, sides.design, statistic, grouping, threshold=threshold
-    )
-    return {
-        system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)
-    }
+    left = leave_one_system_out(x, sides.y, sides.design, statistic, grouping, threshold=threshold)
+    return {system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)}
 
 
 def _compare(
@@ -313,9 +307,7 @@ def _adjusted(
     ]
 
 
-def _clustered(
-    found: list[Correlation], tests: Sequence[ComparisonResult]
-) -> list[Correlation]:
+def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:
     if len(found) < 2:
         return found
     place = {result.metric: at for at, result in enumerate(found)}
@@ -325,9 +317,7 @@ def _clustered(
         if test.method == "permutation" and test.p_adjusted is not None:
             a, b = place[test.first], place[test.second]
             table[a][b] = table[b][a] = test.p_adjusted
-    values = [
-        Missing(r.reason or "none") if r.value is None else r.value for r in found
-    ]
+    values = [Missing(r.reason or "none") if r.value is None else r.value for r in found]
     return [
         result.model_copy(update={"cluster": cluster})
         for result, cluster in zip(found, rank_clusters(values, table), strict=True)

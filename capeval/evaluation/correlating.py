@@ -196,9 +196,7 @@ def _elements(
     )
 
 
-def _signature(
-    digest: str, inputs: dict[str, Any], sources: Sources, settings: Settings
-) -> str:
+def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: Settings) -> str:
     fields = {
         "capeval": "correlate",
         "protocol": settings.protocol.name,

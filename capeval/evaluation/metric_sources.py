@@ -78,7 +78,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
         if found:
             return found
     known = [name for run in judged for name in _names(run)]
-    example = sorted(str(name) for name in systems)[0]
+    example = min(str(name) for name in systems)
     raise InputError(
         f"no judged run is of a system that people rated, such as {example!r}"
         f"{nearest(example, known)}",

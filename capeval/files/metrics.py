@@ -78,8 +78,11 @@ def load_metrics(path: Path | str, name: str) -> list[MetricScores]:
 
 
 def _scores(
-    name: str, keys: list[Key], values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    reasons: list[str], source: str,
+    name: str,
+    keys: list[Key],
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    reasons: list[str],
+    source: str,
 ) -> MetricScores:
     there = ~np.isnan(values)
     if there.all():

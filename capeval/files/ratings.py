@@ -166,9 +166,7 @@ def _labels(table: Table) -> LabelTable:
     rated = "rater" in table.columns
     raters = table.names("rater") if rated else ["human"] * len(table)
     columns = "video_id, system, element_id" + (", rater" if rated else "")
-    table.unique(
-        [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns
-    )
+    table.unique([(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns)
     given = [_told(value) for value in table.columns["label"]]
     scale: LabelScale = "binary" if given[0] in _BINARY else "three-way"
     valid = tuple(_BINARY) if scale == "binary" else RELATIONS
@@ -177,8 +175,9 @@ def _labels(table: Table) -> LabelTable:
             if label in (*_BINARY, *RELATIONS):
                 message = f"{shown(label)} is of another kind than {shown(given[0])} above"
             else:
-                names = ", ".join((*RELATIONS, *_BINARY))
-                message = f"{shown(label)} is unknown; one of {names}{nearest(label, RELATIONS)}"
+                valid_names = ", ".join((*RELATIONS, *_BINARY))
+                near = nearest(label, RELATIONS)
+                message = f"{shown(label)} is unknown; one of {valid_names}{near}"
             raise table.fault(message, row=row, column="label")
     names = tuple(dict.fromkeys(raters))
     number = {name: at for at, name in enumerate(names)}

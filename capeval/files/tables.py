@@ -69,7 +69,9 @@ class Table:
         if not all(found):
             row = found.index("")
             value = values[row]
-            message = "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
+            message = (
+                "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
+            )
             raise self.fault(message, row=row, column=column)
         return found
 
@@ -197,9 +199,7 @@ def _distinct(header: Sequence[str], path: Path) -> None:
         if not name:
             raise InputError("the header has an unnamed column", file=path, where="line 1")
         if header.count(name) > 1:
-            raise InputError(
-                f"the column {shown(name)} stands twice", file=path, where="line 1"
-            )
+            raise InputError(f"the column {shown(name)} stands twice", file=path, where="line 1")
 
 
 def _of_json(path: Path, text: str) -> Table:

@@ -12,15 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.correlation.published import PUBLISHED, PUBLISHED_NOTE
-from capeval.correlation.result import Correlation, Correlations, ElementTable, Estimate
+from capeval.correlation.result import Correlations, ElementTable, Estimate
 from capeval.errors import one_line
 from capeval.reporting.numbers import NOTHING
+from capeval.stats.values import Statistic
 
 __all__ = ["Format", "Sheet", "print_correlations", "rendered", "sheets_of"]
 
 Format = Literal["table", "markdown", "latex"]
 
-_STATISTICS = {
+_STATISTICS: dict[Statistic, str] = {
     "kendall_b": "Kendall tau-b",
     "kendall_c": "Kendall tau-c",
     "spearman": "Spearman rho",
@@ -80,11 +81,11 @@ def p_shown(p: float | None) -> str:
 def sheets_of(found: Correlations, *, published: bool = False) -> tuple[list[Sheet], list[str]]:
     """Return all tables and the lines below them."""
     sheets, notes = _video_sheets(found)
+    sheets = _element_sheets(found.elements.tables) + sheets
     if published:
         sheets.append(_published())
         notes.append(PUBLISHED_NOTE)
     sheets += _comparison_sheets(found)
-    sheets += _element_sheets(found.elements.tables)
     sheets += _rater_sheets(found)
     return sheets, notes
 
@@ -113,6 +114,10 @@ def _video_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
         if several:
             header.append("rank")
         for r in sorted(those, key=lambda r: list(_STATISTICS).index(r.statistic)):
+            if r.value is None:
+                notes.append(f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}")
+            if r.statistic == "acc_eq":
+                continue
             row = [
                 one_line(r.metric),
                 _STATISTICS[r.statistic],
@@ -126,20 +131,53 @@ def _video_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
             if several:
                 row.append(NOTHING if r.cluster is None else str(r.cluster))
             sheet.rows.append(row)
-            if r.value is None:
-                notes.append(f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}")
-            if r.statistic == "acc_eq" and r.untied is not None:
-                notes.append(_of_acc_eq(title, r))
+        if sheet.rows:
+            sheets.append(sheet)
+    return sheets + _accuracy_sheets(found), notes
+
+
+def _accuracy_sheets(found: Correlations) -> list[Sheet]:
+    """Return acc_eq by itself: it means nothing without what a constant metric gets."""
+    sheets = []
+    those = [r for r in found.results if r.statistic == "acc_eq" and r.constant is not None]
+    for human, rater in dict.fromkeys((r.human, r.rater) for r in those):
+        who = f"human {human}" + (f" of {one_line(rater)}" if rater else "")
+        sheet = Sheet(
+            f"Pairwise accuracy with ties (acc_eq), {who}",
+            [
+                "Metric",
+                "Grouping",
+                "in-sample [95%]",
+                "threshold",
+                "cross-fitted",
+                "untied",
+                "p",
+                "constant",
+                "n",
+                "ties",
+                "rank",
+            ],
+            left=2,
+        )
+        for r in those:
+            if (r.human, r.rater) == (human, rater):
+                sheet.rows.append(
+                    [
+                        one_line(r.metric),
+                        r.grouping,
+                        bounded(r.value, r.low, r.high),
+                        NOTHING if r.threshold is None else f"{r.threshold:.3g}",
+                        number(r.cross_fitted),
+                        number(r.untied),
+                        p_shown(r.p),
+                        number(r.constant),
+                        str(r.n),
+                        NOTHING if r.ties.metric is None else f"{100 * r.ties.metric:.0f}%",
+                        NOTHING if r.cluster is None else str(r.cluster),
+                    ]
+                )
         sheets.append(sheet)
-    return sheets, notes
-
-
-def _of_acc_eq(title: str, r: Correlation) -> str:
-    return (
-        f"{title}: {one_line(r.metric)}, acc_eq: a constant metric gets {number(r.constant)}; "
-        f"threshold {NOTHING if r.threshold is None else f'{r.threshold:.3g}'}, "
-        f"cross-fitted {number(r.cross_fitted)}, without a threshold {number(r.untied)}"
-    )
+    return sheets
 
 
 def _published() -> Sheet:
