@@ -10,7 +10,7 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.ratings import Key, LabelTable, RatingTable
-from capeval.files.validation import shown
+from capeval.files.validation import nearest, shown
 from capeval.schema import Annotation, ElementType
 from capeval.scoring import measures
 from capeval.stats.values import Floats
@@ -102,11 +102,9 @@ def from_labels(
     captions: dict[Key, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        of_video = known.get(key[0])
-        if of_video is None or element not in of_video:
-            _unknown(table, row, known)
-        told = of_video[element] if of_video else None
-        assert told is not None
+        told = known.get(key[0], {}).get(element)
+        if told is None:
+            raise _unknown(table, row, known)
         place = captions.setdefault(key, len(captions))
         count = counts.setdefault((table.raters[row], place), [0, 0, 0, 0])
         label = table.labels[row]
@@ -140,20 +138,18 @@ def from_labels(
     ], warnings
 
 
-def _unknown(table: LabelTable, row: int, known: Mapping[str, Mapping[str, Element]]) -> None:
-    from capeval.files.validation import nearest
-
+def _unknown(table: LabelTable, row: int, known: Mapping[str, Mapping[str, Element]]) -> InputError:
     video, element = table.keys[row][0], table.elements[row]
     where = f"line {table.lines[row]}"
     if video not in known:
-        raise InputError(
+        return InputError(
             f"{shown(video)} has no annotation{nearest(video, list(known))}",
             file=table.file,
             where=where,
             field="video_id",
         )
     names = list(known[video])
-    raise InputError(
+    return InputError(
         f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
         f"from {names[0]} to {names[-1]}",
         file=table.file,

@@ -39,8 +39,8 @@ def agreement_of(
     else:
         level, names = "nominal", table.names
         alpha = _of_labels(table) if len(names) > 1 else Missing("there is one rater")
-    ceiling: dict[str, Estimate] = {}
-    each: dict[str, dict[str, float | None]] = {}
+    ceiling: dict[Statistic, Estimate] = {}
+    each: dict[Statistic, dict[str, float | None]] = {}
     if len(names) > 1 and scores is not None:
         for statistic in statistics:
             found = rater_ceiling(scores.ratings, statistic, how="mean" if how == "each" else how)

@@ -148,9 +148,9 @@ class Raters(_Part):
     combined: str
     alpha: Estimate
     level: str
-    ceiling: dict[str, Estimate] = Field(default_factory=dict)
+    ceiling: dict[Statistic, Estimate] = Field(default_factory=dict)
     """By statistic, over all captions: each rater against all others, and the mean."""
-    each: dict[str, dict[str, float | None]] = Field(default_factory=dict)
+    each: dict[Statistic, dict[str, float | None]] = Field(default_factory=dict)
 
 
 class Correlations(_Part):

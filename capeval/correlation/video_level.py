@@ -101,16 +101,12 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
             warnings.append(f"there is no human score{who} to hold a metric against")
             continue
         design = joined.design
-        keys = joined.keys
         if not there.all():
             warnings.append(f"{int((~there).sum())} captions have no human score{who}")
             design = design.take(there)
-            keys = [key for key, keep in zip(keys, there, strict=True) if keep]
-        systems = tuple(dict.fromkeys(str(system) for _, system in keys))
-        if not there.all():
-            # `take` numbers systems in the order of their numbers, which is that of first sight.
-            order = dict.fromkeys(str(system) for _, system in joined.keys)
-            systems = tuple(name for name in order if name in set(systems))
+        # `take` keeps the order of the systems' numbers, which is that of first sight.
+        rows = np.flatnonzero(there)[np.unique(joined.design.system[there], return_index=True)[1]]
+        systems = tuple(str(joined.keys[int(row)][1]) for row in rows)
         result.append(
             _Sides(
                 joined.human,

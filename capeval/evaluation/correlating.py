@@ -72,7 +72,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
     runs: list[RunFolder] = []
     if not question.auto and not question.metric_columns:
         runs = judged_runs(question.runs, systems)
-    annotations = _annotations(question, runs, needed=isinstance(table, LabelTable))
+    annotations = _annotations(question, runs)
     sources = gather(question.auto, runs, annotations, systems)
     for name in question.metric_columns:
         if name in sources.metrics:
@@ -85,7 +85,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
     if isinstance(table, RatingTable):
         scores = [from_ratings(table)]
     else:
-        assert annotations is not None
+        annotations = annotations or annotations_of(SAMPLE)
         scores, warnings = from_labels(
             table, {a.index: a for a in annotations}, binary=settings.protocol.binary
         )
@@ -141,9 +141,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
     )
 
 
-def _annotations(
-    question: Question, runs: Sequence[RunFolder], *, needed: bool
-) -> tuple[Annotation, ...] | None:
+def _annotations(question: Question, runs: Sequence[RunFolder]) -> tuple[Annotation, ...] | None:
     if isinstance(question.annotations, tuple):
         return question.annotations
     if question.annotations is not None:
@@ -161,9 +159,7 @@ def _annotations(
         raise UsageError(
             f"the runs are of different annotations ({told}); name them with --annotations"
         )
-    if named:
-        return annotations_of(next(iter(named)))
-    return annotations_of(SAMPLE) if needed else None
+    return annotations_of(next(iter(named))) if named else None
 
 
 def _elements(

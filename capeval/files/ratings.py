@@ -134,13 +134,11 @@ def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
         list(places),
         names,
         ratings,
-        {name: _one_each(table, name, keys, column, len(places)) for name in metrics},
+        {name: _one_each(table, name, column, len(places)) for name in metrics},
     )
 
 
-def _one_each(
-    table: Table, name: str, keys: Sequence[Key], column: NDArray[np.int64], size: int
-) -> NDArray[np.float64]:
+def _one_each(table: Table, name: str, column: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     """Return a metric's scores of captions that stand in a row for each rater."""
     values = table.numbers(name, gaps=True)
     result = np.full(size, np.nan)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from capeval.files.text import parse_json, read_text
 from capeval.files.validation import nearest, shown
 
 __all__ = ["Table", "read_table"]
+
+_CHUNK = 20_000
 
 
 @dataclass(frozen=True)
@@ -158,40 +161,60 @@ def read_table(path: Path | str) -> Table:
 
 
 def _of_text(path: Path, text: str) -> Table:
-    header_line = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = "\t" if "\t" in header_line else ","
-    quoted = '"' in text
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    lines: Sequence[int]
+    text = text.lstrip("\r\n") if text[:1] in "\r\n" else text
+    header_line = text.split("\n", 1)[0]
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter="\t" if "\t" in header_line else ",",
+        strict=True,
+    )
     try:
-        if quoted:
-            rows, numbers = [], []
-            for row in reader:
-                rows.append(row)
-                numbers.append(reader.line_num)
-        else:
-            rows = list(reader)
-            numbers = list(range(1, len(rows) + 1))
+        header = [name.strip() for name in next(reader)]
+        _distinct(header, path)
+        columns: list[list[str]] = [[] for _ in header]
+        lines: list[int] = []
+        for chunk in _chunks(reader, one_line_each='"' not in text):
+            ragged = set(map(len, chunk[0])) != {len(header)}
+            rows, numbers = _whole_rows(path, *chunk, len(header)) if ragged else chunk
+            # By columns at once: a million small lists would be walked by every garbage collection.
+            for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
+                column.extend(cells)
+            lines.extend(numbers)
     except csv.Error as fault:
         raise InputError(str(fault), file=path, where=f"line {reader.line_num}") from None
-    while rows and not any(cell.strip() for cell in rows[0]):
-        rows, numbers = rows[1:], numbers[1:]
-    header = [name.strip() for name in rows[0]]
-    rows, lines = rows[1:], numbers[1:]
-    if set(map(len, rows)) - {len(header)}:
-        kept = [at for at, row in enumerate(rows) if any(cell.strip() for cell in row)]
-        rows, lines = [rows[at] for at in kept], [lines[at] for at in kept]
-        for row, line in zip(rows, lines, strict=True):
-            if len(row) != len(header):
-                raise InputError(
-                    f"has {len(row)} fields where the header has {len(header)}",
-                    file=path,
-                    where=f"line {line}",
-                )
-    _distinct(header, path)
-    if not rows:
+    if not lines:
         raise InputError("holds a header and no rows", file=path)
-    return Table(path, {name: [row[at] for row in rows] for at, name in enumerate(header)}, lines)
+    return Table(path, dict(zip(header, columns, strict=True)), lines)
+
+
+_Rows = tuple[list[list[str]], Sequence[int]]
+
+
+def _chunks(reader: Any, *, one_line_each: bool) -> Iterator[_Rows]:
+    while True:
+        start = reader.line_num
+        if one_line_each:
+            rows = list(islice(reader, _CHUNK))
+            numbers: Sequence[int] = range(start + 1, start + 1 + len(rows))
+        else:
+            told = [(row, reader.line_num) for row in islice(reader, _CHUNK)]
+            rows, numbers = [row for row, _ in told], [line for _, line in told]
+        if not rows:
+            return
+        yield rows, numbers
+
+
+def _whole_rows(path: Path, rows: list[list[str]], lines: Sequence[int], width: int) -> _Rows:
+    """Return the rows that are not blank; all must be as wide as the header."""
+    kept = [at for at, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    for at in kept:
+        if len(rows[at]) != width:
+            raise InputError(
+                f"has {len(rows[at])} fields where the header has {width}",
+                file=path,
+                where=f"line {lines[at]}",
+            )
+    return [rows[at] for at in kept], [lines[at] for at in kept]
 
 
 def _distinct(header: Sequence[str], path: Path) -> None:

@@ -136,6 +136,10 @@ def _video_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
     return sheets + _accuracy_sheets(found), notes
 
 
+_ACCURACY = ["Metric", "Grouping", "in-sample [95%]", "threshold", "cross-fitted", "untied", "p"]
+_ACCURACY += ["constant", "n", "ties", "rank"]
+
+
 def _accuracy_sheets(found: Correlations) -> list[Sheet]:
     """Return acc_eq by itself: it means nothing without what a constant metric gets."""
     sheets = []
