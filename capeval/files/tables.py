@@ -88,7 +88,8 @@ class Table:
         """
         values = self.columns[column]
         try:
-            if any("_" in value for value in values):
+            # float() takes 1_000 for a number.
+            if "_" in "".join(values):
                 raise ValueError
             found = np.array(list(map(float, values)))
         except (TypeError, ValueError):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Human files and files of metrics: layouts told by header, and every mistake named."""
 
 from __future__ import annotations
