@@ -15,6 +15,8 @@ from capeval.version import __version__
 if TYPE_CHECKING:
     from capeval.api import (
         Generation,
+        correlate,
+        correlate_async,
         generate,
         generate_async,
         judge,
@@ -22,16 +24,20 @@ if TYPE_CHECKING:
         score,
         score_async,
     )
+    from capeval.correlation.result import Correlations
     from capeval.schema import Annotation, Caption, Judgment
     from capeval.scoring import Scores
 
 __all__ = [
     "Annotation",
     "Caption",
+    "Correlations",
     "Generation",
     "Judgment",
     "Scores",
     "__version__",
+    "correlate",
+    "correlate_async",
     "generate",
     "generate_async",
     "judge",
@@ -41,6 +47,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "correlate": "capeval.api",
+    "correlate_async": "capeval.api",
+    "Correlations": "capeval.correlation.result",
     "generate": "capeval.api",
     "generate_async": "capeval.api",
     "Generation": "capeval.api",

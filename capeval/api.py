@@ -1,4 +1,4 @@
-"""The library: `generate`, `judge` and `score`, sync and async."""
+"""The library: `generate`, `judge`, `score` and `correlate`, sync and async."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from capeval.captioners.frames import FrameReader, open_reader
 from capeval.captioners.images import ImageKind
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.protocol import Captioner
+from capeval.correlation.joining import Missing
+from capeval.correlation.protocols import protocol as protocol_of
+from capeval.correlation.result import Correlations
+from capeval.correlation.video_level import Settings
 from capeval.errors import UsageError
 from capeval.evaluation.captioners import CaptionerChoice, open_captioner
+from capeval.evaluation.correlating import Question, correlate_files
 from capeval.evaluation.generating_plan import Generation, Wanted, default_run, default_videos
 from capeval.evaluation.generating_run import GeneratingProgress, generate_run
 from capeval.evaluation.judges import JudgeChoice, open_judge
@@ -33,11 +38,14 @@ from capeval.files.parts import Shard
 from capeval.files.run_folder import RunFolder
 from capeval.judging.prompts import DEFAULT_PROMPTS
 from capeval.llm import ChatClient
-from capeval.schema import Annotation, Caption
+from capeval.schema import Annotation, Caption, RaterMode
 from capeval.scoring import Scores
+from capeval.stats.intervals import Kind
 
 __all__ = [
     "Generation",
+    "correlate",
+    "correlate_async",
     "generate",
     "generate_async",
     "judge",
@@ -243,6 +251,105 @@ async def score_async(
     """Score stored verdicts in a thread; see `score`."""
     return await asyncio.to_thread(
         score, path, annotations, seed=seed, ignore_unknown=ignore_unknown
+    )
+
+
+def correlate(
+    human: str | Path,
+    metrics: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
+    *,
+    metric_columns: Sequence[str] = (),
+    annotations: Annotations | None = None,
+    runs: str | Path = "runs",
+    missing: Missing = "error",
+    raters: RaterMode = "mean",
+    ci: Kind | None = None,
+    draws: int | None = None,
+    seed: int = 0,
+    protocol: str | None = None,
+    statistics: Sequence[str] = (),
+    groupings: Sequence[str] = (),
+) -> Correlations:
+    """Hold metrics against people.
+
+    Parameters
+    ----------
+    human : CSV, TSV or JSON lines of ratings or of element labels
+    metrics : by name: a judged run, a `judgments.jsonl`, a `metrics.jsonl`, a CSV, or several of
+        them; without any and without `metric_columns`, every judged run, or the judged sample
+    metric_columns : columns of the human file that hold metrics
+    annotations : their file, `"sample"`, or `Annotation`s; runs know their own
+    missing : "error", or "drop" to leave out captions that a metric has no score of
+    raters : how several raters are made one; "each" keeps them apart
+    ci : "bootstrap", "analytic" or "none"; else what fits each
+    draws : of every bootstrap and permutation; else 10,000, 2,000 for p, 1,000 for comparisons
+    protocol : "tuna" or "wmt23"; else everything
+    statistics, groupings : only these
+
+    Raises
+    ------
+    InputError, UsageError
+        A file or a name is not right, or the two sides do not meet.
+
+    Returns
+    -------
+    What `correlations.json` holds. A constant, missing or failed metric is None with its reason.
+    """
+    named = [
+        (name, Path(path))
+        for name, paths in (metrics or {}).items()
+        for path in ([paths] if isinstance(paths, str | Path) else paths)
+    ]
+    if annotations is not None:
+        annotations = (
+            str(annotations) if isinstance(annotations, str | Path) else tuple(annotations)
+        )
+    question = Question(
+        human=Path(human),
+        auto=tuple(named),
+        metric_columns=tuple(metric_columns),
+        annotations=annotations,
+        runs=Path(runs),
+        missing=missing,
+    )
+    wanted = protocol_of(protocol, statistics, groupings)
+    return correlate_files(
+        question, Settings(protocol=wanted, ci=ci, draws=draws, seed=seed, raters=raters)
+    )
+
+
+async def correlate_async(
+    human: str | Path,
+    metrics: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
+    *,
+    metric_columns: Sequence[str] = (),
+    annotations: Annotations | None = None,
+    runs: str | Path = "runs",
+    missing: Missing = "error",
+    raters: RaterMode = "mean",
+    ci: Kind | None = None,
+    draws: int | None = None,
+    seed: int = 0,
+    protocol: str | None = None,
+    statistics: Sequence[str] = (),
+    groupings: Sequence[str] = (),
+) -> Correlations:
+    """Hold metrics against people in a thread; see `correlate`."""
+    return await asyncio.to_thread(
+        correlate,
+        human,
+        metrics,
+        metric_columns=metric_columns,
+        annotations=annotations,
+        runs=runs,
+        missing=missing,
+        raters=raters,
+        ci=ci,
+        draws=draws,
+        seed=seed,
+        protocol=protocol,
+        statistics=statistics,
+        groupings=groupings,
     )
 
 

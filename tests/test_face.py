@@ -22,10 +22,13 @@ def test_face_is_this() -> None:
     assert capeval.__all__ == [
         "Annotation",
         "Caption",
+        "Correlations",
         "Generation",
         "Judgment",
         "Scores",
         "__version__",
+        "correlate",
+        "correlate_async",
         "generate",
         "generate_async",
         "judge",

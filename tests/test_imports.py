@@ -45,7 +45,7 @@ ROOMS |= {
     "reporting": EVERYTHING | {"api"},
     "api": EVERYTHING,
     "cli": EVERYTHING | {"reporting", "api"},
-    "__init__": {"api", "schema", "scoring"},
+    "__init__": {"api", "correlation", "evaluation", "schema", "scoring"},
     "__main__": {"cli"},
 }
 # The nouns and the exceptions know nothing of ours at all.

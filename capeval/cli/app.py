@@ -12,6 +12,7 @@ import typer
 
 from capeval.cli import (
     cache_command,
+    correlate_command,
     frames_command,
     generate_command,
     judge_command,
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
+app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")

@@ -1,1 +1,1 @@
-"""Metrics held against people."""
+"""Metric against people: joined, grouped, correlated, compared."""

@@ -18,7 +18,7 @@ from capeval.judging.one_caption import caption_hash, reference_hash
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
 from capeval.scoring import Scores, flaw_of
 
-__all__ = ["Rescored", "rescore"]
+__all__ = ["Rescored", "rescore", "stored_judgments"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,22 @@ def rescore(
     InputError
         There is nothing to score, or it does not belong to the annotations.
     """
+    judgments, captioned = stored_judgments(path, annotations, ignore_unknown=ignore_unknown)
+    scores = summarise(annotations, judgments, captioned=captioned, seed=seed)
+    left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
+    return Rescored(scores, left)
+
+
+def stored_judgments(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> tuple[Sequence[Judgment], int]:
+    """Return the judgments that are stored, all by one judge, and how many captions there are.
+
+    Raises
+    ------
+    InputError
+        There are none, they are of several judges, or they do not belong to the annotations.
+    """
     path = _stored_at(path)
     if _is_list(path):
         judgments: Sequence[Judgment] = load_tuna_results(
@@ -62,9 +78,7 @@ def rescore(
             f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
             file=path,
         )
-    scores = summarise(annotations, judgments, captioned=captioned, seed=seed)
-    left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
-    return Rescored(scores, left)
+    return judgments, captioned
 
 
 def _stored_at(path: Path) -> Path:

@@ -10,7 +10,7 @@ from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import DRAWS, Scores, score_judgments, signature
 from capeval.version import __version__
 
-__all__ = ["Maker", "maker_of", "summarise"]
+__all__ = ["Maker", "maker_of", "signature_of", "summarise"]
 
 
 @dataclass(frozen=True, order=True)
@@ -33,6 +33,26 @@ def maker_of(judgment: Judgment) -> Maker:
     return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
 
+def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
+    """Return the signature of the scores that judgments of one judge have."""
+    maker, models = _made_by(judgments)
+    return signature(
+        judge="+".join(models) or maker.judge,
+        prompts=maker.prompts or "none",
+        repeats=maker.repeats,
+        data_hash=annotations_hash(annotations),
+        annotated=len(annotations),
+        version=__version__,
+    )
+
+
+def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    first = next(iter(scored or judgments), None)
+    models = sorted({model for judgment in scored for model in judgment.provenance.models})
+    return maker_of(first) if first else Maker(), models
+
+
 def summarise(
     annotations: Sequence[Annotation],
     judgments: Sequence[Judgment],
@@ -49,21 +69,12 @@ def summarise(
     """
     data = annotations_hash(annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    first = next(iter(scored or judgments), None)
-    maker = maker_of(first) if first else Maker()
-    models = sorted({model for judgment in scored for model in judgment.provenance.models})
+    maker, models = _made_by(judgments)
     return score_judgments(
         annotations,
         judgments,
         captioned=captioned,
-        signature=signature(
-            judge="+".join(models) or maker.judge,
-            prompts=maker.prompts or "none",
-            repeats=maker.repeats,
-            data_hash=data,
-            annotated=len(annotations),
-            version=__version__,
-        ),
+        signature=signature_of(annotations, judgments),
         settings={
             "judge": maker.judge,
             "baseline": maker.prompts is None,

@@ -22,21 +22,35 @@ from capeval.schema.judgment import (
     Verdict,
     lacking,
 )
+from capeval.schema.rating import (
+    COVERAGES,
+    Coverage,
+    HumanLabel,
+    HumanRating,
+    LabelScale,
+    RaterMode,
+)
 from capeval.schema.usage import Usage
 
 __all__ = [
     "CHARACTERISTICS",
+    "COVERAGES",
     "ELEMENT_TYPES",
     "JUDGMENT",
     "RELATIONS",
     "Annotation",
     "Caption",
     "Characteristic",
+    "Coverage",
     "ElementType",
     "Event",
+    "HumanLabel",
+    "HumanRating",
     "Inputs",
     "Judgment",
+    "LabelScale",
     "Provenance",
+    "RaterMode",
     "Relation",
     "Scored",
     "Unscored",

@@ -1,0 +1,159 @@
+"""Scores of metrics put beside those of people, caption by caption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from capeval.correlation.human_scores import HumanScores
+from capeval.errors import InputError
+from capeval.files.metrics import MetricScores
+from capeval.files.ratings import Key
+from capeval.files.validation import shown
+from capeval.stats.grouping import Design
+from capeval.stats.values import Floats
+
+__all__ = ["Joined", "Missing", "caption_name", "fitted_keys", "join"]
+
+Missing = Literal["error", "drop"]
+
+_TOLD = 5
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Captions that people and every metric have a score of.
+
+    `ratings` is (raters, captions); `metrics` hold (captions,) each; `design` numbers them.
+    """
+
+    human: str
+    keys: Sequence[Key]
+    raters: tuple[str, ...]
+    ratings: Floats
+    metrics: dict[str, Floats]
+    design: Design
+    warnings: tuple[str, ...]
+
+
+def caption_name(key: Key) -> str:
+    """Return how a caption is called in messages.
+
+    >>> caption_name(("v1", "model")), caption_name(("v1", None))
+    ('v1 of model', 'v1')
+    """
+    return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
+
+
+def fitted_keys(human: HumanScores, metric: MetricScores) -> MetricScores:
+    """Return a metric with its captions named as people's file names them.
+
+    Where one side names no systems, the other may have only one.
+
+    Raises
+    ------
+    InputError
+        Which system's caption was rated cannot be known.
+    """
+    keys = metric.scores.keys() | metric.missing.keys()
+    theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
+    if (None in theirs) == (None in ours) or not keys:
+        return metric
+    if len(theirs) > 1 or len(ours) > 1:
+        several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
+        where = "it has no column of systems" if None in ours else f"{metric.name} has no systems"
+        raise InputError(
+            f"{where}, and there are captions of {len(several)} ({', '.join(several[:_TOLD])}): "
+            "name the system of every caption",
+            file=human.file,
+        )
+    system = next(iter(ours))
+    return MetricScores(
+        metric.name,
+        {(video, system): score for (video, _), score in metric.scores.items()},
+        {(video, system): reason for (video, _), reason in metric.missing.items()},
+        metric.sources,
+        metric.signatures,
+        metric.measure,
+    )
+
+
+def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing = "error") -> Joined:
+    """Join on video and system; all metrics are taken on the same captions.
+
+    Captions that people did not rate are no loss. Those that people rated and a metric has no
+    score of are an error, or with "drop" left out and told in a warning.
+
+    Raises
+    ------
+    InputError
+        Nothing, or with "error" not everything, that people rated has a score.
+    """
+    total = len(human.keys)
+    kept = np.ones(total, dtype=bool)
+    columns: dict[str, Floats] = {}
+    warnings: list[str] = []
+    for metric in metrics:
+        if metric.name in human.metrics:
+            values = human.metrics[metric.name]
+        else:
+            get = fitted_keys(human, metric).scores.get
+            nan = float("nan")
+            values = np.array([get(key, nan) for key in human.keys])
+        there = ~np.isnan(values)
+        if not there.any():
+            raise InputError(_no_overlap(human, metric), file=human.file)
+        if not there.all():
+            told = _partial(human, metric, there)
+            if missing == "error":
+                raise InputError(
+                    f"{told}; leave such captions out with --missing drop", file=human.file
+                )
+            warnings.append(told)
+            kept &= there
+        columns[metric.name] = values
+    if not kept.any():
+        raise InputError("no caption has a score of every metric", file=human.file)
+    keys: Sequence[Key] = human.keys
+    if not kept.all():
+        keys = [key for key, keep in zip(human.keys, kept, strict=True) if keep]
+    videos = [video for video, _ in keys]
+    systems = [system for _, system in keys]
+    return Joined(
+        human.name,
+        keys,
+        human.raters,
+        human.ratings[:, kept],
+        {name: values[kept] for name, values in columns.items()},
+        Design.of(videos, systems),
+        tuple(warnings),
+    )
+
+
+def _partial(
+    human: HumanScores, metric: MetricScores, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> str:
+    rows = np.flatnonzero(~there)
+    reasons = fitted_keys(human, metric).missing if metric.name not in human.metrics else {}
+    told = []
+    for row in rows[:_TOLD]:
+        key = human.keys[int(row)]
+        reason = reasons.get(key)
+        told.append(caption_name(key) + (f" ({reason})" if reason else ""))
+    more = f" and {len(rows) - _TOLD} more" if len(rows) > _TOLD else ""
+    matched = len(there) - len(rows)
+    return f"{metric.name}: {matched} of {len(there)} matched; missing: {', '.join(told)}{more}"
+
+
+def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
+    example = next(iter(metric.scores), None)
+    if example is None:
+        reason = next(iter(metric.missing.values()), "it holds no captions")
+        return f"{metric.name} has no score of any caption ({reason})"
+    return (
+        f"none of its {len(human.keys)} captions has a score of {metric.name} "
+        f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
+    )

@@ -1,0 +1,84 @@
+"""What to take: statistics, groupings and how raters are combined; by name, or one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from capeval.errors import UsageError
+from capeval.files.validation import nearest
+from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Statistic
+
+__all__ = ["PROTOCOLS", "Protocol", "protocol"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which statistics by which groupings are taken, and why.
+
+    `binary` collapses three-way labels to covered or not.
+    """
+
+    name: str
+    source: str
+    taken: tuple[tuple[Statistic, Grouping], ...]
+    binary: bool = False
+
+
+EVERYTHING = Protocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
+
+PROTOCOLS: dict[str, Protocol] = {
+    "tuna": Protocol(
+        "tuna",
+        "TUNA (ACL 2025), section 4.2 and B.2.4: one caption each of 40 videos; the human score is "
+        "the weighted share of elements that people find covered; Kendall, Spearman and Pearson "
+        "over all captions",
+        (("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")),
+        binary=True,
+    ),
+    "wmt23": Protocol(
+        "wmt23",
+        "WMT 2023 metrics task (Freitag et al., 2023): systems by pairwise accuracy and Pearson; "
+        "segments by Pearson over all, and by acc_eq within the item, its threshold found on the "
+        "same pairs",
+        (
+            ("acc_eq", "system"),
+            ("pearson", "system"),
+            ("pearson", "pooled"),
+            ("acc_eq", "item"),
+        ),
+    ),
+}
+
+
+def protocol(
+    name: str | None, statistics: Sequence[str] = (), groupings: Sequence[str] = ()
+) -> Protocol:
+    """Return a protocol by name, or everything; narrowed to some statistics and groupings.
+
+    Raises
+    ------
+    UsageError
+        A name is unknown, or nothing is left to take.
+
+    >>> protocol("tuna", ["spearman"]).taken
+    (('spearman', 'pooled'),)
+    """
+    for given, known, what in (
+        ([name] if name else [], list(PROTOCOLS), "protocol"),
+        (statistics, list(STATISTICS), "statistic"),
+        (groupings, list(GROUPINGS), "grouping"),
+    ):
+        for one in given:
+            if one not in known:
+                near = nearest(one, known) or f"; one of {', '.join(known)}"
+                raise UsageError(f"the {what} {one!r} is unknown{near}")
+    whole = PROTOCOLS[name] if name else EVERYTHING
+    taken = tuple(
+        (statistic, grouping)
+        for statistic, grouping in whole.taken
+        if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
+    )
+    if not taken:
+        raise UsageError(f"the protocol {whole.name} takes none of these statistics and groupings")
+    return Protocol(whole.name, whole.source, taken, whole.binary)

@@ -1,0 +1,165 @@
+"""The layout of `correlations.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from capeval.stats.values import Grouping, Statistic
+
+__all__ = [
+    "ClassResult",
+    "ComparisonResult",
+    "Correlation",
+    "Correlations",
+    "ElementTable",
+    "Elements",
+    "Estimate",
+    "Groups",
+    "Raters",
+    "Ties",
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Groups(_Part):
+    """How many groups a value is taken of, and how many have none."""
+
+    used: int
+    dropped: int
+
+
+class Ties(_Part):
+    """Shares of pairs that are tied."""
+
+    metric: float | None
+    human: float | None
+
+
+class Estimate(_Part):
+    """A value with its interval, or the reason for which there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+class Correlation(_Part):
+    """One metric against people by one statistic and grouping.
+
+    Attributes
+    ----------
+    human : which human score: "score" as rated; of labels "covered", "recall", "precision", "f1"
+    rater : whose, where raters are kept apart
+    interval, test : how interval and p were made
+    threshold, cross_fitted, untied, constant : of acc_eq alone
+    cluster : rank among the metrics, from 1 for the best, equals together
+    without : the value with each system left out
+    """
+
+    metric: str
+    human: str
+    rater: str | None = None
+    statistic: Statistic
+    grouping: Grouping
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    n: int
+    groups: Groups
+    threshold: float | None = None
+    reason: str | None = None
+    interval: str | None = None
+    test: str | None = None
+    p_reason: str | None = None
+    interval_reason: str | None = None
+    cross_fitted: float | None = None
+    untied: float | None = None
+    constant: float | None = None
+    ties: Ties
+    cluster: int | None = None
+    without: dict[str, float | None] = Field(default_factory=dict)
+
+
+class ComparisonResult(_Part):
+    """Two metrics, first less second, with p as found and adjusted for the number of tests."""
+
+    first: str
+    second: str
+    human: str
+    rater: str | None = None
+    statistic: Statistic
+    grouping: Grouping
+    difference: float | None
+    p: float | None
+    p_adjusted: float | None
+    method: str
+    n: int
+    groups: Groups
+    reason: str | None = None
+
+
+class ClassResult(_Part):
+    """How well one label is found."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: float
+
+
+class ElementTable(_Part):
+    """Two sets of labels of the same elements: rows of `confusion` are `truth`.
+
+    `by` is "all" or a type of element; `weighted` counts elements by their weight.
+    """
+
+    truth: str
+    given: str
+    by: str
+    weighted: bool
+    labels: tuple[str, ...]
+    n: int
+    videos: int
+    confusion: tuple[tuple[float, ...], ...]
+    coefficients: dict[str, Estimate]
+    classes: dict[str, ClassResult]
+
+
+class Elements(_Part):
+    """Labels of elements; `tied` are those on which raters were evenly divided."""
+
+    scale: str | None = None
+    labels: int = 0
+    tied: int = 0
+    tables: tuple[ElementTable, ...] = ()
+
+
+class Raters(_Part):
+    """The people: how their ratings were made one, how they agree, and the ceiling they set."""
+
+    names: tuple[str, ...]
+    combined: str
+    alpha: Estimate
+    level: str
+    ceiling: dict[Statistic, Estimate] = Field(default_factory=dict)
+    """By statistic, over all captions: each rater against all others, and the mean."""
+    each: dict[Statistic, dict[str, float | None]] = Field(default_factory=dict)
+
+
+class Correlations(_Part):
+    """All that `correlations.json` holds."""
+
+    results: tuple[Correlation, ...]
+    comparisons: tuple[ComparisonResult, ...]
+    elements: Elements
+    raters: Raters
+    warnings: tuple[str, ...]
+    inputs: dict[str, Any]
+    signature: str

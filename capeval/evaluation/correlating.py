@@ -1,0 +1,208 @@
+"""From a human file and metrics to `Correlations`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capeval.correlation.element_level import element_tables, people
+from capeval.correlation.human_scores import (
+    HumanScores,
+    elements_of,
+    from_labels,
+    from_ratings,
+    meets,
+)
+from capeval.correlation.joining import Missing, join
+from capeval.correlation.people import agreement_of
+from capeval.correlation.result import (
+    ComparisonResult,
+    Correlation,
+    Correlations,
+    Elements,
+)
+from capeval.correlation.video_level import Settings, analyse
+from capeval.errors import UsageError, one_line
+from capeval.evaluation.metric_sources import (
+    Sources,
+    annotations_named_by,
+    gather,
+    judged_runs,
+)
+from capeval.evaluation.sources import SAMPLE, annotations_of
+from capeval.files.annotations import annotations_hash
+from capeval.files.metrics import MetricScores
+from capeval.files.ratings import LabelTable, RatingTable, load_human
+from capeval.files.run_folder import RunFolder
+from capeval.schema import Annotation, LabelScale
+from capeval.version import __version__
+
+__all__ = ["Question", "correlate_files"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be held against what.
+
+    `auto` are (name, path) pairs; without them and without `metric_columns`, every judged run
+    under `runs`, or the judged sample.
+    """
+
+    human: Path
+    auto: tuple[tuple[str, Path], ...] = ()
+    metric_columns: tuple[str, ...] = ()
+    annotations: str | tuple[Annotation, ...] | None = None
+    runs: Path = Path("runs")
+    missing: Missing = "error"
+
+
+def correlate_files(question: Question, settings: Settings) -> Correlations:
+    """Hold metrics against people.
+
+    Raises
+    ------
+    InputError, UsageError
+        A file is not right, or the two sides do not meet.
+    """
+    table = load_human(question.human, question.metric_columns)
+    systems = {system for _, system in table.keys}
+    runs: list[RunFolder] = []
+    if not question.auto and not question.metric_columns:
+        runs = judged_runs(question.runs, systems)
+    annotations = _annotations(question, runs)
+    sources = gather(question.auto, runs, annotations, systems)
+    for name in question.metric_columns:
+        if name in sources.metrics:
+            raise UsageError(f"{name} is both a column and a name of --auto; rename one")
+        sources.metrics[name] = MetricScores(name, sources=[str(question.human)])
+
+    scores: list[HumanScores]
+    warnings: list[str] = []
+    elements = Elements()
+    if isinstance(table, RatingTable):
+        scores = [from_ratings(table)]
+    else:
+        annotations = annotations or annotations_of(SAMPLE)
+        scores, warnings = from_labels(
+            table, {a.index: a for a in annotations}, binary=settings.protocol.binary
+        )
+        elements = _elements(table, sources, annotations, settings, warnings)
+    results: list[Correlation] = []
+    comparisons: list[ComparisonResult] = []
+    matched: dict[str, int] = {}
+    for human in scores:
+        metrics = [m for m in sources.metrics.values() if meets(human.name, m.measure)]
+        if not metrics:
+            continue
+        joined = join(human, metrics, question.missing)
+        matched[human.name] = len(joined.keys)
+        found = analyse(joined, settings)
+        results += found[0]
+        comparisons += found[1]
+        warnings += found[2]
+    statistics = tuple(dict.fromkeys(statistic for statistic, _ in settings.protocol.taken))
+    digest = hashlib.sha256(question.human.read_bytes()).hexdigest()
+    inputs: dict[str, Any] = {
+        "human": {
+            "path": str(question.human),
+            "sha256": digest,
+            "captions": len(scores[0].keys) if scores else 0,
+            "matched": matched,
+        },
+        "metrics": {
+            metric.name: {"sources": metric.sources, "signatures": metric.signatures}
+            for metric in sources.metrics.values()
+        },
+        "annotations": None
+        if annotations is None
+        else {"sha256": annotations_hash(annotations), "count": len(annotations)},
+        "settings": {
+            "protocol": settings.protocol.name,
+            "protocol_source": settings.protocol.source or None,
+            "missing": question.missing,
+            "ci": settings.ci or "default",
+            "level": 0.95,
+            "draws": settings.draws,
+            "seed": settings.seed,
+            "raters": settings.raters,
+        },
+    }
+    return Correlations(
+        results=tuple(results),
+        comparisons=tuple(comparisons),
+        elements=elements,
+        raters=agreement_of(table, scores[0] if scores else None, statistics, settings.raters),
+        warnings=tuple(dict.fromkeys(warnings)),
+        inputs=inputs,
+        signature=_signature(digest, inputs, sources, settings),
+    )
+
+
+def _annotations(question: Question, runs: Sequence[RunFolder]) -> tuple[Annotation, ...] | None:
+    if isinstance(question.annotations, tuple):
+        return question.annotations
+    if question.annotations is not None:
+        return annotations_of(question.annotations)
+    named = {
+        path: str(where)
+        for path, where in [
+            *((run.annotations_path(), run.path) for run in runs),
+            *((annotations_named_by(path), path) for _, path in question.auto),
+        ]
+        if path is not None
+    }
+    if len(named) > 1:
+        told = ", ".join(f"{where}: {path}" for path, where in named.items())
+        raise UsageError(
+            f"the runs are of different annotations ({told}); name them with --annotations"
+        )
+    return annotations_of(next(iter(named))) if named else None
+
+
+def _elements(
+    table: LabelTable,
+    sources: Sources,
+    annotations: Sequence[Annotation],
+    settings: Settings,
+    warnings: list[str],
+) -> Elements:
+    truths, tied = people(table, each=settings.raters == "each")
+    if tied:
+        warnings.append(f"raters are evenly divided on {tied} elements, which are left out")
+    scale: LabelScale = "binary" if settings.protocol.binary else table.scale
+    known = {annotation.index: elements_of(annotation) for annotation in annotations}
+    return Elements(
+        scale=scale,
+        labels=len(table.labels),
+        tied=tied,
+        tables=tuple(
+            element_tables(
+                truths,
+                list(sources.judges.values()),
+                known,
+                scale,
+                ci=settings.ci,
+                draws=settings.draws,
+                seed=settings.seed,
+            )
+        ),
+    )
+
+
+def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: Settings) -> str:
+    fields = {
+        "capeval": "correlate",
+        "protocol": settings.protocol.name,
+        "metrics": "+".join(sources.metrics),
+        "human": f"{digest[:6]}@{inputs['human']['captions']}",
+        "raters": settings.raters,
+        "missing": inputs["settings"]["missing"],
+        "ci": settings.ci or "default",
+        "draws": "default" if settings.draws is None else str(settings.draws),
+        "seed": str(settings.seed),
+        "v": __version__,
+    }
+    return "|".join(f"{key}:{one_line(value).replace('|', '/')}" for key, value in fields.items())

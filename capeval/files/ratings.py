@@ -1,0 +1,199 @@
+"""Human files: ratings of captions, long or wide, or labels of single elements, told by header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.files.tables import Table, read_table
+from capeval.files.validation import nearest, shown
+from capeval.schema import COVERAGES, RELATIONS, LabelScale
+
+__all__ = ["Key", "LabelTable", "RatingTable", "load_human"]
+
+Key = tuple[str, str | None]
+"""Video and system; None where the file tells no systems."""
+
+_WIDE = re.compile(r"human(_\d+)?")
+_BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
+
+
+@dataclass(frozen=True)
+class RatingTable:
+    """Ratings of captions.
+
+    Attributes
+    ----------
+    keys : (captions,)
+    raters : (raters,) names
+    ratings : (raters, captions), NaN where a rater gave none
+    metrics : (captions,) each, the columns named as metrics; NaN where empty
+    """
+
+    file: Path
+    keys: Sequence[Key]
+    raters: tuple[str, ...]
+    ratings: NDArray[np.float64]
+    metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels of elements; (n,) each. `raters` are numbers into `names`."""
+
+    file: Path
+    keys: Sequence[Key]
+    elements: Sequence[str]
+    raters: Sequence[int]
+    names: tuple[str, ...]
+    labels: Sequence[str]
+    scale: LabelScale
+    lines: Sequence[int]
+
+
+def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
+    """Read a human file; CSV, TSV or JSON lines.
+
+    Parameters
+    ----------
+    metric_columns : columns that hold scores of metrics
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the column.
+    """
+    table = read_table(path)
+    if "element_id" in table.columns or "label" in table.columns:
+        if metric_columns:
+            raise table.fault("labels of elements have no columns of metrics; see --metric-cols")
+        return _labels(table)
+    for name in metric_columns:
+        if name not in table.columns:
+            near = nearest(name, list(table.columns))
+            raise table.fault(f"the column {shown(name)} is missing{near}")
+    if any(_WIDE.fullmatch(name) for name in table.columns):
+        return _wide(table, metric_columns)
+    return _long(table, metric_columns)
+
+
+_HINT = "; remove it, or name it with --metric-cols if it holds a metric's scores"
+
+
+def _keys(table: Table) -> list[Key]:
+    videos = table.names("video_id")
+    if "system" not in table.columns:
+        return [(video, None) for video in videos]
+    return list(zip(videos, table.names("system"), strict=True))
+
+
+def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
+    humans = [name for name in table.columns if _WIDE.fullmatch(name)]
+    metrics = [name for name in metric_columns if name not in humans]
+    table.only({"video_id", "system", *humans, *metrics}, ["video_id"], _HINT)
+    keys = _keys(table)
+    table.unique(keys, "video_id, system")
+    ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
+    return RatingTable(
+        table.file,
+        keys,
+        tuple(humans),
+        ratings,
+        {name: table.numbers(name, gaps=True) for name in metrics},
+    )
+
+
+def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
+    known = {"video_id", "system", "rater", "score"}
+    metrics = [name for name in metric_columns if name not in known]
+    table.only({*known, *metrics}, ["video_id", "score"], _HINT)
+    keys = _keys(table)
+    scores = table.numbers("score")
+    if "rater" not in table.columns:
+        table.unique(keys, "video_id, system")
+        values = {name: table.numbers(name, gaps=True) for name in metrics}
+        return RatingTable(table.file, keys, ("human",), scores[None], values)
+    raters = table.names("rater")
+    table.unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
+    places: dict[Key, int] = {}
+    for key in keys:
+        places.setdefault(key, len(places))
+    names = tuple(dict.fromkeys(raters))
+    number = {name: at for at, name in enumerate(names)}
+    ratings = np.full((len(names), len(places)), np.nan)
+    column = np.array([places[key] for key in keys])
+    ratings[np.array([number[name] for name in raters]), column] = scores
+    return RatingTable(
+        table.file,
+        list(places),
+        names,
+        ratings,
+        {name: _one_each(table, name, column, len(places)) for name in metrics},
+    )
+
+
+def _one_each(table: Table, name: str, column: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """Return a metric's scores of captions that stand in a row for each rater."""
+    values = table.numbers(name, gaps=True)
+    result = np.full(size, np.nan)
+    result[column[::-1]] = values[::-1]
+    differ = np.flatnonzero(~((result[column] == values) | np.isnan(values)))
+    if len(differ):
+        row = int(differ[0])
+        raise table.fault(
+            f"{shown(float(values[row]))} differs from the score of the same caption above",
+            row=row,
+            column=name,
+        )
+    return result
+
+
+def _labels(table: Table) -> LabelTable:
+    table.only(
+        {"video_id", "system", "element_id", "rater", "label"},
+        ["video_id", "element_id", "label"],
+    )
+    keys = _keys(table)
+    elements = table.names("element_id")
+    rated = "rater" in table.columns
+    raters = table.names("rater") if rated else ["human"] * len(table)
+    columns = "video_id, system, element_id" + (", rater" if rated else "")
+    table.unique([(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns)
+    given = [_told(value) for value in table.columns["label"]]
+    scale: LabelScale = "binary" if given[0] in _BINARY else "three-way"
+    valid = tuple(_BINARY) if scale == "binary" else RELATIONS
+    for row, label in enumerate(given):
+        if label not in valid:
+            if label in (*_BINARY, *RELATIONS):
+                message = f"{shown(label)} is of another kind than {shown(given[0])} above"
+            else:
+                valid_names = ", ".join((*RELATIONS, *_BINARY))
+                near = nearest(label, RELATIONS)
+                message = f"{shown(label)} is unknown; one of {valid_names}{near}"
+            raise table.fault(message, row=row, column="label")
+    names = tuple(dict.fromkeys(raters))
+    number = {name: at for at, name in enumerate(names)}
+    return LabelTable(
+        table.file,
+        keys,
+        elements,
+        [number[name] for name in raters],
+        names,
+        [_BINARY[label] for label in given] if scale == "binary" else given,
+        scale,
+        table.lines,
+    )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return shown(value)

@@ -1,0 +1,347 @@
+"""`capeval correlate` as it is typed: sources, joining, mistakes, formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import capeval
+from capeval.files.packaged import sample_folder
+from capeval.schema import Unscored
+from tests.correlation.making import correlate, make_run, write_annotations
+from tests.scoring.making import annotation, scored
+
+QUICK = ("--draws", "99")
+LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
+
+
+def found(folder: Path, *arguments: str) -> dict[str, Any]:
+    done = correlate(folder, *arguments, *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def value(result: dict[str, Any], **wanted: str) -> Any:
+    (one,) = [r for r in result["results"] if all(r[k] == v for k, v in wanted.items())]
+    return one
+
+
+def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path]:
+    """Write human ratings and a metric, all different."""
+    rng = np.random.default_rng(0)
+    human, metric = ["video_id,system,score"], ["video_id,system,score"]
+    for video in range(count):
+        for system in range(systems):
+            score = rng.random()
+            human.append(f"v{video},s{system},{score}")
+            metric.append(f"v{video},s{system},{score + rng.random() / 2}")
+    paths = folder / "human.csv", folder / "metric.csv"
+    for path, lines in zip(paths, (human, metric), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return paths
+
+
+def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
+    """Write labels of elements: by (video, system), events apart by blanks."""
+    lines = ["video_id,system,element_id,label"]
+    for (video, system), told in labels.items():
+        for event, letters in enumerate(told.split(), start=1):
+            for place, letter in enumerate(letters, start=1):
+                label = str(int(letter == "+")) if binary else LABELS[letter]
+                lines.append(f"{video},{system},{event}.{place},{label}")
+    path = folder / "human.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
+
+
+def judged(folder: Path, **judgments: list[Any]) -> None:
+    write_annotations(folder, VIDEOS)
+    for name, of_run in judgments.items():
+        make_run(folder, name, of_run)
+
+
+def test_statistics_are_those_of_scipy_on_the_joined_pairs(tmp_path: Path) -> None:
+    human, metric = ratings(tmp_path)
+    result = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")
+    x, y = (
+        np.array([float(line.split(",")[2]) for line in path.read_text("utf-8").split()[1:]])
+        for path in (metric, human)
+    )
+    for statistic, oracle in {
+        "kendall_b": stats.kendalltau(x, y).statistic,
+        "kendall_c": stats.kendalltau(x, y, variant="c").statistic,
+        "spearman": stats.spearmanr(x, y).statistic,
+        "pearson": stats.pearsonr(x, y).statistic,
+    }.items():
+        of = value(result, statistic=statistic, grouping="pooled")
+        assert of["value"] == pytest.approx(oracle, abs=1e-10)
+        assert of["low"] <= of["value"] <= of["high"]
+        assert (of["n"], of["groups"]) == (24, {"used": 1, "dropped": 0})
+        assert 0 < of["p"] <= 1
+        within = [
+            getattr(stats, _NAMES[statistic])(x[s::2], y[s::2], **_MORE.get(statistic, {}))
+            for s in (0, 1)
+        ]
+        mean = np.mean([each.statistic for each in within])
+        of = value(result, statistic=statistic, grouping="within_system")
+        assert of["value"] == pytest.approx(mean, abs=1e-10)
+
+
+_NAMES = {
+    "kendall_b": "kendalltau",
+    "kendall_c": "kendalltau",
+    "spearman": "spearmanr",
+    "pearson": "pearsonr",
+}
+_MORE: dict[str, Any] = {"kendall_c": {"variant": "c"}}
+
+
+def test_same_inputs_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--json", "--seed", "7", *QUICK)
+    first, second = correlate(tmp_path, *typed, "--out", "c.json"), correlate(tmp_path, *typed)
+    assert first.stdout == second.stdout == (tmp_path / "c.json").read_text("utf-8")
+
+
+def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) -> None:
+    _, metric = ratings(tmp_path, count=5)
+    lines = metric.read_text("utf-8").splitlines()
+    metric.write_text("\n".join([*lines[:2], *lines[3:]]), encoding="utf-8")
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK)
+    done = correlate(tmp_path, *typed)
+    told = "m: 9 of 10 matched; missing: v0 of s1"
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"capeval: human.csv: {told}; leave such captions out with --missing drop\n"
+    )
+    done = correlate(tmp_path, *typed, "--missing", "drop", "--json")
+    assert done.returncode == 0
+    result = json.loads(done.stdout)
+    assert told in result["warnings"]
+    assert f"warning: {told}\n" in done.stderr
+    assert value(result, statistic="pearson", grouping="pooled")["n"] == 9
+
+
+def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> None:
+    human, _ = ratings(tmp_path)
+    lines = human.read_text("utf-8").split()
+    constant = [lines[0], *(line.rsplit(",", 1)[0] + ",1" for line in lines[1:])]
+    (tmp_path / "one.csv").write_text("\n".join(constant), "utf-8")
+    typed = ("--human", "human.csv", "--auto", "one=one.csv", "--auto", "m=metric.csv")
+    result = found(tmp_path, *typed)
+    for grouping in ("pooled", "item", "within_system", "system"):
+        of = value(result, metric="one", statistic="kendall_b", grouping=grouping)
+        assert (of["value"], of["p"], of["low"], of["cluster"]) == (None, None, None, None)
+        assert of["reason"]
+        assert value(result, metric="m", statistic="kendall_b", grouping=grouping)["value"]
+    assert any("one is constant" in line for line in result["warnings"])
+
+
+def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
+    text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
+    (tmp_path / "human.csv").write_text(text, "utf-8")
+    result = found(tmp_path, "--human", "human.csv", "--metric-cols", "m")
+    assert result["warnings"] == [
+        "human score: 10 captions are few (below 30): intervals will be wide",
+        "human score ties 44% of all pairs (above 30%): see acc_eq",
+    ]
+
+
+def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
+    judged(
+        tmp_path,
+        one=[
+            scored(v.index, told)
+            for v, told in zip(VIDEOS, ("++ +", "+0 0", "+- +", "00 +"), strict=True)
+        ],
+        two=[
+            scored(v.index, told)
+            for v, told in zip(VIDEOS, ("0+ +", "++ 0", "+- 0", "00 0"), strict=True)
+        ],
+    )
+    labels = {
+        (v.index, s): t
+        for s in ("one", "two")
+        for v, t in zip(VIDEOS, ("++ +", "+0 0", "+0 +", "0- +"), strict=True)
+    }
+    labelled(tmp_path, labels)
+    result = found(tmp_path, "--human", "human.csv")
+    assert {(r["metric"], r["human"]) for r in result["results"]} == {
+        ("judge:f1", "f1"),
+        ("judge:recall", "recall"),
+        ("judge:f1", "recall"),
+        ("judge:precision", "precision"),
+    }
+    # By hand: recall of people 6/6, 3/6, 5/6, 2/6; of the judge 6, 3, 5, 2 and 3, 4, 3, 0 sixths.
+    people, judge = np.array([6, 3, 5, 2] * 2), np.array([6, 3, 5, 2, 3, 4, 3, 0])
+    of = value(result, metric="judge:recall", statistic="pearson", grouping="pooled")
+    assert of["value"] == pytest.approx(stats.pearsonr(judge, people).statistic, abs=1e-10)
+    table = next(t for t in result["elements"]["tables"] if t["by"] == "all" and not t["weighted"])
+    # By hand, element by element.
+    assert table["labels"] == ["entailment", "lack", "contradiction"]
+    assert table["confusion"] == [[11, 3, 0], [1, 5, 2], [0, 2, 0]]
+    assert table["coefficients"]["accuracy"]["value"] == pytest.approx(16 / 24)
+
+
+def test_binary_labels_have_no_human_precision(tmp_path: Path) -> None:
+    told = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, told, strict=True)])
+    labels = {(v.index, "one-model"): t for v, t in zip(VIDEOS, told, strict=True)}
+    labelled(tmp_path, labels, binary=True)
+    result = found(tmp_path, "--human", "human.csv")
+    assert {(r["metric"], r["human"]) for r in result["results"]} == {
+        ("judge:f1", "covered"),
+        ("judge:recall", "covered"),
+    }
+    table = result["elements"]["tables"][0]
+    assert table["confusion"] == [[7, 0], [0, 5]]
+    assert table["labels"] == ["covered", "not covered"]
+
+
+def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
+    told = ("++ +", "+0 0", "+- +")
+    last = Unscored(index="d", reason="no valid reply")
+    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, told, strict=False)), last])
+    labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    assert done.returncode == 2
+    assert "3 of 4 matched; missing: d of one (unscored: no valid reply)" in done.stderr
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert {r["n"] for r in result["results"] if r["grouping"] == "pooled"} <= {0, 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "a,one,3.1,lack",
+            '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
+        ),
+        ("z,one,1.1,lack", '14: video_id: "z" has no annotation'),
+    ],
+)
+def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str, told: str) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    assert (done.returncode, done.stderr) == (2, f"capeval: human.csv: line {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("--auto", "metric.csv"), "--auto: 'metric.csv' must be NAME=PATH"),
+        (("--auto", "m=nowhere.csv"), "nowhere.csv: does not exist"),
+        ((), "runs: holds no judged run; judge one, or name metrics with --auto or --metric-cols"),
+        (("--metric-cols", "scor"), 'line 1: the column "scor" is missing; did you mean "score"?'),
+        (("--auto", "m=metric.csv", "--protocol", "wmt"), "the protocol 'wmt' is unknown; did you"),
+        (("--auto", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
+        (("--auto", "m=other.csv"), "none of its 24 captions has a score of m"),
+        (("--auto", "m=metric.csv", "--auto", "m=metric.csv"), "m has two scores of"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(tmp_path: Path, typed: tuple[str, ...], told: str) -> None:
+    ratings(tmp_path)
+    (tmp_path / "other.csv").write_text("video_id,system,score\nw,s,1\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", *typed)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = ["video_id,rater,score,m"]
+    for video in range(30):
+        good = rng.random()
+        lines += [f"v{video},{rater},{good + rng.random() / 3},{good}" for rater in ("x", "y", "z")]
+    (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
+    typed = ("--human", "human.csv", "--metric-cols", "m", "--grouping", "pooled")
+    result = found(tmp_path, *typed, "--raters", "each")
+    assert {r["rater"] for r in result["results"]} == {"x", "y", "z"}
+    raters = result["raters"]
+    assert raters["names"] == ["x", "y", "z"]
+    assert 0.5 < raters["alpha"]["value"] < 1
+    each = raters["each"]["pearson"]
+    assert raters["ceiling"]["pearson"]["value"] == pytest.approx(np.mean(list(each.values())))
+    for how in ("mean", "median", "zmean"):
+        assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
+
+
+def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--protocol")
+    for name, taken in {
+        "tuna": {("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")},
+        "wmt23": {
+            ("acc_eq", "system"),
+            ("pearson", "system"),
+            ("pearson", "pooled"),
+            ("acc_eq", "item"),
+        },
+    }.items():
+        result = found(tmp_path, *typed, name)
+        assert {(r["statistic"], r["grouping"]) for r in result["results"]} == taken
+        assert f"|protocol:{name}|" in result["signature"]
+
+
+@pytest.mark.parametrize(("form", "mark"), [("markdown", "| --- |"), ("latex", r"\midrule")])
+def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str) -> None:
+    ratings(tmp_path)
+    (tmp_path / "metric.csv").rename(tmp_path / "m.csv")
+    typed = ("--human", "human.csv", "--auto", "a_b|c=m.csv", "--format", form, "--published")
+    done = correlate(tmp_path, *typed, *QUICK)
+    assert done.returncode == 0
+    assert mark in done.stdout
+    assert {"markdown": r"a\_b\|c", "latex": r"a\_b|c"}[form] in done.stdout
+    assert "(published)" in done.stdout
+    assert "n = 40" in done.stdout
+
+
+def test_the_judged_sample_has_element_and_video_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in sorted((sample_folder() / "captions").glob("*.jsonl")):
+        capeval.judge(path, "sample", judge="lexical", run=f"sample-{path.stem}")
+    result = capeval.correlate(sample_folder() / "human.csv", draws=99)
+    whole = result.elements.tables[0]
+    # As scripts/agreement has it.
+    assert (whole.n, whole.by, whole.given) == (414, "all", "lexical-1")
+    assert whole.coefficients["kappa"].value == pytest.approx(0.531, abs=5e-4)
+    assert {r.n for r in result.results if r.grouping == "pooled"} == {30}
+    assert isinstance(result, capeval.Correlations)
+
+
+def test_inputs_are_kept_with_hashes_for_reproduction(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    inputs = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")["inputs"]
+    assert inputs["human"]["captions"] == 24
+    assert inputs["human"]["matched"] == {"score": 24}
+    assert len(inputs["human"]["sha256"]) == 64
+    assert inputs["metrics"] == {"m": {"sources": ["metric.csv"], "signatures": []}}
+
+
+def test_repeats_of_a_judge_are_held_against_each_other(tmp_path: Path) -> None:
+    passes = [
+        scored("x", t).model_dump(include={"candidate_events", "matches", "relations"})
+        for t in ("++ +", "+0 +")
+    ]
+    judged(tmp_path, one=[scored(v.index, "++ +", repeats=tuple(passes)) for v in VIDEOS])
+    labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    tables = found(tmp_path, "--human", "human.csv")["elements"]["tables"]
+    (table,) = [
+        t for t in tables if t["truth"] == "judge pass 1" and t["by"] == "all" and not t["weighted"]
+    ]
+    assert table["given"] == "judge pass 2"
+    assert table["coefficients"]["accuracy"]["value"] == pytest.approx(2 / 3)

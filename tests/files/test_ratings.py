@@ -1,0 +1,154 @@
+# ruff: noqa: E501
+"""Human files and files of metrics: layouts told by header, and every mistake named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capeval.errors import InputError
+from capeval.files.metrics import load_metrics
+from capeval.files.ratings import LabelTable, RatingTable, load_human
+
+
+def written(folder: Path, text: str, name: str = "human.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        LONG.replace(",", "\t"),
+        LONG.replace("\n", "\r\n"),
+        "\ufeff" + LONG,
+        LONG + "\n\n",
+        LONG.replace("v1", '"v1"'),
+        "".join(
+            json.dumps({"video_id": v, "system": "a", "rater": r, "score": s}) + "\n"
+            for v, r, s in (("v1", "x", 1), ("v1", "y", 2), ("v2", "x", 3.5))
+        ),
+    ],
+    ids=["csv", "tsv", "crlf", "bom", "blank lines", "quoted", "jsonl"],
+)
+def test_one_rating_a_row_is_read_alike_from_every_layout(tmp_path: Path, text: str) -> None:
+    table = load_human(written(tmp_path, text))
+    assert isinstance(table, RatingTable)
+    assert table.keys == [("v1", "a"), ("v2", "a")]
+    assert table.raters == ("x", "y")
+    np.testing.assert_array_equal(table.ratings, [[1, 3.5], [2, np.nan]])
+
+
+def test_a_column_for_each_person_may_have_gaps(tmp_path: Path) -> None:
+    table = load_human(written(tmp_path, "video_id,human,human_2\nv1,1,2\nv2,,4\n"))
+    assert isinstance(table, RatingTable)
+    assert table.keys == [("v1", None), ("v2", None)]
+    np.testing.assert_array_equal(table.ratings, [[1, np.nan], [2, 4]])
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "read"),
+    [
+        (("entailment", "lack"), "three-way", ["entailment", "lack"]),
+        (("1", "0"), "binary", ["covered", "not covered"]),
+    ],
+)
+def test_labels_of_elements_are_three_way_or_binary(
+    tmp_path: Path, labels: tuple[str, str], scale: str, read: list[str]
+) -> None:
+    rows = "".join(f"v1,a,1.{n},{label}\n" for n, label in enumerate(labels, start=1))
+    table = load_human(written(tmp_path, "video_id,system,element_id,label\n" + rows))
+    assert isinstance(table, LabelTable)
+    assert (table.scale, table.labels, table.elements) == (scale, read, ["1.1", "1.2"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "video_id,sytem,score\nv,a,1\n",
+            (
+                'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name it '
+                "with --metric-cols if it holds a metric's scores"
+            ),
+        ),
+        (
+            "video,score\nv,1\n",
+            (
+                'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or name '
+                "it with --metric-cols if it holds a metric's scores"
+            ),
+        ),
+        ("video_id\nv\n", 'line 1: the column "score" is missing'),
+        (
+            "video_id,score\nv,1\nw,2\nv,3\n",
+            "line 4: video_id, system: v stands twice (line 2 and this)",
+        ),
+        ("video_id,score\nv,1\nw,good\n", 'line 3: score: "good" is not a number'),
+        ("video_id,score\nv,1_000\n", 'line 2: score: "1_000" is not a number'),
+        ("video_id,score\nv,nan\n", 'line 2: score: "nan" is not a number'),
+        ("video_id,score\nv,1\n\nw,-inf\n", 'line 4: score: "-inf" is not finite'),
+        ("video_id,score\nv,\n", "line 2: score: is empty"),
+        ("video_id,score\n ,1\n", "line 2: video_id: is empty"),
+        ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
+        ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" stands twice'),
+        ("video_id,score\n", "holds a header and no rows"),
+        ('video_id,score\n"v,1\n', "line 2: unexpected end of data"),
+        (
+            "video_id,element_id,label\nv,1.1,entailed\n",
+            (
+                'line 2: label: "entailed" is unknown; one of entailment, lack, contradiction, 1, 0; '
+                'did you mean "entailment"?'
+            ),
+        ),
+        (
+            "video_id,element_id,label\nv,1.1,lack\nv,1.2,1\n",
+            'line 3: label: "1" is of another kind than "lack" above',
+        ),
+        ("video_id,element_id\nv,1.1\n", 'line 1: the column "label" is missing'),
+        (
+            "video_id,element_id,label\nv,1.1,1\nv,1.1,0\n",
+            "line 3: video_id, system, element_id: v, 1.1, human stands twice (line 2 and this)",
+        ),
+        ('{"video_id": "v", "score": true}\n', "line 1: score: true is not a number"),
+        ('{"video_id": 7, "score": 1}\n', "line 1: video_id: must be a name, not 7"),
+        ('{"video_id": "v", "score": 1}\n[1]\n', "line 2: must be a JSON object, not [1]"),
+        ("", "is empty"),
+    ],
+)
+def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str, told: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as error:
+        load_human(path)
+    assert str(error.value) == f"{path}: {told}"
+
+
+def test_a_metric_of_the_human_file_is_one_for_all_raters_of_a_caption(tmp_path: Path) -> None:
+    text = "video_id,rater,score,bleu\nv,x,1,0.5\nv,y,2,{}\n"
+    table = load_human(written(tmp_path, text.format("0.5")), ["bleu"])
+    assert isinstance(table, RatingTable)
+    assert table.metrics["bleu"].tolist() == [0.5]
+    with pytest.raises(InputError, match=r"line 3: bleu: 0\.6 differs"):
+        load_human(written(tmp_path, text.format("0.6")), ["bleu"])
+
+
+def test_metrics_of_a_jsonl_keep_reasons_and_signatures(tmp_path: Path) -> None:
+    lines = [
+        {"index": "v1", "system": "a", "metric": "m", "value": 0.5, "signature": "m|v:1"},
+        {"index": "v2", "system": "a", "metric": "m", "value": None, "reason": "no reply"},
+        {"index": "v1", "system": "a", "metric": "k", "value": 2},
+    ]
+    path = written(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "metrics.jsonl")
+    first, second = load_metrics(path, "mine")
+    assert (first.name, second.name) == ("mine:m", "mine:k")
+    assert first.scores == {("v1", "a"): 0.5}
+    assert first.missing == {("v2", "a"): "no reply"}
+    assert first.signatures == ["m|v:1"]
