@@ -138,8 +138,9 @@ def gather(
 def _is_judged(path: Path) -> bool:
     if path.is_dir():
         return True
-    start = read_text(path).lstrip()[:2000]
-    return '"status"' in start.split("\n", 1)[0] or '"relationship"' in start
+    first = read_text(path).lstrip().split("\n", 1)[0]
+    # A TUNA result file is a JSON list; a list of metrics' values names them at once.
+    return '"status"' in first or (first[0] == "[" and '"metric"' not in first)
 
 
 def _judges_at(path: Path) -> list[Path]:

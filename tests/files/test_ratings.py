@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Human files and files of metrics: layouts told by header, and every mistake named."""
 
 from __future__ import annotations
@@ -31,13 +30,14 @@ LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
         LONG.replace("\n", "\r\n"),
         "\ufeff" + LONG,
         LONG + "\n\n",
+        "\n\n" + LONG,
         LONG.replace("v1", '"v1"'),
         "".join(
             json.dumps({"video_id": v, "system": "a", "rater": r, "score": s}) + "\n"
             for v, r, s in (("v1", "x", 1), ("v1", "y", 2), ("v2", "x", 3.5))
         ),
     ],
-    ids=["csv", "tsv", "crlf", "bom", "blank lines", "quoted", "jsonl"],
+    ids=["csv", "tsv", "crlf", "bom", "blank lines", "blank lines first", "quoted", "jsonl"],
 )
 def test_one_rating_a_row_is_read_alike_from_every_layout(tmp_path: Path, text: str) -> None:
     table = load_human(written(tmp_path, text))
@@ -76,15 +76,15 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "video_id,sytem,score\nv,a,1\n",
             (
-                'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name it '
-                "with --metric-cols if it holds a metric's scores"
+                'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name '
+                "it with --metric-cols if it holds a metric's scores"
             ),
         ),
         (
             "video,score\nv,1\n",
             (
-                'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or name '
-                "it with --metric-cols if it holds a metric's scores"
+                'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or '
+                "name it with --metric-cols if it holds a metric's scores"
             ),
         ),
         ("video_id\nv\n", 'line 1: the column "score" is missing'),
@@ -96,6 +96,7 @@ def test_labels_of_elements_are_three_way_or_binary(
         ("video_id,score\nv,1_000\n", 'line 2: score: "1_000" is not a number'),
         ("video_id,score\nv,nan\n", 'line 2: score: "nan" is not a number'),
         ("video_id,score\nv,1\n\nw,-inf\n", 'line 4: score: "-inf" is not finite'),
+        ("\n\nvideo_id,score\nv,high\n", 'line 4: score: "high" is not a number'),
         ("video_id,score\nv,\n", "line 2: score: is empty"),
         ("video_id,score\n ,1\n", "line 2: video_id: is empty"),
         ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
@@ -105,8 +106,8 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "video_id,element_id,label\nv,1.1,entailed\n",
             (
-                'line 2: label: "entailed" is unknown; one of entailment, lack, contradiction, 1, 0; '
-                'did you mean "entailment"?'
+                'line 2: label: "entailed" is unknown; one of entailment, lack, contradiction, 1, '
+                '0; did you mean "entailment"?'
             ),
         ),
         (
