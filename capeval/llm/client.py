@@ -9,6 +9,7 @@ import logging
 import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -230,7 +231,7 @@ class OpenAIChatClient:
                 # The transport bounds each read; only this bounds a server that drips.
                 async with asyncio.timeout(effort.bounded(self._timeout)):
                     payload = await self._send(body)
-                reply = reply_from(payload, request.model, plan.left_off)
+                reply = self._hidden(reply_from(payload, request.model, plan.left_off))
                 if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
                     request.model
                 ):
@@ -251,6 +252,11 @@ class OpenAIChatClient:
                     raise _StopError(decision)
                 case "wait":
                     raise _FailedError(decision)
+
+    def _hidden(self, reply: ChatReply) -> ChatReply:
+        # A proxy that logs what it is sent may echo the key; these are stored and shown.
+        text = self._redact(reply.text) if reply.finish_reason == "refusal" else reply.text
+        return replace(reply, model=self._redact(reply.model), text=text)
 
     async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
         import httpx2
