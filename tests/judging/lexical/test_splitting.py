@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from capeval.judging.lexical.splitting import split
 from capeval.judging.words import words
 
-SHARED = Path("/work/shared/data")
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 CUTS = [
     pytest.param("A man sits. A dog barks.", ["A man sits.", "A dog barks."], id="sentences"),
