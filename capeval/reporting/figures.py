@@ -1,0 +1,192 @@
+"""What the figures show, apart from how they are drawn: the report and `capeval plot` share it.
+
+Values are fractions; whoever draws shows percent. None is a gap, never a zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from capeval.evaluation.judged import JudgedRun
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.scoring import Bucket, Estimate, Scores
+from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+
+__all__ = [
+    "Confusion",
+    "Figure",
+    "Forest",
+    "ForestRow",
+    "Grid",
+    "Scatter",
+    "Series",
+    "by_characteristic",
+    "by_complexity",
+    "by_domain",
+    "by_frames",
+    "by_type",
+]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, bar colour or polygon: an estimate at each place of its grid."""
+
+    name: str
+    values: tuple[Estimate | None, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Estimates of several series over named places; `sizes` are videos at each place.
+
+    `kind` says what it is best drawn as: "radar" and "bars" have places without an order,
+    "curves" have one.
+    """
+
+    name: str
+    title: str
+    kind: Literal["radar", "bars", "curves"]
+    axis: str
+    places: tuple[str, ...]
+    sizes: tuple[int, ...]
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """A difference with its interval; `p` as it is to be shown (adjusted where it was)."""
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Differences of two runs, first less second, by bucket."""
+
+    name: str
+    title: str
+    axis: str
+    rows: tuple[ForestRow, ...]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A metric against people: (metric, human) points by system."""
+
+    name: str
+    title: str
+    x: str
+    y: str
+    points: Mapping[str, tuple[tuple[float, float], ...]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often a judge (columns) gave each label where people (rows) gave each."""
+
+    name: str
+    title: str
+    rows: str
+    columns: str
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+Figure = Grid | Forest | Scatter | Confusion
+
+
+def by_type(runs: Mapping[str, Scores]) -> Grid:
+    """Return F1 by type of element (the paper's figure 1)."""
+    return Grid(
+        name="types",
+        title="F1 by type of element",
+        kind="radar",
+        axis="Type",
+        places=ELEMENT_TYPES,
+        sizes=_most([[getattr(s.overall, t).n for t in ELEMENT_TYPES] for s in runs.values()]),
+        series=tuple(
+            Series(name, tuple(getattr(scores.overall, t).f1 for t in ELEMENT_TYPES))
+            for name, scores in runs.items()
+        ),
+    )
+
+
+def by_characteristic(runs: Mapping[str, Scores]) -> Grid:
+    """Return F1 by visual characteristic."""
+    ways = {name: scores.by.visual_characteristic for name, scores in runs.items()}
+    known = [place for place in CHARACTERISTICS if any(place in way for way in ways.values())]
+    return _buckets(
+        "characteristics", "F1 by visual characteristic", "bars", "Characteristic", known, ways
+    )
+
+
+def by_domain(runs: Mapping[str, Scores]) -> Grid:
+    """Return F1 by domain."""
+    ways = {name: scores.by.domain for name, scores in runs.items()}
+    known = sorted({place for way in ways.values() for place in way})
+    return _buckets("domains", "F1 by domain", "bars", "Domain", known, ways)
+
+
+def by_complexity(runs: Mapping[str, Scores], way: Literal["events", "elements"]) -> Grid:
+    """Return F1 by number of events or of elements (the paper's figures 6 and 10)."""
+    ways = {name: getattr(scores.by, way) for name, scores in runs.items()}
+    order = [name for _, name in (EVENT_BUCKETS if way == "events" else ELEMENT_BUCKETS)]
+    known = [place for place in order if any(place in found for found in ways.values())]
+    axis = "Events in the video" if way == "events" else "Visual elements in the video"
+    return _buckets(way, f"F1 by number of {way}", "curves", axis, known, ways)
+
+
+def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
+    """Return overall F1 by number of frames, a series for each model (figure 11); None where no
+    model has runs with different numbers of frames.
+    """
+    found: dict[str, dict[int, Bucket]] = {}
+    for name, run in runs.items():
+        if run.frames is not None and re.fullmatch(r"[0-9]+", run.frames):
+            found.setdefault(run.model or name, {})[int(run.frames)] = run.scores.overall
+    several = {model: by for model, by in found.items() if len(by) > 1}
+    if not several:
+        return None
+    order = sorted({count for by in several.values() for count in by})
+    ways = {
+        model: {str(count): bucket for count, bucket in by.items()} for model, by in several.items()
+    }
+    return _buckets(
+        "frames", "F1 by number of frames", "curves", "Frames", list(map(str, order)), ways
+    )
+
+
+def _buckets(
+    name: str,
+    title: str,
+    kind: Literal["radar", "bars", "curves"],
+    axis: str,
+    places: Sequence[str],
+    ways: Mapping[str, Mapping[str, Bucket]],
+) -> Grid:
+    return Grid(
+        name=name,
+        title=title,
+        kind=kind,
+        axis=axis,
+        places=tuple(places),
+        sizes=_most([[w[p].all.n if p in w else 0 for p in places] for w in ways.values()]),
+        series=tuple(
+            Series(run, tuple(way[p].all.f1 if p in way else None for p in places))
+            for run, way in ways.items()
+        ),
+    )
+
+
+def _most(sizes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(map(max, zip(*sizes, strict=True))) if sizes else ()
