@@ -50,7 +50,7 @@ ROOMS |= {
 }
 # The nouns and the exceptions know nothing of ours at all.
 ALONE = {"schema", "errors", "version"}
-HEAVY = {"torch", "scipy", "numpy", "openai", "aiohttp", "transformers", "av"}
+HEAVY = {"torch", "scipy", "numpy", "openai", "aiohttp", "transformers", "av", "matplotlib", "jinja2"}
 
 
 def room_of(path: Path) -> str:

@@ -16,7 +16,7 @@ from capeval.correlation.rating_merge import KeyedItem, read_rated
 from capeval.correlation.rating_sheet import RatingSheet, draw_sheet, sheet_html
 from capeval.files.packaged import sample_folder
 from capeval.schema import Annotation
-from tests.correlation.browser import CHROMIUM, Page, browser
+from tests.browser import CHROMIUM, Page, browser
 from tests.correlation.rating_examples import HOSTILE, annotation
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
