@@ -50,7 +50,17 @@ ROOMS |= {
 }
 # The nouns and the exceptions know nothing of ours at all.
 ALONE = {"schema", "errors", "version"}
-HEAVY = {"torch", "scipy", "numpy", "openai", "aiohttp", "transformers", "av", "matplotlib", "jinja2"}
+HEAVY = {
+    "torch",
+    "scipy",
+    "numpy",
+    "openai",
+    "aiohttp",
+    "transformers",
+    "av",
+    "matplotlib",
+    "jinja2",
+}
 
 
 def room_of(path: Path) -> str:
