@@ -13,18 +13,12 @@ from typing import TYPE_CHECKING, Any
 from capeval.version import __version__
 
 if TYPE_CHECKING:
-    from capeval.api import (
-        Generation,
-        correlate,
-        correlate_async,
-        generate,
-        generate_async,
-        judge,
-        judge_async,
-        score,
-        score_async,
-    )
+    from capeval.api.correlating import correlate, correlate_async
+    from capeval.api.generating import generate, generate_async
+    from capeval.api.judging import judge, judge_async
+    from capeval.api.scoring import score, score_async
     from capeval.correlation.result import Correlations
+    from capeval.evaluation.generating_plan import Generation
     from capeval.schema import Annotation, Caption, Judgment
     from capeval.scoring import Scores
 
@@ -47,16 +41,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "correlate": "capeval.api",
-    "correlate_async": "capeval.api",
+    "correlate": "capeval.api.correlating",
+    "correlate_async": "capeval.api.correlating",
     "Correlations": "capeval.correlation.result",
-    "generate": "capeval.api",
-    "generate_async": "capeval.api",
-    "Generation": "capeval.api",
-    "judge": "capeval.api",
-    "judge_async": "capeval.api",
-    "score": "capeval.api",
-    "score_async": "capeval.api",
+    "generate": "capeval.api.generating",
+    "generate_async": "capeval.api.generating",
+    "Generation": "capeval.evaluation.generating_plan",
+    "judge": "capeval.api.judging",
+    "judge_async": "capeval.api.judging",
+    "score": "capeval.api.scoring",
+    "score_async": "capeval.api.scoring",
     "Annotation": "capeval.schema",
     "Caption": "capeval.schema",
     "Judgment": "capeval.schema",

@@ -1,0 +1,1 @@
+"""The library: one module for each public function and its awaitable twin."""
