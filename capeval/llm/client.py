@@ -22,6 +22,7 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
+from capeval.llm.bounded import UNCOMPRESSED, bound
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint
@@ -288,7 +289,10 @@ class OpenAIChatClient:
                 base_url=self._endpoint.url,
                 api_key=self._key or "none",
                 default_query=self._endpoint.query or None,
-                default_headers={"Authorization": f"Basic {basic}"} if basic else None,
+                default_headers={
+                    **UNCOMPRESSED,
+                    **({"Authorization": f"Basic {basic}"} if basic else {}),
+                },
                 max_retries=0,
                 timeout=timeout,
                 http_client=openai.DefaultAioHttpClient(
@@ -300,6 +304,7 @@ class OpenAIChatClient:
                     ),
                     # A redirect would take the captions, and perhaps the key, to another host.
                     follow_redirects=False,
+                    event_hooks={"response": [bound]},
                 ),
             )
             # The library fills these in from variables that are none of ours.

@@ -198,6 +198,9 @@ def failure_reason(error: BaseException) -> str:
     while link is not None and link not in chain and len(chain) < 10:
         chain.append(link)
         link = link.__cause__ or link.__context__
+    for each in chain:
+        if str(each).startswith("the response is "):  # our own words (capeval.llm.bounded)
+            return one_line(str(each))
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
     for sign, words in (
         ("connection refused", "connection refused"),
