@@ -303,7 +303,7 @@ def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str)
     done = correlate(tmp_path, *typed, *QUICK)
     assert done.returncode == 0
     assert mark in done.stdout
-    assert {"markdown": r"a\_b\|c", "latex": r"a\_b|c"}[form] in done.stdout
+    assert {"markdown": r"a\_b\|c", "latex": r"a\_b\textbar{}c"}[form] in done.stdout
     assert "(published)" in done.stdout
     assert "n = 40" in done.stdout
 
