@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from capeval.correlation.published import PUBLISHED, PUBLISHED_NOTE
-from capeval.correlation.result import Correlations, ElementTable, Estimate
+from capeval.correlation.result import Correlations, ElementTable
 from capeval.errors import one_line
 from capeval.reporting.comparison_tables import comparison_sheets
 from capeval.reporting.correlation_words import GROUPING_WORDS, STATISTIC_WORDS, of_human
@@ -139,22 +139,17 @@ def _element_sheets(tables: Sequence[ElementTable]) -> list[Sheet]:
         pair = f"{one_line(truth)} against {one_line(given)}"
         sheet = Sheet(
             f"Elements, {pair}",
-            ["Elements", "n", "kappa [95%]", "AC1 [95%]", "accuracy", "macro-F1", "BP", "alpha"],
+            ["Elements", "n", "kappa [95%]", "AC1 [95%]", "acc.", "macro-F1", "BP", "alpha"],
         )
-        for t in those:
-            c = t.coefficients
-            sheet.rows.append(
-                [
-                    f"{t.by}, by weight" if t.weighted else t.by,
-                    str(t.n),
-                    _estimated(c["kappa"]),
-                    _estimated(c["ac1"]),
-                    *(
-                        coefficient(c[name].value)
-                        for name in ("accuracy", "macro_f1", "brennan_prediger", "alpha")
-                    ),
-                ]
-            )
+        for weighted in (False, True):
+            sheet.rows.append(["weighted" if weighted else "plain"])
+            for t in those:
+                if t.weighted == weighted:
+                    c = t.coefficients
+                    plain = ("accuracy", "macro_f1", "brennan_prediger", "alpha")
+                    leading = [bounded(c[n].value, c[n].low, c[n].high) for n in ("kappa", "ac1")]
+                    others = [coefficient(c[n].value) for n in plain]
+                    sheet.rows.append([t.by, str(t.n), *leading, *others])
         sheets.append(sheet)
         whole = next(t for t in those if t.by == "all" and not t.weighted)
         counts = Sheet(
@@ -167,10 +162,6 @@ def _element_sheets(tables: Sequence[ElementTable]) -> list[Sheet]:
             counts.rows.append([label, *(f"{n:.0f}" for n in row), *map(coefficient, figures)])
         sheets.append(counts)
     return sheets
-
-
-def _estimated(estimate: Estimate) -> str:
-    return bounded(estimate.value, estimate.low, estimate.high)
 
 
 def _rater_sheets(found: Correlations) -> list[Sheet]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Literal
 
 from rich import box
@@ -16,7 +17,7 @@ __all__ = ["Format", "Sheet", "print_sheets", "rendered"]
 
 Format = Literal["table", "markdown", "latex"]
 
-# A longer name is folded where its table would be wider than the terminal.
+# Names are folded down to this where that makes their table fit the terminal.
 _NAME = 18
 
 
@@ -54,9 +55,9 @@ def _table(sheet: Sheet, console: Console) -> Table:
     table, wide = _laid_out(sheet, console)
     if wide > room:
         table, wide = _laid_out(sheet, console, air=0)
-    if wide > room:
-        names = max(len(row[0]) for row in [sheet.header, *sheet.rows])
-        table, _ = _laid_out(sheet, console, air=0, fold=max(_NAME, names - (wide - room)))
+    names = max(len(row[0]) for row in [sheet.header, *sheet.rows])
+    if room < wide <= room + names - _NAME:
+        table, _ = _laid_out(sheet, console, air=0, fold=names - (wide - room))
     return table
 
 
@@ -76,7 +77,7 @@ def _laid_out(
     for at, (name, *cells) in enumerate(sheet.rows):
         if not cells and at:
             table.add_section()
-        lines = [name[n : n + fold] for n in range(0, len(name), fold)] if fold else [name]
+        lines = wrap(name, fold) if fold else [name]
         first = Text("\n".join(lines), style="" if cells else "italic")
         table.add_row(first, *map(Text, cells))
     # As wide as it is: what is wider than the terminal is not cut.

@@ -15,10 +15,12 @@ import pytest
 from rich.console import Console
 
 from capeval.correlation.result import (
+    ClassResult,
     ComparisonResult,
     Correlation,
     Correlations,
     Elements,
+    ElementTable,
     Estimate,
     Groups,
     Raters,
@@ -47,12 +49,33 @@ def correlations(metrics: dict[str, tuple[float | None, int | None]]) -> Correla
     return Correlations(
         results=tuple(_results(metrics)),
         comparisons=tuple(_comparisons(metrics)),
-        elements=Elements(),
+        elements=Elements(scale="binary", labels=10, tables=tuple(_element_tables())),
         raters=Raters(names=("human",), combined="mean", alpha=Estimate(value=None), level="x"),
         warnings=(),
         inputs={},
         signature="capeval:correlate|v:0",
     )
+
+
+def _element_tables() -> Iterator[ElementTable]:
+    names = ("accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha")
+    for by in ("all", "attribute"):
+        for weighted in (False, True):
+            yield ElementTable(
+                truth="human",
+                given="lexical-1",
+                by=by,
+                weighted=weighted,
+                labels=("covered", "not covered"),
+                n=414,
+                videos=10,
+                confusion=((105.0, 47.0), (18.0, 244.0)),
+                coefficients={n: Estimate(value=0.5, low=0.25, high=0.75) for n in names},
+                classes={
+                    "covered": ClassResult(precision=0.854, recall=0.691, f1=0.764, support=152),
+                    "not covered": ClassResult(precision=None, recall=0.0, f1=None, support=262),
+                },
+            )
 
 
 def _results(metrics: dict[str, tuple[float | None, int | None]]) -> Iterator[Correlation]:
@@ -172,6 +195,12 @@ def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int
     assert max(map(len, lines)) <= 80
     assert "0.655 " in matrices
     assert "…" not in matrices
+
+
+def test_elements_fit_eighty_columns() -> None:
+    elements = shown(correlations(TWO), "table").split("Labels of human")[0]
+    assert max(map(len, elements.splitlines())) <= 80
+    assert elements.count("0.500 [0.25, 0.75]") == 8
 
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
