@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from capeval.correlation.rating_merge import Agreement, RatedFile
+    from capeval.correlation.rater_agreement import Agreement
+    from capeval.correlation.rating_merge import RatedFile
     from capeval.evaluation.sources import Source
-    from capeval.schema import Annotation
+    from capeval.schema import Annotation, ElementType
     from capeval.stats.values import Value
 
 __all__ = ["app"]
@@ -31,7 +32,14 @@ def sheet(
             show_default=False,
         ),
     ] = None,
-    videos: Annotated[int, typer.Option(min=1, help="How many videos to draw.")] = 40,
+    videos: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many videos to draw; 40, or all where there are fewer, without.",
+            show_default=False,
+        ),
+    ] = None,
     per_video: Annotated[
         int | None,
         typer.Option(
@@ -56,7 +64,13 @@ def sheet(
     ] = False,
 ) -> None:
     """Draw captions to be rated: sheet.html and sheet.csv for raters, key.csv for you alone."""
-    from capeval.correlation.rating_sheet import draw_sheet, key_csv, sheet_csv, sheet_html
+    from capeval.correlation.rating_sheet import (
+        DEFAULT_VIDEOS,
+        draw_sheet,
+        key_csv,
+        sheet_csv,
+        sheet_html,
+    )
     from capeval.errors import InputError, UsageError
     from capeval.files.annotations import annotations_hash
     from capeval.files.jsonl import write_atomic
@@ -86,6 +100,11 @@ def sheet(
                 file=path,
             )
     shown = {item.annotation.index: item.annotation for item in drawn.items}
+    if videos is None and len(shown) < DEFAULT_VIDEOS:
+        sys.stderr.write(
+            f"notice: {DEFAULT_VIDEOS} videos are usual; all {len(shown)} that can be drawn "
+            "are taken\n"
+        )
     found, faults = _films(first, list(shown.values()), video_dir, out)
     for name, text in texts.items():
         write_atomic(out / name, text)
@@ -113,7 +132,8 @@ def merge(
     annotations: Annotated[
         str | None,
         typer.Option(
-            help="Check the key against these annotations; 'sample' for the bundled ones.",
+            help="Check the key against these annotations, and show agreement by type of element; "
+            "'sample' for the bundled ones.",
             show_default=False,
         ),
     ] = None,
@@ -122,8 +142,8 @@ def merge(
     ] = False,
 ) -> None:
     """Join raters' files into human.csv, and show how well the raters agree."""
+    from capeval.correlation.rater_agreement import agreement, agreement_by_type
     from capeval.correlation.rating_merge import (
-        agreement,
         check_key,
         human_csv,
         read_key,
@@ -137,8 +157,9 @@ def merge(
     if out.resolve() in {path.resolve() for path in (*files, key)}:
         raise UsageError(f"{out} is one of the files to be read; choose another --out")
     items = read_key(key)
-    if annotations is not None:
-        check_key(items, annotations_of(annotations), file=key)
+    known = None if annotations is None else annotations_of(annotations)
+    if known is not None:
+        check_key(items, known, file=key)
     rated = [read_rated(path, items) for path in files]
     for file in rated:
         for line in _missing_lines(file):
@@ -146,7 +167,9 @@ def merge(
     raters = together(rated, partial=partial)
     text = human_csv(raters, items)
     write_atomic(out, text)
-    _print(raters, agreement(raters))
+    _print(
+        raters, agreement(raters), {} if known is None else agreement_by_type(raters, items, known)
+    )
     typer.echo(f"{out}  {sum(len(file.labels) for file in raters):,} labels")
 
 
@@ -236,7 +259,9 @@ def _missing_lines(file: RatedFile, most: int = 10) -> list[str]:
     return [*lines, f"{file.path}: {left} more captions lack labels"] if left > 0 else lines
 
 
-def _print(raters: Sequence[RatedFile], found: Agreement) -> None:
+def _print(
+    raters: Sequence[RatedFile], found: Agreement, by_type: Mapping[ElementType, Agreement]
+) -> None:
     from collections import Counter
 
     from rich import box
@@ -245,13 +270,21 @@ def _print(raters: Sequence[RatedFile], found: Agreement) -> None:
     from rich.text import Text
 
     from capeval.errors import one_line
+    from capeval.reporting.numbers import coefficient
     from capeval.schema import RELATIONS
     from capeval.stats.values import Missing
 
+    def number(value: Value) -> str:
+        return coefficient(None if isinstance(value, Missing) else value)
+
+    def table_of(first: str, *numbers: str) -> Table:
+        table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in numbers:
+            table.add_column(name, justify="right")
+        return table
+
     console = Console()
-    table = Table("Rater", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("Labels", *(label.capitalize() for label in RELATIONS)):
-        table.add_column(name, justify="right")
+    table = table_of("Rater", "Labels", *(label.capitalize() for label in RELATIONS))
     for file in raters:
         counts = Counter(file.labels.values())
         table.add_row(
@@ -263,22 +296,21 @@ def _print(raters: Sequence[RatedFile], found: Agreement) -> None:
     if not found.pairs:
         typer.echo("One rater alone: there is no agreement to report.")
         return
-    pairs = Table("Raters", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("Elements", "Same", "Kappa", "AC1"):
-        pairs.add_column(name, justify="right")
-    for pair in found.pairs:
-        pairs.add_row(
-            Text(f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"),
-            str(pair.n),
-            *(_number(value) for value in (pair.accuracy, pair.kappa, pair.ac1)),
-        )
+    pairs = table_of("Raters", "Elements", "Same", "Kappa", "AC1")
+    for at, pair in enumerate(found.pairs):
+        if by_type and at:
+            pairs.add_section()
+        both = f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"
+        named = [(both, pair), *((f"  {kind}", of.pairs[at]) for kind, of in by_type.items())]
+        for name, one in named:
+            figures = map(number, (one.accuracy, one.kappa, one.ac1))
+            pairs.add_row(Text(name), str(one.n), *figures)
     console.print(pairs)
     reason = f" ({found.alpha.reason})" if isinstance(found.alpha, Missing) else ""
     typer.echo(
-        f"Krippendorff's alpha (nominal): {_number(found.alpha)}{reason}, of {found.n} elements "
+        f"Krippendorff's alpha (nominal): {number(found.alpha)}{reason}, of {found.n} elements "
         "that two or more labelled"
     )
-
-
-def _number(value: Value) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else "–"
+    if by_type:
+        told = (f"{kind} {number(of.alpha)} of {of.n}" for kind, of in by_type.items())
+        typer.echo(f"By type: {', '.join(told)}")

@@ -142,8 +142,9 @@ def _unknown(table: LabelTable, row: int, known: Mapping[str, Mapping[str, Eleme
     video, element = table.keys[row][0], table.elements[row]
     where = f"line {table.lines[row]}"
     if video not in known:
+        near = nearest(video, list(known)) or "; name theirs with --annotations"
         return InputError(
-            f"{shown(video)} has no annotation{nearest(video, list(known))}",
+            f"{shown(video)} has no annotation{near}",
             file=table.file,
             where=where,
             field="video_id",

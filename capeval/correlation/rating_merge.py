@@ -1,33 +1,24 @@
-"""Raters' files joined: checked against the key, unblinded, and held against one another."""
+"""Raters' files joined: checked against the key, and unblinded."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
-
-import numpy as np
 
 from capeval.correlation.rating_sheet import KEY_COLUMNS, csv_text, element_ids
 from capeval.errors import InputError, UsageError
-from capeval.files.text import read_text
+from capeval.files.spreadsheets import read_spreadsheet
+from capeval.files.tables import Table
 from capeval.files.validation import nearest, shown
 from capeval.schema import RELATIONS, Annotation, Relation
-from capeval.stats.agreement import coefficients, confusion_matrix, krippendorff_alpha
-from capeval.stats.values import Missing, Value
 
 __all__ = [
     "HUMAN_COLUMNS",
-    "Agreement",
     "KeyedItem",
-    "PairAgreement",
+    "Place",
     "RatedFile",
-    "agreement",
     "check_key",
     "human_csv",
     "read_key",
@@ -65,67 +56,6 @@ class RatedFile:
     missing: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PairAgreement:
-    """Two raters on the `n` elements that both labelled."""
-
-    first: str
-    second: str
-    n: int
-    accuracy: Value
-    kappa: Value
-    ac1: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How well raters agree: nominal alpha over all, and each pair."""
-
-    alpha: Value
-    n: int
-    """Elements that at least two of them labelled."""
-    pairs: tuple[PairAgreement, ...]
-
-
-def _table(
-    path: Path, needed: Sequence[str], *, strip: bool = True
-) -> list[tuple[int, dict[str, str]]]:
-    """Return line and cells of every row that is not blank; commas, semicolons or tabs."""
-    text = read_text(path)
-    header = text.lstrip().split("\n", 1)[0]
-    delimiter = max(",;\t", key=header.count)
-    found: list[tuple[int, dict[str, str]]] = []
-    # A caption may be longer than the module's limit; that is the interpreter's, so it is put back.
-    limit = csv.field_size_limit(len(text) + 1)
-    try:
-        # Kept as it is: a line break inside quotes belongs to its cell.
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        names: list[str] | None = None
-        line = 1
-        for row in rows:
-            cells = [cell.strip() for cell in row] if strip else row
-            if any(cells) and names is None:
-                names = [cell.strip().lower() for cell in cells]
-                for name in needed:
-                    if name not in names:
-                        raise InputError(
-                            f"has no column {name}{nearest(name, names)}",
-                            file=path,
-                            where=f"line {line}",
-                        )
-                    if names.count(name) > 1:
-                        raise InputError(f"has two columns {name}", file=path, where=f"line {line}")
-            elif any(cells) and names is not None:
-                cells += [""] * (len(names) - len(cells))
-                found.append((line, dict(zip(names, cells, strict=False))))
-            line = rows.line_num + 1
-    except csv.Error as fault:
-        raise InputError(f"is not CSV ({fault})", file=path, where=f"line {line}") from None
-    finally:
-        csv.field_size_limit(limit)
-    return found
-
-
 def read_key(path: Path) -> dict[str, KeyedItem]:
     """Return what each id of the sheet stands for, in the sheet's order.
 
@@ -134,28 +64,24 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
     InputError
         The file is no key, or an id or a video with its system stands in it twice.
     """
+    # A video's index may end in a blank: cells are taken as they stand.
+    table = read_spreadsheet(path, KEY_COLUMNS)
+    for name in KEY_COLUMNS:
+        if "" in table.columns[name]:
+            raise table.fault("is empty", row=table.columns[name].index(""), column=name)
+    items, videos, systems, elements = (table.columns[name] for name in KEY_COLUMNS)
+    table.unique([(item,) for item in items], "item_id")
+    table.unique(list(zip(videos, systems, strict=True)), "video_id, system")
     found: dict[str, KeyedItem] = {}
-    pairs: dict[tuple[str, str], str] = {}
-    # A video's index may end in a blank; it is taken as it stands.
-    for line, row in _table(path, KEY_COLUMNS, strip=False):
-        where = f"line {line}"
-        for name in KEY_COLUMNS:
-            if not row[name]:
-                raise InputError("is empty", file=path, where=where, field=name)
-        if not re.fullmatch(r"[1-9][0-9]{0,4}( [1-9][0-9]{0,4})*", row["elements"]):
-            raise InputError(
-                f"must be the number of elements of each event, not {shown(row['elements'])}",
-                file=path,
-                where=where,
-                field="elements",
+    for row, sizes in enumerate(elements):
+        if not re.fullmatch(r"[1-9][0-9]{0,4}( [1-9][0-9]{0,4})*", sizes):
+            raise table.fault(
+                f"must be the number of elements of each event, not {shown(sizes)}",
+                row=row,
+                column="elements",
             )
-        item = row["item_id"]
-        pair = row["video_id"], row["system"]
-        if item in found or pair in pairs:
-            what = item if item in found else f"{pair[0]} of {pair[1]}"
-            raise InputError(f"{what} stands twice", file=path, where=where)
-        pairs[pair] = item
-        found[item] = KeyedItem(*pair, tuple(int(n) for n in row["elements"].split(" ")))
+        counts = tuple(int(n) for n in sizes.split(" "))
+        found[items[row]] = KeyedItem(videos[row], systems[row], counts)
     if not found:
         raise InputError("holds no items", file=path)
     return found
@@ -203,67 +129,67 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     InputError
         An item, an element or a label is unknown, a place is given twice, or there are two raters.
     """
-    places = {i: set(element_ids(item.elements)) for i, item in key.items()}
+    table = read_spreadsheet(path, ("item_id", "element_id", "label"))
+    items, given, told = (
+        [cell.strip() for cell in table.columns[name]]
+        for name in ("item_id", "element_id", "label")
+    )
+    known = {item: set(element_ids(keyed.elements)) for item, keyed in key.items()}
+    places: list[Place] = []
     labels: dict[Place, Relation] = {}
-    lines: dict[Place, int] = {}
-    raters: dict[str, int] = {}
-    for line, row in _table(path, ("item_id", "element_id", "label")):
-        where = f"line {line}"
-        item, element = row["item_id"], row["element_id"].lower().removeprefix("e")
-        if item not in places:
-            raise InputError(_unknown_item(item, list(places)), file=path, where=where)
-        if element not in places[item]:
-            raise InputError(
-                f"{shown(row['element_id'])} is unknown; {item} has "
-                f"{', '.join(f'e{n}.1-{size}' for n, size in enumerate(key[item].elements, 1))}",
-                file=path,
-                where=where,
-                field="element_id",
+    for row, (item, element, label) in enumerate(zip(items, given, told, strict=True)):
+        if item not in known:
+            raise table.fault(_unknown_item(item, list(known)), row=row, column="item_id")
+        place = item, element.lower().removeprefix("e")
+        if place[1] not in known[item]:
+            there = (f"e{n}.1-{size}" for n, size in enumerate(key[item].elements, 1))
+            raise table.fault(
+                f"{shown(element)} is unknown; {item} has {', '.join(there)}",
+                row=row,
+                column="element_id",
             )
-        place = item, element
-        if place in lines:
-            raise InputError(
-                f"{item} e{element} stands twice (lines {lines[place]} and {line})", file=path
-            )
-        lines[place] = line
-        if rater := row.get("rater", ""):
-            raters.setdefault(rater, line)
-        if row["label"]:
-            labels[place] = _label(row["label"], path, where)
-    if len(raters) > 1:
-        (one, _), (two, line), *_ = raters.items()
-        raise InputError(
-            f"two raters in one file, {shown(one)} and {shown(two)}; give each a file",
-            file=path,
-            where=f"line {line}",
-            field="rater",
-        )
+        places.append(place)
+        if label:
+            labels[place] = _label(label, table, row)
+    table.unique(places, "item_id, element_id")
     every = [(i, element) for i, item in key.items() for element in element_ids(item.elements)]
     return RatedFile(
-        next(iter(raters), path.stem),
-        path,
-        labels,
-        tuple(place for place in every if place not in labels),
+        _rater(table) or path.stem, path, labels, tuple(p for p in every if p not in labels)
     )
+
+
+def _rater(table: Table) -> str:
+    """Return the one name that stands in a file, if any does."""
+    raters: dict[str, int] = {}
+    for row, name in enumerate(table.columns.get("rater", [])):
+        if name.strip():
+            raters.setdefault(name.strip(), row)
+    if len(raters) > 1:
+        one, two, *_ = raters
+        raise table.fault(
+            f"two raters in one file, {shown(one)} and {shown(two)}; give each a file",
+            row=raters[two],
+            column="rater",
+        )
+    return next(iter(raters), "")
 
 
 def _unknown_item(item: str, known: list[str]) -> str:
     if not item:
-        return "has no item_id"
+        return "is empty"
     if known and item.rpartition("-")[0] not in ("", known[0].rpartition("-")[0]):
         return f"{shown(item)} is of another sheet than the key"
     return f"{shown(item)} is unknown to the key{nearest(item, known)}"
 
 
-def _label(text: str, path: Path, where: str) -> Relation:
+def _label(text: str, table: Table, row: int) -> Relation:
     label = _LABELS.get(text.lower())
     if label is None:
-        raise InputError(
+        raise table.fault(
             f"{shown(text)} is unknown; one of {', '.join(RELATIONS)}"
             f"{nearest(text, list(RELATIONS))}",
-            file=path,
-            where=where,
-            field="label",
+            row=row,
+            column="label",
         )
     return label
 
@@ -316,31 +242,4 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
             for file in files
             if (item, element) in file.labels
         ),
-    )
-
-
-def agreement(files: Sequence[RatedFile]) -> Agreement:
-    """Return how well raters agree, each on what they labelled."""
-    given: Counter[Place] = Counter(place for file in files for place in file.labels)
-    shared = sorted(place for place, n in given.items() if n > 1)
-    codes = {label: float(n) for n, label in enumerate(RELATIONS)}
-    table = np.full((len(files), len(shared)), np.nan)
-    for row, file in enumerate(files):
-        for column, place in enumerate(shared):
-            if place in file.labels:
-                table[row, column] = codes[file.labels[place]]
-    return Agreement(
-        krippendorff_alpha(table) if len(files) > 1 else Missing("one rater alone"),
-        len(shared),
-        tuple(_pair(one, two) for one, two in combinations(files, 2)),
-    )
-
-
-def _pair(one: RatedFile, two: RatedFile) -> PairAgreement:
-    both = [place for place in one.labels if place in two.labels]
-    found = coefficients(
-        confusion_matrix([one.labels[p] for p in both], [two.labels[p] for p in both], RELATIONS)
-    )
-    return PairAgreement(
-        one.rater, two.rater, len(both), found["accuracy"], found["kappa"], found["ac1"]
     )

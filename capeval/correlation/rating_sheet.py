@@ -24,6 +24,7 @@ from capeval.files.jsonl import dumps
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 
 __all__ = [
+    "DEFAULT_VIDEOS",
     "KEY_COLUMNS",
     "SHEET_COLUMNS",
     "Item",
@@ -35,6 +36,9 @@ __all__ = [
     "sheet_csv",
     "sheet_html",
 ]
+
+DEFAULT_VIDEOS = 40
+"""As in the TUNA paper's study."""
 
 SHEET_COLUMNS = (
     "item_id",
@@ -82,7 +86,7 @@ def draw_sheet(
     annotations: Sequence[Annotation],
     captions: Mapping[str, Mapping[str, str]],
     *,
-    videos: int = 40,
+    videos: int | None = None,
     per_video: int | None = None,
     seed: int = 0,
 ) -> RatingSheet:
@@ -97,7 +101,7 @@ def draw_sheet(
     ----------
     annotations : all videos that can be drawn
     captions : for each system, its captions by index
-    videos : how many to draw
+    videos : how many to draw; `DEFAULT_VIDEOS`, or all where there are fewer, without
     per_video : captions of each; those of all systems without
     seed : of `numpy.random.default_rng`
 
@@ -115,11 +119,15 @@ def draw_sheet(
         if sum(annotation.index in captions[system] for system in systems) >= each:
             strata.setdefault(_stratum(annotation), []).append(annotation)
     possible = sum(map(len, strata.values()))
+    by = "all runs" if each == len(systems) else f"at least {each} runs"
+    if not possible:
+        raise UsageError(f"no video is captioned by {by}")
+    if videos is None:
+        videos = min(DEFAULT_VIDEOS, possible)
     if not 1 <= videos <= possible:
-        by = "all runs" if each == len(systems) else f"at least {each} runs"
         raise UsageError(
-            f"{videos} videos are asked for, but {possible} are captioned by {by}"
-            + (f"; ask for --videos {possible}" if possible else "")
+            f"{videos} videos are asked for, but {possible} are captioned by {by}; "
+            f"ask for --videos {possible}"
         )
     rng = np.random.default_rng(seed)
     groups = [strata[key] for key in sorted(strata)]

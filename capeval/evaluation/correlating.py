@@ -84,6 +84,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
     elements = Elements()
     if isinstance(table, RatingTable):
         scores = [from_ratings(table)]
+        warnings = [*table.warnings]
     else:
         annotations = annotations or annotations_of(SAMPLE)
         scores, warnings = from_labels(

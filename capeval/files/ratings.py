@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from capeval.files.direct_assessment import is_direct_assessment, ratings_of
 from capeval.files.tables import Table, read_table
 from capeval.files.validation import nearest, shown
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
@@ -41,6 +42,7 @@ class RatingTable:
     raters: tuple[str, ...]
     ratings: NDArray[np.float64]
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,16 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
         if metric_columns:
             raise table.fault("labels of elements have no columns of metrics; see --metric-cols")
         return _labels(table)
+    warnings: tuple[str, ...] = ()
+    if is_direct_assessment(table):
+        table, warnings = ratings_of(table, metric_columns)
     for name in metric_columns:
         if name not in table.columns:
             near = nearest(name, list(table.columns))
             raise table.fault(f"the column {shown(name)} is missing{near}")
     if any(_WIDE.fullmatch(name) for name in table.columns):
         return _wide(table, metric_columns)
-    return _long(table, metric_columns)
+    return replace(_long(table, metric_columns), warnings=warnings)
 
 
 _HINT = "; remove it, or name it with --metric-cols if it holds a metric's scores"

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from capeval.scoring import Estimate, TypeScores
 
-__all__ = ["NOTHING", "cell", "interval", "money", "percent", "thousands"]
+__all__ = [
+    "NOTHING",
+    "bounded",
+    "cell",
+    "coefficient",
+    "interval",
+    "money",
+    "p_value",
+    "percent",
+    "signed",
+    "thousands",
+]
 
 NOTHING = "–"
 
@@ -53,3 +64,44 @@ def thousands(count: int) -> str:
     '1,234,567'
     """
     return f"{count:,}"
+
+
+def coefficient(value: float | None) -> str:
+    """Return a coefficient with three decimals.
+
+    >>> coefficient(0.57249), coefficient(-0.0001), coefficient(None)
+    ('0.572', '0.000', '–')
+    """
+    return NOTHING if value is None else f"{round(value, 3) + 0.0:.3f}"
+
+
+def signed(value: float | None) -> str:
+    """Return a difference of coefficients with its sign.
+
+    >>> signed(0.0312), signed(-0.0001), signed(None)
+    ('+0.031', '0.000', '–')
+    """
+    rounded = 0.0 if value is None else round(value, 3)
+    return f"{rounded:+.3f}" if rounded else coefficient(value)
+
+
+def bounded(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a coefficient with its interval.
+
+    >>> bounded(0.5, 0.25, 0.75), bounded(0.5, None, None)
+    ('0.500 [0.25, 0.75]', '0.500')
+    """
+    if value is None or low is None or high is None:
+        return coefficient(value)
+    return f"{coefficient(value)} [{round(low, 2) + 0.0:.2f}, {round(high, 2) + 0.0:.2f}]"
+
+
+def p_value(p: float | None) -> str:
+    """Return a p-value; a small one as a bound, never as 0.
+
+    >>> p_value(0.0312), p_value(1e-9), p_value(None)
+    ('0.031', '<0.001', '–')
+    """
+    if p is None:
+        return NOTHING
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -226,7 +226,7 @@ def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
             "a,one,3.1,lack",
             '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
         ),
-        ("z,one,1.1,lack", '14: video_id: "z" has no annotation'),
+        ("z,one,1.1,lack", '14: video_id: "z" has no annotation; name theirs with --annotations'),
     ],
 )
 def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str, told: str) -> None:
@@ -303,7 +303,7 @@ def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str)
     done = correlate(tmp_path, *typed, *QUICK)
     assert done.returncode == 0
     assert mark in done.stdout
-    assert {"markdown": r"a\_b\|c", "latex": r"a\_b|c"}[form] in done.stdout
+    assert {"markdown": r"a\_b\|c", "latex": r"a\_b\textbar{}c"}[form] in done.stdout
     assert "(published)" in done.stdout
     assert "n = 40" in done.stdout
 

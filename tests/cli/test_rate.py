@@ -51,6 +51,7 @@ async def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     assert merged.code == 0
     assert "[bo] – ann" in merged.out
     assert "Krippendorff's alpha (nominal)" in merged.out
+    assert "By type: camera " in merged.out
     human = rows(tmp_path / "human.csv")
     assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
     count = len(rows(folder / "sheet.csv"))
@@ -91,6 +92,13 @@ async def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Pat
     assert "two/sheet.csv: is of another sheet, or somebody has filled it in" in filled.err
 
 
+async def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
+    made = await capeval(tmp_path, "rate", "sheet")
+    assert made.code == 0
+    assert made.err == "notice: 40 videos are usual; all 10 that can be drawn are taken\n"
+    assert "10 videos, 30 captions of 3 runs" in made.out
+
+
 async def test_own_runs_and_videos(tmp_path: Path) -> None:
     shutil.copy(SAMPLE / "annotations.json", tmp_path / "own.json")
     for name in ("terse", "confused"):
@@ -124,7 +132,10 @@ async def test_own_runs_and_videos(tmp_path: Path) -> None:
 
 async def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
-        (("sheet",), "ask for --videos 10"),
+        (
+            ("sheet", "--videos", "40"),
+            "40 videos are asked for, but 10 are captioned by all runs; ask for --videos 10",
+        ),
         (("sheet", "--run", "sample-ters"), "is neither a captions file nor a run"),
         (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),

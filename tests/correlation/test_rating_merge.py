@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from capeval.correlation.rater_agreement import agreement, agreement_by_type
 from capeval.correlation.rating_merge import (
     KeyedItem,
     RatedFile,
-    agreement,
     check_key,
     human_csv,
     read_key,
@@ -18,7 +18,7 @@ from capeval.correlation.rating_merge import (
 )
 from capeval.correlation.rating_sheet import draw_sheet, key_csv, sheet_csv
 from capeval.errors import InputError
-from capeval.schema import RELATIONS
+from capeval.schema import RELATIONS, Annotation
 from capeval.stats.values import Missing
 from tests.correlation.rating_examples import annotation
 
@@ -79,15 +79,24 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (ANN + "s12ab-003,e1.1,e\n", 'line 5: "s12ab-003" is unknown to the key; did you mean'),
-        (ANN + "s99ff-001,e1.1,e\n", 'line 5: "s99ff-001" is of another sheet than the key'),
-        (ANN + ",e1.1,e\n", "line 5: has no item_id"),
+        (
+            ANN + "s12ab-003,e1.1,e\n",
+            'line 5: item_id: "s12ab-003" is unknown to the key; did you mean',
+        ),
+        (
+            ANN + "s99ff-001,e1.1,e\n",
+            'line 5: item_id: "s99ff-001" is of another sheet than the key',
+        ),
+        (ANN + ",e1.1,e\n", "line 5: item_id: is empty"),
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
-        (ANN + "s12ab-001,e1.1,e\n", r"s12ab-001 e1.1 stands twice \(lines 2 and 5\)"),
+        (ANN + "s12ab-001,e1.1,e\n", r"line 5: .*s12ab-001, 1.1 stands twice \(line 2 and this\)"),
         (ANN + "s12ab-002,e2.1,entaillment\n", 'line 5: label: .*did you mean "entailment"'),
         (ANN + "s12ab-002,e2.1,1\n", 'label: "1" is unknown; one of entailment, lack'),
-        (ANN.replace("label", "lable"), 'line 1: has no column label; did you mean "lable"'),
-        (ANN.replace("label", "label,label"), "has two columns label"),
+        (
+            ANN.replace("label", "lable"),
+            'line 1: the column "label" is missing; did you mean "lable"',
+        ),
+        (ANN.replace("label", "label,label"), 'the column "label" stands twice'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
         (
             "item_id,element_id,label,rater\ns12ab-001,e1.1,e,Ann\ns12ab-001,e1.2,e,Bo\n",
@@ -103,10 +112,13 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item_id,video,system,elements\nx,v,a,1\n", "has no column video_id; did you mean"),
+        (
+            "item_id,video,system,elements\nx,v,a,1\n",
+            'the column "video_id" is missing; did you mean',
+        ),
         ("item_id,video_id,system,elements\n", "holds no items"),
         (KEY + "s12ab-001,x,a,1\n", "s12ab-001 stands twice"),
-        (KEY + "s12ab-003,v,a,1\n", "v of a stands twice"),
+        (KEY + "s12ab-003,v,a,1\n", "v, a stands twice"),
         (KEY + "s12ab-003,x,,1\n", "system: is empty"),
         (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
     ],
@@ -211,3 +223,29 @@ def test_agreement_that_does_not_exist_is_no_number() -> None:
     assert isinstance(same.alpha, Missing)
     assert isinstance(same.pairs[0].kappa, Missing)
     assert same.pairs[0].ac1 == 1.0
+
+
+def typed_annotation() -> Annotation:
+    types = ("camera", "action", "camera", "action", "camera")
+    elements = [{"content": "x", "type": kind, "weight": 1} for kind in types]
+    events = [{"event": "x", "visual_elements": elements}]
+    return Annotation.model_validate({"index": "v", "events": events})
+
+
+def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
+    files = [made("a", "elele"), made("b", "ececl")]
+    key = {"i": KeyedItem("v", "s", (5,))}
+    found = agreement_by_type(files, key, [typed_annotation()])
+    assert list(found) == ["camera", "action"]
+    camera, action = found["camera"], found["action"]
+    assert (camera.n, camera.pairs[0].n) == (3, 3)
+    assert camera.pairs[0].accuracy == pytest.approx(2 / 3)
+    assert (action.n, action.pairs[0].accuracy) == (2, 0.0)
+    assert camera.alpha == agreement([made("a", "e-e-e"), made("b", "e-e-l")]).alpha
+
+
+def test_a_type_that_nobody_labelled_is_left_out() -> None:
+    files = [made("a", "e----"), made("b", "e----")]
+    found = agreement_by_type(files, {"i": KeyedItem("v", "s", (5,))}, [typed_annotation()])
+    assert list(found) == ["camera"]
+    assert isinstance(found["camera"].alpha, Missing)

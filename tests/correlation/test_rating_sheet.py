@@ -86,6 +86,11 @@ def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
     }
     with pytest.raises(UsageError, match="2 are captioned by all runs; ask for --videos 2"):
         draw_sheet(ANNOTATIONS, some, videos=3)
+    assert len(draw_sheet(ANNOTATIONS, some).items) == 2 * 3
+    some["delta"] = {}
+    with pytest.raises(UsageError, match="no video is captioned by all runs"):
+        draw_sheet(ANNOTATIONS, some)
+    del some["delta"]
     assert len(draw_sheet(ANNOTATIONS, some, videos=10, per_video=2).items) == 20
     with pytest.raises(UsageError, match="4 captions of each video, but there are 3 runs"):
         draw_sheet(ANNOTATIONS, some, videos=1, per_video=4)

@@ -1,0 +1,165 @@
+"""Tables as text, and the three ways to show them: in a terminal, as Markdown, or as LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Format", "Sheet", "print_sheets", "rendered"]
+
+Format = Literal["table", "markdown", "latex"]
+
+# Names are folded down to this where that makes their table fit the terminal.
+_NAME = 18
+
+
+@dataclass
+class Sheet:
+    """One table as text: what every format shows alike.
+
+    Attributes
+    ----------
+    rows : cells as in `header`; a row of one cell heads the rows below it
+    left : how many columns are words, from the left
+    note : how to read it; stands below
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+    left: int = 1
+    note: str = ""
+
+
+def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
+    """Print tables in a terminal. A number is never cut: the terminal wraps the line instead."""
+    for sheet in sheets:
+        console.print(Text(sheet.title, style="bold"))
+        console.print(_table(sheet, console), crop=False)
+        if sheet.note:
+            console.print(Text(sheet.note, style="dim"))
+        console.print()
+
+
+def _table(sheet: Sheet, console: Console) -> Table:
+    """Return a table as it stands; of a narrow terminal with less air, and long names folded."""
+    room = console.width
+    table, wide = _laid_out(sheet, console)
+    if wide > room:
+        table, wide = _laid_out(sheet, console, air=0)
+    names = max(len(row[0]) for row in [sheet.header, *sheet.rows])
+    if room < wide <= room + names - _NAME:
+        table, _ = _laid_out(sheet, console, air=0, fold=names - (wide - room))
+    return table
+
+
+def _laid_out(
+    sheet: Sheet, console: Console, *, air: int = 1, fold: int | None = None
+) -> tuple[Table, int]:
+    """Return a table and its width."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, air, 0, 0),
+    )
+    for at, heading in enumerate(sheet.header):
+        justify: Literal["left", "right"] = "left" if at < sheet.left else "right"
+        table.add_column(Text(heading), justify=justify, no_wrap=True)
+    for at, (name, *cells) in enumerate(sheet.rows):
+        if not cells and at:
+            table.add_section()
+        lines = wrap(name, fold) if fold else [name]
+        first = Text("\n".join(lines), style="" if cells else "italic")
+        table.add_row(first, *map(Text, cells))
+    # As wide as it is: what is wider than the terminal is not cut.
+    table.width = Console(width=100_000, file=console.file, record=False).measure(table).maximum
+    return table, table.width
+
+
+def rendered(sheets: Sequence[Sheet], notes: Sequence[str], form: Format) -> str:
+    """Return tables and notes as Markdown or LaTeX."""
+    if form == "latex":
+        parts = [_latex(sheet) for sheet in sheets]
+        last = "\n".join(f"% {line}" for line in notes)
+    else:
+        parts = [_markdown(sheet) for sheet in sheets]
+        last = "\n".join(f"- {_md(line)}" for line in notes)
+    return "\n\n".join([*parts, last] if notes else parts)
+
+
+def _markdown(sheet: Sheet) -> str:
+    width = len(sheet.header)
+    marks = ["---"] * sheet.left + ["---:"] * (width - sheet.left)
+    lines = [[_md(cell) for cell in sheet.header], marks]
+    for row in sheet.rows:
+        cells = [_md(cell) for cell in row]
+        lines.append([f"*{cells[0]}*"] + [""] * (width - 1) if len(row) == 1 else cells)
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    note = f"\n\n{_md(sheet.note)}" if sheet.note else ""
+    return f"**{_md(sheet.title)}**\n\n{table}{note}"
+
+
+def _md(text: str) -> str:
+    for mark in "\\|*_`<[":
+        text = text.replace(mark, "\\" + mark)
+    return text
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "–": "--",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: "\\" + mark for mark in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(mark, mark) for mark in text)
+
+
+def _tex_cell(text: str) -> str:
+    # After a line's end LaTeX takes a bracket or a star for an option of that end.
+    safe = f"{{{text[0]}}}{_tex(text[1:])}" if text[:1] in ("[", "*") else _tex(text)
+    return re.sub(r"(?<![\w.)-])-(?=\d)", "$-$", safe)
+
+
+def _latex(sheet: Sheet) -> str:
+    width = len(sheet.header)
+    columns = "l" * sheet.left + "r" * (width - sheet.left)
+    rows = []
+    for at, row in enumerate(sheet.rows):
+        if len(row) > 1:
+            rows.append(" & ".join(map(_tex_cell, row)) + r" \\")
+            continue
+        if at:
+            rows.append(r"\addlinespace")
+        rows.append(rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_tex(row[0])}}}}} \\")
+    note = [r"\par\smallskip", rf"{{\footnotesize {_tex(sheet.note)}}}"] if sheet.note else []
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{_tex(sheet.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            " & ".join(map(_tex_cell, sheet.header)) + r" \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *note,
+            r"\end{table}",
+        ]
+    )

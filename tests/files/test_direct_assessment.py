@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import InputError
+from capeval.files.direct_assessment import is_direct_assessment, ratings_of
+from capeval.files.tables import Table, read_table
+from tests.correlation.making import ROOT
+
+HEADER = "SYS,SID,RAW.SCR,Z.SCR,N,HIT\n"
+REAL = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
+
+
+def table(folder: Path, text: str) -> Table:
+    path = folder / "ad.csv"
+    path.write_text(HEADER + text, encoding="utf-8")
+    return read_table(path)
+
+
+def test_a_row_with_line_number_0_is_skipped_with_a_warning(tmp_path: Path) -> None:
+    given = table(tmp_path, "UPC,07,17.5,-0.49,17,0\nCCNY,0,31.4,-0.2,16,12\nDCU,3,9,0,15,1\n")
+    assert is_direct_assessment(given)
+    ratings, warnings = ratings_of(given)
+    assert ratings.columns == {
+        "system": ["UPC", "DCU"],
+        "video_id": ["7", "3"],
+        "score": ["17.5", "9"],
+    }
+    assert list(ratings.lines) == [2, 4]
+    (warning,) = warnings
+    assert warning.endswith(
+        "ad.csv: line 3: SID is 0 and lines count from 1, so this row of CCNY rates no caption: "
+        "skipped"
+    )
+
+
+def test_a_column_of_a_metric_is_kept(tmp_path: Path) -> None:
+    ratings, warnings = ratings_of(table(tmp_path, "UPC,7,17.5,-0.49,17,0\n"), ["Z.SCR"])
+    assert ratings.columns["Z.SCR"] == ["-0.49"]
+    assert warnings == ()
+
+
+def test_other_layouts_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "human.csv"
+    path.write_text("video_id,system,score\na,b,1\n", encoding="utf-8")
+    assert not is_direct_assessment(read_table(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UPC,7.5,1,1,1,1\n", 'line 2: SID: "7.5" is not a line number'),
+        ("UPC,-1,1,1,1,1\n", 'line 2: SID: "-1" is not a line number'),
+        ("UPC,0,1,1,1,1\n", "SID: no row has a line number above 0"),
+    ],
+)
+def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ratings_of(table(tmp_path, text))
+
+
+def test_the_published_file_has_one_such_row() -> None:
+    if not REAL.is_file():
+        pytest.skip(f"{REAL} is not here")
+    ratings, warnings = ratings_of(read_table(REAL))
+    assert len(ratings) == 1539
+    (warning,) = warnings
+    assert "SID is 0" in warning
+    assert "row of CCNY" in warning
+    assert len(set(ratings.columns["video_id"])) == len(set(map(int, ratings.columns["video_id"])))
