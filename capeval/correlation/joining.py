@@ -13,7 +13,7 @@ from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key
 from capeval.files.validation import shown
-from capeval.stats.grouping import Design
+from capeval.stats.design import Design
 from capeval.stats.values import Floats
 
 __all__ = ["Joined", "Missing", "caption_name", "fitted_keys", "join"]

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from capeval.stats.comparison import paired_permutation, williams
-from capeval.stats.grouping import Design, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.significance import PValue, p_value
 from capeval.stats.values import Floats, Grouping, Interval, Statistic
