@@ -43,8 +43,8 @@ class Design:
         systems = np.zeros_like(videos) if system is None else _numbered(system)
         if len(videos) != len(systems):
             raise ValueError(f"{len(videos)} videos but {len(systems)} systems")
-        cells = videos * (systems.max(initial=0) + 1) + systems
-        if len(np.unique(cells)) < len(cells):
+        cells = np.sort(videos * (systems.max(initial=0) + 1) + systems)
+        if (cells[1:] == cells[:-1]).any():
             raise ValueError("a video and system stand in more than one row")
         return cls(videos, systems)
 
@@ -96,8 +96,8 @@ class Design:
 
 
 def _numbered(names: Sequence[Hashable]) -> Ints:
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
 
 
 def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:

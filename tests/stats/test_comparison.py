@@ -117,6 +117,40 @@ def test_analytic_p_is_about_the_permutations(
     assert analytic.p == pytest.approx(permuted.p, abs=0.06)
 
 
+def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> None:
+    # Five videos of three systems; of the third video the metric orders one pair wrongly.
+    design = Design(np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5))
+    human = np.tile([1.0, 2.0, 3.0], 5)
+    metric = human + design.video
+    metric[6:9] = [2.0, 1.0, 3.0]
+    for statistic in STATISTICS:
+        values = []
+        for signs in itertools.product([1, -1], repeat=5):
+            turned = human * np.repeat(signs, 3)
+            values.append(grouped(metric, turned, design, statistic, "item").value)
+        middle = np.mean(values)
+        extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
+        found = p_value(metric, human, design, statistic, "item")
+        assert found == PValue(extreme.mean(), "exact sign flips")
+        assert found.p == 2 / 32
+
+
+def test_p_by_item_is_not_bound_by_few_systems() -> None:
+    human = np.tile([1.0, 2.0, 3.0], 40)
+    design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
+    found = p_value(human, human, design, "kendall_b", "item", draws=999)
+    assert found == PValue(0.001, "sign flips")
+
+
+def test_p_by_item_is_of_the_groups_that_are_shown() -> None:
+    design = Design(np.repeat(np.arange(3), 2), np.tile(np.arange(2), 3))
+    x, y = np.array([1.0, 2, 1, 2, 2, 1]), np.tile([1.0, 2.0], 3)
+    only = np.array([True, True, False])
+    assert p_value(x, y, design, "kendall_b", "item") == PValue(1.0, "exact sign flips")
+    found = p_value(x, y, design, "kendall_b", "item", only=only)
+    assert found == PValue(0.5, "exact sign flips")
+
+
 def test_no_value_has_no_p() -> None:
     _, _, human, design = scores(10, 2)
     for grouping in GROUPINGS:
