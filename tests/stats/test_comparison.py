@@ -126,8 +126,9 @@ def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> No
     for statistic in STATISTICS:
         values = []
         for signs in itertools.product([1, -1], repeat=5):
-            turned = human * np.repeat(signs, 3)
-            values.append(grouped(metric, turned, design, statistic, "item").value)
+            value = grouped(metric, human * np.repeat(signs, 3), design, statistic, "item").value
+            assert isinstance(value, float)
+            values.append(value)
         middle = np.mean(values)
         extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
         found = p_value(metric, human, design, statistic, "item")
