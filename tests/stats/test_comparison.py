@@ -124,12 +124,13 @@ def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> No
     metric = human + design.video
     metric[6:9] = [2.0, 1.0, 3.0]
     for statistic in STATISTICS:
-        values = []
+        turned: list[float] = []
         for signs in itertools.product([1, -1], repeat=5):
             value = grouped(metric, human * np.repeat(signs, 3), design, statistic, "item").value
             assert isinstance(value, float)
-            values.append(value)
-        middle = np.mean(values)
+            turned.append(value)
+        values = np.array(turned)
+        middle = values.mean()
         extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
         found = p_value(metric, human, design, statistic, "item")
         assert found == PValue(extreme.mean(), "exact sign flips")
