@@ -6,21 +6,25 @@ so each is measured in a process of its own.
 
 from __future__ import annotations
 
+import atexit
 import json
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.judging import Row
 from capeval.stats.comparison import paired_permutation
 from capeval.stats.correlation import kendall_tau_b
-from capeval.stats.grouping import Design
+from capeval.stats.design import Design
 from capeval.stats.intervals import interval, jackknife_estimates
 from capeval.stats.pairwise import calibrate
 from capeval.stats.values import STATISTICS, Floats, Missing
@@ -36,6 +40,8 @@ class _Load:
     seconds: float
     """The most that it may take; 0 for no target."""
     prepare: Callable[[], Callable[[], object]]
+    who: int = resource.RUSAGE_SELF
+    """Whose memory is measured."""
 
 
 def _scores(rows: int, levels: int = 0) -> tuple[Floats, Floats]:
@@ -97,7 +103,27 @@ def _calibration() -> Callable[[], object]:
     return lambda: calibrate(x, rounded, design, "pooled")
 
 
+def _command() -> Callable[[], object]:
+    """Five captions of each of 200,000 videos, with every statistic and grouping."""
+    folder = Path(tempfile.mkdtemp(prefix="capeval-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "human.csv"
+    x, y = _scores(1_000_000)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("video_id,system,score,a\n")
+        for row, (score, human) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+            file.write(f"video_{row // 5:06d},model_{row % 5},{human:.4f},{score:.4f}\n")
+    typed = [sys.executable, "-m", "capeval", "correlate", "--human", str(path)]
+    return lambda: subprocess.run([*typed, "--metric-cols", "a"], check=True, capture_output=True)
+
+
 _LOADS = {
+    "command": _Load(
+        "1,000,000 pairs from CSV to table, all statistics and groupings",
+        5.0,
+        _command,
+        resource.RUSAGE_CHILDREN,
+    ),
     "jackknife": _Load("tau-b of 1,000,000 pairs with its jackknife interval", 5.0, _jackknife),
     "estimates": _Load(
         "all five statistics of 1,000,000 tied pairs with jackknife intervals", 0.0, _estimates
@@ -123,7 +149,7 @@ def _alone(name: str) -> None:
         times.append(time.perf_counter() - began)
         if isinstance(found, Missing):
             raise SystemExit(f"{name}: {found.reason}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = resource.getrusage(_LOADS[name].who).ru_maxrss / 1024
     print(json.dumps({"seconds": statistics.median(times), "peak": peak}))
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from capeval.correlation.human_scores import HumanScores
 from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import Key
+from capeval.files.ratings import Key, Keys
 from capeval.files.validation import shown
-from capeval.stats.grouping import Design
+from capeval.stats.design import Design
 from capeval.stats.values import Floats
 
 __all__ = ["Joined", "Missing", "caption_name", "fitted_keys", "join"]
@@ -120,15 +120,17 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
     keys: Sequence[Key] = human.keys
     if not kept.all():
         keys = [key for key, keep in zip(human.keys, kept, strict=True) if keep]
-    videos = [video for video, _ in keys]
-    systems = [system for _, system in keys]
+    if isinstance(keys, Keys):
+        design = Design(keys.video, keys.system)
+    else:
+        design = Design.of([video for video, _ in keys], [system for _, system in keys])
     return Joined(
         human.name,
         keys,
         human.raters,
         human.ratings[:, kept],
         {name: values[kept] for name, values in columns.items()},
-        Design.of(videos, systems),
+        design,
         tuple(warnings),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypedDict
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from capeval.stats.comparison import (
     rank_clusters,
     williams,
 )
-from capeval.stats.grouping import Design, common_groups, group_means, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import common_to, grouped
 from capeval.stats.intervals import Kind, interval
+from capeval.stats.pair import Pair
 from capeval.stats.pairwise import Calibration, calibrate
 from capeval.stats.ranks import tie_share
 from capeval.stats.raters import combine, constant_raters
@@ -53,7 +56,7 @@ class _Sides:
     human: str
     rater: str | None
     y: Floats
-    metrics: dict[str, Floats]
+    metrics: dict[str, Pair]
     design: Design
     systems: tuple[str, ...]
 
@@ -112,7 +115,10 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
                 joined.human,
                 rater,
                 y[there],
-                {name: values[there] for name, values in joined.metrics.items()},
+                {
+                    name: Pair.of(values[there], y[there], design)
+                    for name, values in joined.metrics.items()
+                },
                 design,
                 systems,
             )
@@ -126,8 +132,9 @@ def _warnings(sides: _Sides) -> list[str]:
     found = []
     if n < FEW:
         found.append(f"human {who}: {n} captions are few (below {FEW}): intervals will be wide")
-    for name, values in ((f"human {who}", sides.y), *sides.metrics.items()):
-        share = tie_share(values)
+    shares = {f"human {who}": tie_share(sides.y)}
+    shares |= {name: pair.ties("pooled")[0] for name, pair in sides.metrics.items()}
+    for name, share in shares.items():
         if share == 1:
             found.append(f"{name} is constant: it has no correlation")
         elif share > MANY_TIES:
@@ -142,41 +149,38 @@ def _one_way(
     if len(sides.metrics) > 1:
         # A constant metric has no group at all; it must not take the others' from them.
         able = [
-            x
-            for x in sides.metrics.values()
-            if not isinstance(grouped(x, sides.y, sides.design, statistic, grouping).value, Missing)
+            pair
+            for pair in sides.metrics.values()
+            if not np.isnan(pair.values(statistic, grouping)).all()
         ]
         if able:
-            only = common_groups(able, sides.y, sides.design, statistic, grouping)
+            only = common_to(able, statistic, grouping)
     return [
-        _one(sides, name, x, statistic, grouping, settings, only)
-        for name, x in sides.metrics.items()
+        _one(sides, name, pair, statistic, grouping, settings, only)
+        for name, pair in sides.metrics.items()
     ]
 
 
 def _one(
     sides: _Sides,
     name: str,
-    x: Floats,
+    pair: Pair,
     statistic: Statistic,
     grouping: Grouping,
     settings: Settings,
     only: Mask | None,
 ) -> Correlation:
-    y, design = sides.y, sides.design
+    x, y, design = pair.x, pair.y, pair.design
     calibration = None
     threshold: Value = 0.0
     if statistic == "acc_eq":
-        calibration = calibrate(x, y, design, grouping, seed=settings.seed)
+        calibration = calibrate(x, y, design, grouping, seed=settings.seed, pair=pair)
         if grouping != "system":
             threshold = calibration.threshold
     used = 0.0 if isinstance(threshold, Missing) else threshold
-    found = grouped(x, y, design, statistic, grouping, threshold=used, only=only)
+    found = grouped(x, y, design, statistic, grouping, threshold=used, only=only, pair=pair)
     value: Value = threshold if isinstance(threshold, Missing) else found.value
-    ties = Ties(metric=_number(tie_share(x)), human=_number(tie_share(y)))
-    if grouping == "system":
-        a, b = group_means(x, design.system), group_means(y, design.system)
-        ties = Ties(metric=_number(tie_share(a)), human=_number(tie_share(b)))
+    of_metric, of_human = pair.ties(grouping)
     base = Correlation(
         metric=name,
         human=sides.human,
@@ -188,11 +192,11 @@ def _one(
         groups=Groups(used=found.used, dropped=found.dropped),
         threshold=_value(threshold) if statistic == "acc_eq" else None,
         reason=_reason(value),
-        ties=ties,
+        ties=Ties(metric=_number(of_metric), human=_number(of_human)),
     ).model_copy(update=_accuracies(calibration))
     if isinstance(value, Missing):
         return base
-    draws = {} if settings.draws is None else {"draws": settings.draws}
+    draws = _draws(settings)
     bounds = interval(
         x,
         y,
@@ -203,10 +207,13 @@ def _one(
         seed=settings.seed,
         threshold=used,
         only=only if grouping not in ("pooled", "system") else None,
+        pair=pair,
         **draws,
     )
     # A threshold found on these very pairs would flatter the test: it is of the untied accuracy.
-    test = p_value(x, y, design, statistic, grouping, seed=settings.seed, **draws)
+    test = p_value(
+        x, y, design, statistic, grouping, seed=settings.seed, only=only, pair=pair, **draws
+    )
     return base.model_copy(
         update={
             "low": None if isinstance(bounds, Missing) else bounds.low,
@@ -219,6 +226,15 @@ def _one(
             "without": _without(sides, x, statistic, grouping, used),
         }
     )
+
+
+class _Draws(TypedDict, total=False):
+    draws: int
+
+
+def _draws(settings: Settings) -> _Draws:
+    """Return how many draws were asked for, or nothing."""
+    return {} if settings.draws is None else {"draws": settings.draws}
 
 
 def _accuracies(calibration: Calibration | None) -> dict[str, float | None]:
@@ -248,28 +264,30 @@ def _compare(
         return []
     thresholds = dict.fromkeys(sides.metrics, 0.0)
     if statistic == "acc_eq" and grouping == "item":
-        for name, x in sides.metrics.items():
-            found = calibrate(x, sides.y, sides.design, grouping, seed=settings.seed).threshold
+        for name, pair in sides.metrics.items():
+            found = calibrate(
+                pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair
+            ).threshold
             thresholds[name] = 0.0 if isinstance(found, Missing) else found
-    draws = {} if settings.draws is None else {"draws": settings.draws}
     swapped = [
         paired_permutation(
-            sides.metrics[a],
-            sides.metrics[b],
+            sides.metrics[a].x,
+            sides.metrics[b].x,
             sides.y,
             sides.design,
             statistic,
             grouping,
             seed=settings.seed,
             thresholds=(thresholds[a], thresholds[b]),
-            **draws,
+            **_draws(settings),
         )
         for a, b in pairs
     ]
     tests = _adjusted(sides, statistic, grouping, pairs, swapped)
     if statistic == "pearson" and grouping == "pooled" and not sides.design.repeats:
         classic = [
-            williams(sides.metrics[a], sides.metrics[b], sides.y, sides.design) for a, b in pairs
+            williams(sides.metrics[a].x, sides.metrics[b].x, sides.y, sides.design)
+            for a, b in pairs
         ]
         tests += _adjusted(sides, statistic, grouping, pairs, classic)
     return tests

@@ -68,7 +68,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         A file is not right, or the two sides do not meet.
     """
     table = load_human(question.human, question.metric_columns)
-    systems = {system for _, system in table.keys}
+    systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[RunFolder] = []
     if not question.auto and not question.metric_columns:
         runs = judged_runs(question.runs, systems)

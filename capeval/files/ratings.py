@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,64 @@ from capeval.files.tables import Table, read_table
 from capeval.files.validation import nearest, shown
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 
-__all__ = ["Key", "LabelTable", "RatingTable", "load_human"]
+__all__ = ["Key", "Keys", "LabelTable", "RatingTable", "load_human"]
 
 Key = tuple[str, str | None]
 """Video and system; None where the file tells no systems."""
 
 _WIDE = re.compile(r"human(_\d+)?")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
+
+
+@dataclass(frozen=True)
+class Keys(Sequence[Key]):
+    """Keys as columns: a million pairs would be a million small objects.
+
+    `systems` is None where the file tells none; names and their numbers are (n,) each.
+    """
+
+    videos: Sequence[str]
+    systems: Sequence[str] | None
+
+    @overload
+    def __getitem__(self, row: int) -> Key: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Key]: ...
+
+    def __getitem__(self, row: int | slice) -> Key | Sequence[Key]:
+        if isinstance(row, slice):
+            return Keys(self.videos[row], None if self.systems is None else self.systems[row])
+        return self.videos[row], None if self.systems is None else self.systems[row]
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def __iter__(self) -> Iterator[Key]:
+        return zip(self.videos, self.systems or repeat(None), strict=False)
+
+    @cached_property
+    def video(self) -> NDArray[np.int64]:
+        """The number of each key's video, from 0 in the order of first sight."""
+        return _numbers(self.videos)
+
+    @cached_property
+    def system(self) -> NDArray[np.int64]:
+        """The number of each key's system, from 0 in the order of first sight."""
+        if self.systems is None:
+            return np.zeros(len(self), dtype=np.int64)
+        return _numbers(self.systems)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a key stands twice."""
+        cells = np.sort(self.video * (self.system.max(initial=0) + 1) + self.system)
+        return bool((cells[1:] == cells[:-1]).any())
+
+
+def _numbers(names: Sequence[str]) -> NDArray[np.int64]:
+    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
 
 
 @dataclass(frozen=True)
@@ -38,7 +91,7 @@ class RatingTable:
     """
 
     file: Path
-    keys: Sequence[Key]
+    keys: Keys
     raters: tuple[str, ...]
     ratings: NDArray[np.float64]
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -50,7 +103,7 @@ class LabelTable:
     """Labels of elements; (n,) each. `raters` are numbers into `names`."""
 
     file: Path
-    keys: Sequence[Key]
+    keys: Keys
     elements: Sequence[str]
     raters: Sequence[int]
     names: tuple[str, ...]
@@ -91,11 +144,19 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
 _HINT = "; remove it, or name it with --metric-cols if it holds a metric's scores"
 
 
-def _keys(table: Table) -> list[Key]:
-    videos = table.names("video_id")
-    if "system" not in table.columns:
-        return [(video, None) for video in videos]
-    return list(zip(videos, table.names("system"), strict=True))
+def _keys(table: Table) -> Keys:
+    systems = table.names("system") if "system" in table.columns else None
+    return Keys(table.names("video_id"), systems)
+
+
+def _of_keys(keys: Iterable[Key]) -> Keys:
+    videos, systems = zip(*keys, strict=True)
+    return Keys(videos, None if systems[0] is None else systems)
+
+
+def _refuse_repeated(table: Table, keys: Keys) -> None:
+    if keys.repeated:
+        table.unique(keys, "video_id, system")
 
 
 def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
@@ -103,7 +164,7 @@ def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     metrics = [name for name in metric_columns if name not in humans]
     table.only({"video_id", "system", *humans, *metrics}, ["video_id"], _HINT)
     keys = _keys(table)
-    table.unique(keys, "video_id, system")
+    _refuse_repeated(table, keys)
     ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
     return RatingTable(
         table.file,
@@ -121,7 +182,7 @@ def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     keys = _keys(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
-        table.unique(keys, "video_id, system")
+        _refuse_repeated(table, keys)
         values = {name: table.numbers(name, gaps=True) for name in metrics}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
@@ -136,7 +197,7 @@ def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     ratings[np.array([number[name] for name in raters]), column] = scores
     return RatingTable(
         table.file,
-        list(places),
+        _of_keys(places),
         names,
         ratings,
         {name: _one_each(table, name, column, len(places)) for name in metrics},

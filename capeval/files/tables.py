@@ -91,7 +91,7 @@ class Table:
             # float() takes 1_000 for a number.
             if "_" in "".join(values):
                 raise ValueError
-            found = np.array(list(map(float, values)))
+            found = np.fromiter(map(float, values), np.float64, len(values))
         except (TypeError, ValueError):
             found = np.array(
                 [self._number(value, row, column, gaps) for row, value in enumerate(values)],

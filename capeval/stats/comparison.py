@@ -14,17 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.correlation import correlate_rows, tau_rows, why_missing
-from capeval.stats.grouping import (
-    Design,
-    Grouped,
-    common_groups,
-    group_means,
-    group_values,
-    grouped,
-    same_sized,
-)
+from capeval.stats.design import Design, group_means, same_sized
+from capeval.stats.grouping import Grouped, common_groups, grouped
+from capeval.stats.pair import group_values
 from capeval.stats.ranks import average_ranks, dense_codes
-from capeval.stats.significance import add_one
+from capeval.stats.significance import add_one, sign_flip
 from capeval.stats.values import (
     Floats,
     Grouping,
@@ -42,7 +36,6 @@ __all__ = [
     "leave_one_system_out",
     "paired_permutation",
     "rank_clusters",
-    "sign_flip",
     "williams",
 ]
 
@@ -124,6 +117,7 @@ def paired_permutation(
     if grouping == "item":
         gaps = group_values(a, y, design.video, statistic, threshold=thresholds[0])
         gaps -= group_values(b, y, design.video, statistic, threshold=thresholds[1])
+        # Swapping two metrics in a video swaps their values for that video.
         p = sign_flip(gaps[use], draws=draws, rng=rng)
     else:
         step = max(1, _CHUNK // design.rows)
@@ -142,31 +136,6 @@ def paired_permutation(
         extreme = ~(np.abs(found) < abs(difference) - _SLACK)
         p = add_one(int(extreme.sum()), draws)
     return Comparison(difference, p, "permutation", one.n, one.used, one.dropped)
-
-
-def sign_flip(gaps: Floats, *, draws: int, rng: np.random.Generator) -> float:
-    """Return the two-sided p of the mean of paired differences, by flipping their signs at random.
-
-    Swapping two metrics in a video swaps their values for that video: this is the paired
-    permutation by item.
-
-    Parameters
-    ----------
-    gaps : (videos,)
-
-    >>> sign_flip(np.ones(20), draws=999, rng=np.random.default_rng(0))
-    0.001
-    """
-    observed = abs(gaps.sum())
-    slack = _SLACK * max(len(gaps), 1)
-    extreme = 0
-    step = max(1, _CHUNK // max(len(gaps), 1))
-    for start in range(0, draws, step):
-        size = (min(step, draws - start), len(gaps))
-        # The sum of the flipped is what stays less what turns: the whole less twice the latter.
-        turned = rng.integers(0, 2, size=size, dtype=np.int8) @ gaps
-        extreme += int((np.abs(gaps.sum() - 2 * turned) >= observed - slack).sum())
-    return add_one(extreme, draws)
 
 
 class _RowSwap:

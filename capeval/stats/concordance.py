@@ -3,7 +3,9 @@
 The count of inversions goes down the bits of the second ranking (a wavelet tree; Grossi, Gupta and
 Vitter, 2003): at each bit the places that share all higher bits stand together, and a place with a
 1 has, of its group, as many smaller codes before it as there are 0s before it. Each level is a few
-passes over flat arrays, so that many rankings at once cost what one long ranking costs.
+passes over flat arrays, so that many rankings at once cost what one long ranking costs. One long
+ranking with few ties is numbered without any: then all groups but the last are full, and the counts
+follow from the places alone. Rankings of few values are counted as a table instead.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.values import Floats, Ints
 
 __all__ = ["Concordance", "Totals", "agreeing_pairs", "concordance", "smaller_before", "totals"]
+
+_MANY = 256
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -36,6 +40,8 @@ def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
     [4]
     """
     rows, width = codes.shape
+    if rows == 1 and each and codes.max(initial=0) >= _MANY:
+        return _smaller_before_long(codes[0])[None]
     flat = codes.ravel().astype(np.int32)
     size = flat.size
     counts = np.zeros(size, dtype=np.int32)
@@ -76,6 +82,31 @@ def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
     return counts.reshape(rows, width).astype(np.int64) if each else sums
 
 
+def _smaller_before_long(codes: Ints) -> Ints:
+    """Count the same of one ranking, from codes of which all but few are in use."""
+    size = len(codes)
+    place = np.arange(size)
+    unique = np.empty(size, dtype=np.int64)
+    # Of equal codes the earlier becomes the larger, and so is never counted.
+    unique[np.argsort(codes * size + (size - 1 - place))] = place
+    # The count rides above the code, so that one array is moved.
+    packed = unique.copy()
+    for bit in range((size - 1).bit_length() - 1, -1, -1):
+        half = 1 << bit
+        one = (packed & half) != 0
+        at = np.flatnonzero(one)
+        zeros, ones = packed[~one], packed[at]
+        nth = place[: len(at)]
+        ones += (at - nth - (nth & -half)) << 32
+        whole = size // (2 * half) * half
+        packed = np.empty_like(packed)
+        halves = packed[: 2 * whole].reshape(-1, 2, half)
+        halves[:, 0] = zeros[:whole].reshape(-1, half)
+        halves[:, 1] = ones[:whole].reshape(-1, half)
+        packed[2 * whole :] = np.concatenate([zeros[whole:], ones[whole:]])
+    return np.asarray((packed >> 32)[unique])
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Pairs of each of `rows` rankings, unordered.
@@ -107,6 +138,8 @@ def totals(x: Ints, y: Ints) -> Totals:
     """
     rows, width = x.shape
     span = int(y.max(initial=0)) + 1
+    if (int(x.max(initial=0)) + 1) * span <= 2 * width:
+        return _totals_of_tables(x, y)
     # Within equal x the larger y comes first, so that ties in x are never counted as inversions.
     keys = np.sort(x * span + (span - 1 - y), axis=1)
     later = span - 1 - keys % span
@@ -130,28 +163,86 @@ def totals(x: Ints, y: Ints) -> Totals:
     )
 
 
+def _totals_of_tables(x: Ints, y: Ints) -> Totals:
+    """Count the same where a table of how often which values meet is smaller than the rows."""
+    rows, width = x.shape
+    across, down = int(y.max(initial=0)) + 1, int(x.max(initial=0)) + 1
+    cells = (np.arange(rows)[:, None] * down + x) * across + y
+    table = np.bincount(cells.ravel(), minlength=rows * down * across).astype(np.float64)
+    table = table.reshape(rows, down, across)
+    of_x, of_y = table.sum(axis=2), table.sum(axis=1)
+    # How many are less in both: the table summed up to, and not with, each cell.
+    less = table[:, :-1].cumsum(axis=1).cumsum(axis=2)[:, :, :-1]
+    concordant = np.einsum("rij,rij->r", table[:, 1:, 1:], less)
+    pairs = width * (width - 1) / 2
+
+    def tied(sizes: Floats) -> Floats:
+        return np.asarray((np.einsum("ri,ri->r", sizes, sizes) - width) / 2)
+
+    tied_x, tied_y, tied_xy = tied(of_x), tied(of_y), tied(table.reshape(rows, -1))
+    return Totals(
+        concordant=concordant,
+        discordant=pairs - tied_x - tied_y + tied_xy - concordant,
+        untied_x=pairs - tied_x,
+        untied_y=pairs - tied_y,
+        tied_both=tied_xy,
+        classes_x=np.count_nonzero(of_x, axis=1),
+        classes_y=np.count_nonzero(of_y, axis=1),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Concordance:
     """For every value, how many of the n - 1 others stand to it in which way: (n,) each.
 
     `score` is concordant less discordant partners, `agreeing` concordant ones and those tied in
-    both; `untied_x` and `untied_y` those that are not tied with it; `classes` the smaller number
-    of distinct values.
+    both; `untied_x` and `untied_y` those that are not tied with it; `classes_x` and `classes_y`
+    numbers of distinct values.
     """
 
     score: Floats
     agreeing: Floats
     untied_x: Floats
     untied_y: Floats
-    classes: int
+    classes_x: int
+    classes_y: int
+
+    @property
+    def classes(self) -> int:
+        """The smaller number of distinct values."""
+        return min(self.classes_x, self.classes_y)
+
+    def totals(self) -> Totals:
+        """Return the pairs of this one ranking: (1,) each.
+
+        >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])).totals().concordant
+        array([2.])
+        """
+        size = len(self.score)
+        pairs = size * (size - 1) / 2
+        score, agreeing, untied_x, untied_y = (
+            float(counts.sum()) / 2
+            for counts in (self.score, self.agreeing, self.untied_x, self.untied_y)
+        )
+        # agreeing = concordant + both; concordant + discordant = untied_x + untied_y - pairs + both
+        concordant = (score + untied_x + untied_y - pairs + agreeing) / 3
+        return Totals(
+            concordant=np.array([concordant]),
+            discordant=np.array([concordant - score]),
+            untied_x=np.array([untied_x]),
+            untied_y=np.array([untied_y]),
+            tied_both=np.array([agreeing - concordant]),
+            classes_x=np.array([self.classes_x]),
+            classes_y=np.array([self.classes_y]),
+        )
 
 
-def concordance(x: Floats, y: Floats) -> Concordance:
+def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     """Count each value's partners; O(n log n) time, O(n) memory.
 
     Parameters
     ----------
-    x, y : (n,), finite
+    x, y : (n,), finite, or codes in their order
 
     >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])).score.tolist()
     [2.0, 0.0, 0.0]
@@ -177,16 +268,24 @@ def concordance(x: Floats, y: Floats) -> Concordance:
         agreeing=(below + more_more + both).astype(np.float64),
         untied_x=(size - 1 - same_a).astype(np.float64),
         untied_y=(size - 1 - same_b).astype(np.float64),
-        classes=min(len(in_a), len(in_b)),
+        classes_x=len(in_a),
+        classes_y=len(in_b),
     )
 
 
 def _joint(a: Ints, b: Ints, less_a: Ints) -> tuple[Ints, Ints]:
     """Return how many others are equal in both, and how many are equal in `a` and less in `b`."""
-    _, cell, sizes = np.unique(
-        a * (int(b.max(initial=0)) + 1) + b, return_inverse=True, return_counts=True
-    )
-    return sizes[cell] - 1, (np.cumsum(sizes) - sizes)[cell] - less_a
+    span = int(b.max(initial=0)) + 1
+    if int(a.max(initial=0)) + 1 == len(a):
+        return np.zeros_like(a), np.zeros_like(a)
+    cells = a * span + b
+    order = np.argsort(cells)
+    _, first = runs(cells[order][None])
+    sizes = np.bincount(first[0])
+    sizes = sizes[sizes > 0]
+    less, equal = np.empty_like(a), np.empty_like(a)
+    less[order], equal[order] = first[0], np.repeat(sizes, sizes) - 1
+    return equal, less - less_a
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:

@@ -6,8 +6,11 @@ is constant or too short, is a `Missing` with its reason.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.concordance import Totals, agreeing_pairs, totals
 from capeval.stats.ranks import average_ranks, dense_codes
@@ -25,6 +28,8 @@ from capeval.stats.values import (
 __all__ = [
     "correlate_arrays",
     "correlate_rows",
+    "count_pairs",
+    "from_totals",
     "kendall_tau_b",
     "kendall_tau_c",
     "pearson",
@@ -161,22 +166,42 @@ def correlate_rows(x: Floats, y: Floats, statistic: Statistic, *, threshold: flo
         return _pearson_rows(x, y)
     if statistic == "spearman":
         return _pearson_rows(average_ranks(x), average_ranks(y))
-    small = width <= _WIDE
-    if threshold and not small:
+    if threshold and width > _WIDE:
         return np.array(
             [
                 agreeing_pairs(a, b, threshold) / (width * (width - 1) / 2)
                 for a, b in zip(x, np.broadcast_to(y, x.shape), strict=True)
             ]
         )
-    step = max(1, _CHUNK // (width * (width - 1) // 2 if small else width))
-    result = np.empty(rows)
-    for start in range(0, rows, step):
+    return from_totals(count_pairs(x, y, threshold=threshold), width, statistic)
+
+
+def count_pairs(
+    x: NDArray[np.generic], y: NDArray[np.generic], *, threshold: float = 0.0
+) -> Totals:
+    """Count the pairs of every row, in any number of rows.
+
+    Parameters
+    ----------
+    x : (rows, n)
+    y : (rows, n) or (1, n)
+    threshold : the largest difference of `x` that is a tie; for up to 24 columns
+
+    >>> count_pairs(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 3.0]])).concordant
+    array([2.])
+    """
+    rows, width = x.shape
+    small = width <= _WIDE
+    step = max(1, _CHUNK // max(1, width * (width - 1) // 2 if small else width))
+    parts = []
+    for start in range(0, max(rows, 1), step):
         a = x[start : start + step]
         b = y if len(y) == 1 else y[start : start + step]
-        found = _small(a, b, threshold) if small else totals(dense_codes(a), dense_codes(b))
-        result[start : start + step] = _from_totals(found, width, statistic)
-    return result
+        parts.append(_small(a, b, threshold) if small else totals(dense_codes(a), dense_codes(b)))
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in fields(Totals)]
+    return Totals(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
 
 def tau_rows(x: Ints, y: Ints, statistic: Statistic) -> Floats:
@@ -190,10 +215,15 @@ def tau_rows(x: Ints, y: Ints, statistic: Statistic) -> Floats:
     >>> tau_rows(np.array([[0, 1, 2]]), np.array([[0, 2, 1]]), "kendall_c").round(4).tolist()
     [0.3333]
     """
-    return _from_totals(totals(x, y), x.shape[1], statistic)
+    return from_totals(totals(x, y), x.shape[1], statistic)
 
 
-def _from_totals(found: Totals, width: int, statistic: Statistic) -> Floats:
+def from_totals(found: Totals, width: int, statistic: Statistic) -> Floats:
+    """Return tau-b, tau-c or acc_eq of rows of `width` captions: (rows,); NaN where there is none.
+
+    >>> from_totals(count_pairs(np.array([[1, 2, 3]]), np.array([[1, 3, 2]])), 3, "acc_eq").round(4)
+    array([0.6667])
+    """
     pairs = width * (width - 1) / 2
     if statistic == "acc_eq":
         return np.asarray((found.concordant + found.tied_both) / pairs)
@@ -208,7 +238,7 @@ def _from_totals(found: Totals, width: int, statistic: Statistic) -> Floats:
         return np.asarray(np.clip(tau, -1.0, 1.0))
 
 
-def _small(x: Floats, y: Floats, threshold: float) -> Totals:
+def _small(x: NDArray[Any], y: NDArray[Any], threshold: float) -> Totals:
     """Count every pair of short rows outright; the threshold makes ties of the metric's pairs."""
     first, second = np.triu_indices(x.shape[1], 1)
     dx = x[:, first] - x[:, second]
@@ -222,7 +252,7 @@ def _small(x: Floats, y: Floats, threshold: float) -> Totals:
     def count(of: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
         return np.broadcast_to(np.count_nonzero(of, axis=1).astype(np.float64), rows)
 
-    def classes(values: Floats) -> Ints:
+    def classes(values: NDArray[np.generic]) -> Ints:
         ordered = np.sort(values, axis=1)
         distinct = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
         return np.broadcast_to(distinct, rows).astype(np.int64)

@@ -18,13 +18,17 @@ __all__ = ["influence", "jackknife_variance"]
 
 
 def influence(
-    x: Floats, y: Floats, statistic: Statistic, *, pairs: Concordance | None = None
+    x: Floats | Ints,
+    y: Floats | Ints,
+    statistic: Statistic,
+    *,
+    pairs: Concordance | None = None,
 ) -> tuple[float, Floats]:
     """Return a statistic and its derivative by the weight of each caption; O(n log n).
 
     Parameters
     ----------
-    x, y : (n,), finite, neither constant
+    x, y : (n,), finite, neither constant; codes in their order will do but for Pearson's r
     statistic : of `STATISTICS`; acc_eq with threshold 0
     pairs : `concordance(x, y)` if it is at hand, for the statistics of pairs
 
@@ -74,7 +78,7 @@ def _ratio(
     return float(value), by_c / root - value / 2 * (by_a / a + by_b / b)
 
 
-def _above(x: Floats, ranks: Floats) -> Floats:
+def _above(x: Floats | Ints, ranks: Floats) -> Floats:
     """Return for each caption the sum of `ranks` over larger x, and half of it over equal x."""
     codes = dense_codes(x)
     sums = np.bincount(codes, weights=ranks)

@@ -9,18 +9,19 @@ Groups too large for a bootstrap have the infinitesimal jackknife, summed over e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import concordance
 from capeval.stats.correlation import correlate_rows, why_missing
-from capeval.stats.grouping import Design, group_means, group_values
+from capeval.stats.design import Design
 from capeval.stats.influence import influence, jackknife_variance
-from capeval.stats.resampling import LARGEST, draw_counts, resampled
+from capeval.stats.pair import Pair
+from capeval.stats.resampling import LARGEST, Counts, draw_counts, resampled, resampled_taus
 from capeval.stats.values import (
+    OF_PAIRS,
     SMALLEST,
     Floats,
     Grouping,
@@ -28,7 +29,6 @@ from capeval.stats.values import (
     Mask,
     Missing,
     Statistic,
-    as_pairs,
 )
 
 __all__ = [
@@ -62,6 +62,7 @@ def interval(
     seed: int = 0,
     threshold: float = 0.0,
     only: Mask | None = None,
+    pair: Pair | None = None,
 ) -> Interval | Missing:
     """Return the confidence interval of a statistic by a grouping.
 
@@ -79,7 +80,7 @@ def interval(
     draws : number of resamples
     seed : of `numpy.random.default_rng`; every metric sees the same resamples
     threshold : for acc_eq; taken as known, so that its calibration adds nothing to the interval
-    only : (groups,), as for `grouped`
+    only, pair : as for `grouped`
 
     Raises
     ------
@@ -92,9 +93,8 @@ def interval(
     >>> found.method, round(found.low, 2), round(found.high, 2)
     ('fisher', 0.45, 0.81)
     """
-    x, y = as_pairs(metric, human)
-    if len(x) != design.rows:
-        raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
+    pair = Pair.of(metric, human, design) if pair is None else pair
+    x, y = pair.x, pair.y
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
     if ci == "none":
@@ -103,12 +103,12 @@ def interval(
         return Missing("one video alone has no interval")
     fisher = statistic == "pearson" and grouping == "pooled" and not design.repeats
     if fisher and ci != "bootstrap":
-        if np.ptp(x) == 0 or np.ptp(y) == 0:
+        value = float(pair.values("pearson", "pooled")[0])
+        if np.isnan(value):
             return Missing(why_missing(x, y, statistic))
-        value = float(correlate_rows(x[None], y[None], "pearson")[0])
         return fisher_interval(value, len(x), confidence)
     if grouping == "item":
-        values = group_values(x, y, design.video, statistic, threshold=threshold)
+        values = pair.values(statistic, "item", threshold=threshold)
         values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
         if ci == "analytic" or len(values) > _MANY:
             return t_interval(values, confidence)
@@ -117,7 +117,7 @@ def interval(
         if ci == "analytic" or largest > LARGEST:
             if threshold:
                 return Missing("there is no jackknife for acc_eq with a threshold")
-            return jackknife_interval(x, y, design, statistic, grouping, confidence, only)
+            return jackknife_interval(pair, statistic, grouping, confidence=confidence, only=only)
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
     found = bootstrap_values(
@@ -130,6 +130,7 @@ def interval(
         seed=seed,
         threshold=threshold,
         only=only,
+        pair=pair,
     )
     if isinstance(found, Missing):
         return found
@@ -226,59 +227,79 @@ def jackknife_estimates(
     >>> [round(number[0], 4) for number in found.values()]
     [0.0917, 0.48]
     """
-    x, y = as_pairs(metric, human)
-    result: dict[Statistic, tuple[float, float, Interval] | Missing] = {}
-    usable = len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
-    of_pairs = {"kendall_b", "kendall_c", "acc_eq"} & set(statistics)
-    pairs = concordance(x, y) if usable and of_pairs else None
-    for statistic in statistics:
-        if len(x) < SMALLEST[statistic] or not usable:
-            result[statistic] = Missing(why_missing(x, y, statistic))
-            continue
-        value, moved = influence(x, y, statistic, pairs=pairs)
-        variance = jackknife_variance(moved, design.video)
-        found = _around(value, variance, design.videos, statistic, confidence)
-        result[statistic] = (
-            found if isinstance(found, Missing) else (value, float(np.sqrt(variance)), found)
-        )
-    return result
+    pair = Pair.of(metric, human, design)
+    return {one: _pooled_jackknife(pair, one, confidence) for one in statistics}
+
+
+def _pooled_jackknife(
+    pair: Pair, statistic: Statistic, confidence: float
+) -> tuple[float, float, Interval] | Missing:
+    a, b = pair.codes()
+    if len(a) < SMALLEST[statistic] or not a.max() or not b.max():
+        return Missing(why_missing(pair.x, pair.y, statistic))
+    value, moved = _influence(pair, statistic, "pooled", 0, np.arange(len(a)))
+    variance = jackknife_variance(moved, pair.design.video)
+    found = _around(value, variance, pair.design.videos, statistic, confidence)
+    return found if isinstance(found, Missing) else (value, float(np.sqrt(variance)), found)
+
+
+def _influence(
+    pair: Pair, statistic: Statistic, grouping: Grouping, number: int, rows: NDArray[np.intp]
+) -> tuple[float, Floats]:
+    if statistic == "pearson":
+        return influence(pair.x[rows], pair.y[rows], statistic)
+    a, b = pair.codes()
+    counted = pair.concordance(grouping, number, rows) if statistic in OF_PAIRS else None
+    return influence(a[rows], b[rows], statistic, pairs=counted)
 
 
 def jackknife_interval(
-    x: Floats,
-    y: Floats,
-    design: Design,
+    pair: Pair,
     statistic: Statistic,
     grouping: Grouping,
-    confidence: float,
-    only: Mask | None,
+    *,
+    confidence: float = 0.95,
+    only: Mask | None = None,
 ) -> Interval | Missing:
     """Return the jackknife interval by `pooled` or `within_system`; parameters as of `interval`.
 
     >>> x = np.arange(50.0)
-    >>> design = Design.of(range(50))
-    >>> found = jackknife_interval(x, x % 7, design, "kendall_b", "pooled", 0.95, None)
-    >>> isinstance(found, Interval)
+    >>> pair = Pair.of(x, x % 7, Design.of(range(50)))
+    >>> isinstance(jackknife_interval(pair, "kendall_b", "pooled"), Interval)
     True
     """
-    if grouping == "pooled":
-        found = jackknife_estimates(x, y, design, [statistic], confidence=confidence)[statistic]
-        return found if isinstance(found, Missing) else found[2]
-    fine = ~np.isnan(group_values(x, y, design.system, statistic))
-    use = np.flatnonzero(fine if only is None else only & fine)
-    if not len(use):
+
+    def make() -> Interval | Missing:
+        if grouping == "pooled":
+            found = _pooled_jackknife(pair, statistic, confidence)
+            return found if isinstance(found, Missing) else found[2]
+        return _within_jackknife(pair, statistic, confidence, only)
+
+    chosen = None if only is None else only.tobytes()
+    return pair.kept(("jackknife", statistic, grouping, confidence, chosen), make)
+
+
+def _within_jackknife(
+    pair: Pair, statistic: Statistic, confidence: float, only: Mask | None
+) -> Interval | Missing:
+    fine = ~np.isnan(pair.values(statistic, "within_system"))
+    use = fine if only is None else only & fine
+    if not use.any():
         return Missing("no group has a value")
-    total = np.zeros(len(x))
+    total = np.zeros(len(pair.x))
     value = 0.0
-    for number in use:
-        rows = design.system == number
-        if np.ptp(x[rows]) == 0 or np.ptp(y[rows]) == 0:  # acc_eq of a constant side has a value
-            return Missing("a group is constant")
-        one, moved = influence(x[rows], y[rows], statistic)
-        value += one / len(use)
-        total[rows] += moved / len(use)
-    variance = jackknife_variance(total, design.video)
-    return _around(value, variance, design.videos, statistic, confidence)
+    share = 1 / np.count_nonzero(use)
+    for groups, block in pair.blocks("within_system"):
+        for number, rows in zip(groups, block, strict=True):
+            if not use[number]:
+                continue
+            if any(np.ptp(codes[rows]) == 0 for codes in pair.codes()):
+                return Missing("a group is constant")  # acc_eq of a constant side has a value
+            one, moved = _influence(pair, statistic, "within_system", int(number), rows)
+            value += one * share
+            total[rows] = moved * share
+    variance = jackknife_variance(total, pair.design.video)
+    return _around(value, variance, pair.design.videos, statistic, confidence)
 
 
 def _around(
@@ -309,6 +330,7 @@ def bootstrap_values(
     seed: int = 0,
     threshold: float = 0.0,
     only: Mask | None = None,
+    pair: Pair | None = None,
 ) -> Floats | Missing:
     """Return the (draws,) values of a statistic by a grouping in resamples of whole videos.
 
@@ -321,43 +343,81 @@ def bootstrap_values(
     >>> np.unique(found.round(2)).tolist()
     [-1.0, -0.33, 0.33, 1.0]
     """
-    rng = np.random.default_rng(seed)
+    pair = Pair.of(metric, human, design) if pair is None else pair
+    if grouping == "system":
+        return _system_values(pair, statistic, draws, seed)
+    values = pair.values(statistic, grouping, threshold=threshold)
+    use = ~np.isnan(values) if only is None else only & ~np.isnan(values)
     if grouping == "item":
-        values = group_values(metric, human, design.video, statistic, threshold=threshold)
-        values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+        values = values[use]
         if len(values) < 2:
             return Missing("fewer than two groups have a value")
+        rng = np.random.default_rng(seed)
         means = [counts @ values / len(values) for counts in draw_counts(len(values), draws, rng)]
         return np.concatenate(means)
-    if grouping == "system":
-        return _system_values(metric, human, design, statistic, draws, rng)
-    group = design.groups(grouping)
-    fine = ~np.isnan(group_values(metric, human, group, statistic, threshold=threshold))
-    use = np.flatnonzero(fine if only is None else only & fine)
-    if not len(use):
+    if not use.any():
         return Missing(
-            why_missing(metric, human, statistic)
+            why_missing(pair.x, pair.y, statistic)
             if grouping == "pooled"
             else "no group has a value"
         )
-    if int(np.bincount(group)[use].max()) > LARGEST and statistic not in {"pearson", "spearman"}:
+    groups = [
+        rows
+        for numbers, block in pair.blocks(grouping)
+        for number, rows in zip(numbers, block, strict=True)
+        if use[number]
+    ]
+    if statistic in {"pearson", "spearman"}:
+        return _resampled_means(
+            lambda rows: resampled(pair.x[rows], pair.y[rows], statistic),
+            groups,
+            design,
+            draws,
+            seed,
+        )
+    if max(map(len, groups)) > LARGEST:
         return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
+    if statistic == "acc_eq":
+        return _resampled_means(
+            lambda rows: resampled(pair.x[rows], pair.y[rows], statistic, threshold=threshold),
+            groups,
+            design,
+            draws,
+            seed,
+        )
+    taus = pair.kept(
+        ("taus", grouping, draws, seed, use.tobytes()),
+        lambda: _resampled_means(
+            lambda rows: resampled_taus(pair.x[rows], pair.y[rows]), groups, design, draws, seed
+        ),
+    )
+    return np.asarray(taus[int(statistic == "kendall_c")])
+
+
+def _resampled_means(
+    prepare: Callable[[NDArray[np.intp]], Callable[[Counts], Floats]],
+    groups: list[NDArray[np.intp]],
+    design: Design,
+    draws: int,
+    seed: int,
+) -> Floats:
+    """Return the means over groups in each resample, along the last axis."""
     sums, number = np.zeros(draws), np.zeros(draws)
-    for batch in _batches([np.flatnonzero(group == one) for one in use]):
-        of_group = [
-            (resampled(metric[rows], human[rows], statistic, threshold=threshold), rows)
-            for rows in batch
-        ]
+    for batch in _batches(groups):
+        of_group = [(prepare(rows), rows) for rows in batch]
+        parts = []
         # Every batch sees the same draws, made again rather than kept.
-        start = 0
         for counts in draw_counts(design.videos, draws, np.random.default_rng(seed)):
-            here = slice(start, start + len(counts))
-            for value, rows in of_group:
-                found = value(counts[:, design.video[rows]])
-                there = ~np.isnan(found)
-                sums[here] += np.where(there, found, 0.0)
-                number[here] += there
-            start += len(counts)
+            found = [value(counts[:, design.video[rows]]) for value, rows in of_group]
+            there = [~np.isnan(one) for one in found]
+            parts.append(
+                (
+                    sum(np.where(fine, one, 0.0) for fine, one in zip(there, found, strict=True)),
+                    sum(fine.astype(np.float64) for fine in there),
+                )
+            )
+        sums = sums + np.concatenate([part[0] for part in parts], axis=-1)
+        number = number + np.concatenate([part[1] for part in parts], axis=-1)
     return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
 
 
@@ -374,41 +434,40 @@ def _batches(groups: list[NDArray[np.intp]]) -> Iterator[list[NDArray[np.intp]]]
     yield batch
 
 
-def _system_values(
-    metric: Floats,
-    human: Floats,
-    design: Design,
-    statistic: Statistic,
-    draws: int,
-    rng: np.random.Generator,
-) -> Floats | Missing:
-    systems = design.systems
-    x, y = group_means(metric, design.system), group_means(human, design.system)
-    if np.isnan(correlate_rows(x[None], y[None], statistic)[0]):
+def _system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats | Missing:
+    x, y, _ = pair.sides("system")
+    if np.isnan(pair.values(statistic, "system")[0]):
         return Missing(why_missing(x, y, statistic))
+    means = pair.kept(("system means", draws, seed), lambda: _system_means(pair, draws, seed))
+    # A system that is in no video of a resample has no mean, and the resample no value.
+    gap = np.isnan(means).any(axis=1)
+    values = np.full(len(means), np.nan)
+    some = means[~gap]
+    systems = pair.design.systems
+    values[~gap] = correlate_rows(some[:, :systems], some[:, systems:], statistic)
+    return values
+
+
+def _system_means(pair: Pair, draws: int, seed: int) -> Floats:
+    """Return the (draws, 2 systems) means of resamples, the metric's and people's."""
+    rng = np.random.default_rng(seed)
+    design, systems = pair.design, pair.design.systems
+    x, y, _ = pair.sides("system")
     place = (design.video, design.system)
     if design.videos > _MANY:
         sizes = np.bincount(design.system)[design.system]
         moved = np.zeros((design.videos, 2 * systems))
-        moved[place] = (metric - x[design.system]) / sizes
-        moved[design.video, systems + design.system] = (human - y[design.system]) / sizes
-        both = rng.multivariate_normal(
-            np.concatenate([x, y]), moved.T @ moved, size=draws, method="svd"
-        )
-        return correlate_rows(both[:, :systems], both[:, systems:], statistic)
+        moved[place] = (pair.x - x[design.system]) / sizes
+        moved[design.video, systems + design.system] = (pair.y - y[design.system]) / sizes
+        middle = np.concatenate([x, y])
+        return rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd")
     parts = np.zeros((design.videos, 3 * systems))
-    parts[place] = metric
-    parts[design.video, systems + design.system] = human
+    parts[place] = pair.x
+    parts[design.video, systems + design.system] = pair.y
     parts[design.video, 2 * systems + design.system] = 1.0
-    values = []
+    means = []
     for counts in draw_counts(design.videos, draws, rng):
         sums = counts @ parts
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = sums[:, : 2 * systems] / np.tile(sums[:, 2 * systems :], 2)
-        # A system that is in no video of a resample has no mean, and the resample no value.
-        gap = np.isnan(means).any(axis=1)
-        means[gap] = 0.0
-        found = correlate_rows(means[:, :systems], means[:, systems:], statistic)
-        found[gap] = np.nan
-        values.append(found)
-    return np.concatenate(values)
+            means.append(sums[:, : 2 * systems] / np.tile(sums[:, 2 * systems :], 2))
+    return np.concatenate(means)

@@ -15,8 +15,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.grouping import Design, group_means, group_values, same_sized
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value, as_pairs
+from capeval.stats.design import Design, same_sized
+from capeval.stats.pair import Pair
+from capeval.stats.ranks import dense_codes, runs
+from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
 
 __all__ = ["CALIBRATED", "Calibration", "calibrate", "constant_accuracy"]
 
@@ -57,11 +59,18 @@ def constant_accuracy(human: ArrayLike, group: Ints) -> Value:
     >>> constant_accuracy([1, 1, 2, 3], np.array([0, 0, 1, 1]))
     0.5
     """
-    y = np.asarray(human, dtype=np.float64)
-    values = group_values(np.zeros_like(y), y, group, "acc_eq")
-    if np.isnan(values).all():
+    codes = dense_codes(np.asarray(human, dtype=np.float64))
+    span = int(codes.max(initial=0)) + 1
+    cells = np.sort(group * span + codes)
+    # Every value that a group has makes a pair with each one before it that is equal.
+    behind = np.arange(len(cells)) - runs(cells[None])[1][0]
+    sizes = np.bincount(group).astype(np.float64)
+    tied = np.bincount(cells // span, weights=behind, minlength=len(sizes))
+    some = sizes > 1
+    if not some.any():
         return Missing("no group has a pair")
-    return float(np.nanmean(values))
+    sizes = sizes[some]
+    return float((tied[some] / (sizes * (sizes - 1) / 2)).mean())
 
 
 def calibrate(
@@ -72,6 +81,7 @@ def calibrate(
     *,
     folds: int = 5,
     seed: int = 0,
+    pair: Pair | None = None,
 ) -> Calibration:
     """Return acc_eq with its threshold, found in-sample and across videos.
 
@@ -87,6 +97,7 @@ def calibrate(
     grouping : `system` is never calibrated: its means are too few
     folds : at least 3, so that pairs across two folds leave others to calibrate on
     seed : of the generator that deals the videos
+    pair : of these very scores, if more is taken of them
 
     Raises
     ------
@@ -98,15 +109,17 @@ def calibrate(
     >>> found.value, found.threshold, found.untied, found.constant
     (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
     """
-    x, y = as_pairs(metric, human)
     if folds < 3:
         raise ValueError(f"at least 3 folds, not {folds}")
-    if len(x) != design.rows:
-        raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
-    group = design.groups(grouping)
-    if grouping == "system":
-        x, y = group_means(x, design.system), group_means(y, design.system)
-        group = np.zeros(len(x), dtype=np.int64)
+    made = Pair.of(metric, human, design) if pair is None else pair
+    return made.kept(
+        ("calibrated", grouping, folds, seed), lambda: _made(made, grouping, folds, seed)
+    )
+
+
+def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
+    design = pair.design
+    x, y, group = pair.sides(grouping)
     sizes = np.bincount(group).astype(np.float64)
     each = sizes * (sizes - 1) / 2
     groups = int((each > 0).sum())
@@ -114,7 +127,7 @@ def calibrate(
     if not groups:
         none = Missing("no group has a pair")
         return Calibration(none, none, none, none, none, 0, dropped)
-    untied = float(np.nanmean(group_values(x, y, group, "acc_eq")))
+    untied = float(np.nanmean(pair.values("acc_eq", grouping)))
     constant = constant_accuracy(y, group)
     reason = ""
     if grouping == "system":

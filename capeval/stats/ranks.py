@@ -9,6 +9,8 @@ from capeval.stats.values import Floats, Ints, Mask
 
 __all__ = ["average_ranks", "dense_codes", "group_sums", "runs", "tie_share"]
 
+_SPARSE = 16
+
 
 def runs(ordered: NDArray[np.generic]) -> tuple[Mask, NDArray[np.intp]]:
     """Return where runs of equal values begin in sorted rows, and each place's run's first place.
@@ -38,6 +40,10 @@ def average_ranks(values: ArrayLike) -> Floats:
     [1.0, 2.5, 2.5, 4.0]
     """
     given = np.asarray(values)
+    if given.ndim == 1 and given.size:
+        codes = dense_codes(given)
+        sizes = np.bincount(codes)
+        return np.asarray((np.cumsum(sizes) - sizes / 2 + 0.5)[codes])
     rows = np.atleast_2d(given)
     if not rows.shape[1]:
         return np.empty(given.shape)
@@ -60,7 +66,21 @@ def dense_codes(values: NDArray[np.generic]) -> Ints:
     >>> dense_codes(np.array([0.5, 0.1, 0.5])).tolist()
     [1, 0, 1]
     """
-    codes = np.unique(values, return_inverse=True)[1]
+    flat = values.ravel()
+    if not flat.size:
+        return np.zeros(values.shape, dtype=np.int64)
+    if flat.dtype.kind in "iu" and flat.min() >= 0 and flat.max() < _SPARSE * flat.size:
+        # Codes of part of a column: what is left is counted, not sorted.
+        there = np.zeros(int(flat.max()) + 1, dtype=np.bool_)
+        there[flat] = True
+        codes = (np.cumsum(there) - 1)[flat]
+    else:
+        order = np.argsort(flat)
+        ordered = flat[order]
+        new = np.zeros(flat.size, dtype=np.int64)
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:], casting="unsafe")
+        codes = np.empty(flat.size, dtype=np.int64)
+        codes[order] = np.cumsum(new)
     return np.asarray(codes.reshape(values.shape), dtype=np.int64)
 
 
@@ -86,5 +106,5 @@ def tie_share(values: ArrayLike) -> float:
     given = np.asarray(values)
     if given.size < 2:
         return float("nan")
-    sizes = np.unique(given, return_counts=True)[1].astype(np.float64)
+    sizes = np.bincount(dense_codes(given)).astype(np.float64)
     return float((sizes * (sizes - 1)).sum() / (given.size * (given.size - 1.0)))

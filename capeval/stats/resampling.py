@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from capeval.stats.ranks import dense_codes, group_sums
 from capeval.stats.values import Floats, Statistic
 
-__all__ = ["LARGEST", "Counts", "draw_counts", "resampled"]
+__all__ = ["LARGEST", "Counts", "draw_counts", "resampled", "resampled_taus"]
 
 LARGEST = 1_500
 """The most captions that a matrix of all pairs is made of."""
@@ -69,46 +69,69 @@ def resampled(
         return _moments(x, y)
     if statistic == "spearman":
         return _rank_moments(x, y)
-    if len(x) > LARGEST:
-        raise ValueError(f"{len(x)} captions are too many for a matrix of all pairs")
-    return _forms(x, y, statistic, threshold)
-
-
-def _forms(
-    x: Floats, y: Floats, statistic: Statistic, threshold: float
-) -> Callable[[Counts], Floats]:
-    dx, dy = np.subtract.outer(x, x), np.subtract.outer(y, y)
-    dx[np.abs(dx) <= threshold] = 0.0
-    signs = (np.sign(dx) * np.sign(dy)).astype(np.float32)
     if statistic == "acc_eq":
-        signs = ((signs > 0) | ((dx == 0) & (dy == 0))).astype(np.float32)
-        np.fill_diagonal(signs, 0.0)
+        return _accuracies(x, y, threshold)
+    taus, which = resampled_taus(x, y), int(statistic == "kendall_c")
+    return lambda counts: taus(counts)[which]
+
+
+def resampled_taus(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
+    """Return the function from (draws, n) counts to the (2, draws) values of tau-b and tau-c.
+
+    Both rest on the same products, so the second costs little. Parameters and errors are those
+    of `resampled`.
+    """
+    dx, dy = _differences(x, y)
+    signs = (np.sign(dx) * np.sign(dy)).astype(np.float32)
     del dx, dy
     by_x, by_y = _Classes(x), _Classes(y)
 
     def value(counts: Counts) -> Floats:
-        drawn = counts.sum(axis=1, dtype=np.float64)
-        # All are whole numbers, exact in single precision below 2 ** 24.
-        exact = counts if drawn.max(initial=0) <= 4_000 else counts.astype(np.float64)
-        score = np.einsum("ij,ij->i", exact @ signs, exact).astype(np.float64)
+        drawn, exact, score = _form(counts, signs)
+        sums_x, sums_y = by_x.sums(exact), by_y.sums(exact)
+        untied_x = drawn**2 - np.einsum("ij,ij->i", sums_x, sums_x)
+        untied_y = (
+            untied_x
+            if by_x.single and by_y.single
+            else drawn**2 - np.einsum("ij,ij->i", sums_y, sums_y)
+        )
+        classes = np.minimum(
+            np.count_nonzero(sums_x, axis=1), np.count_nonzero(sums_y, axis=1)
+        ).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            if statistic == "acc_eq":
-                return np.asarray(score / (drawn**2 - np.einsum("ij,ij->i", exact, exact)))
-            sums_x, sums_y = by_x.sums(exact), by_y.sums(exact)
-            if statistic == "kendall_b":
-                untied_x = drawn**2 - np.einsum("ij,ij->i", sums_x, sums_x)
-                untied_y = (
-                    untied_x
-                    if by_x.single and by_y.single
-                    else drawn**2 - np.einsum("ij,ij->i", sums_y, sums_y)
-                )
-                return np.asarray(np.clip(score / np.sqrt(untied_x) / np.sqrt(untied_y), -1, 1))
-            classes = np.minimum(
-                np.count_nonzero(sums_x, axis=1), np.count_nonzero(sums_y, axis=1)
-            ).astype(np.float64)
-            return np.asarray(score / (drawn**2 * (classes - 1) / classes))
+            tau_b = np.clip(score / np.sqrt(untied_x) / np.sqrt(untied_y), -1, 1)
+            return np.stack([tau_b, score / (drawn**2 * (classes - 1) / classes)])
 
     return value
+
+
+def _accuracies(x: Floats, y: Floats, threshold: float) -> Callable[[Counts], Floats]:
+    dx, dy = _differences(x, y)
+    dx[np.abs(dx) <= threshold] = 0.0
+    right = (((dx > 0) == (dy > 0)) & ((dx == 0) == (dy == 0))).astype(np.float32)
+    np.fill_diagonal(right, 0.0)
+    del dx, dy
+
+    def value(counts: Counts) -> Floats:
+        drawn, exact, score = _form(counts, right)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(score / (drawn**2 - np.einsum("ij,ij->i", exact, exact)))
+
+    return value
+
+
+def _differences(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    if len(x) > LARGEST:
+        raise ValueError(f"{len(x)} captions are too many for a matrix of all pairs")
+    return np.subtract.outer(x, x), np.subtract.outer(y, y)
+
+
+def _form(counts: Counts, matrix: Counts) -> tuple[Floats, NDArray[np.floating], Floats]:
+    """Return the numbers drawn, the counts in a precision that is exact, and their form."""
+    drawn = counts.sum(axis=1, dtype=np.float64)
+    # All are whole numbers, exact in single precision below 2 ** 24.
+    exact = counts if drawn.max(initial=0) <= 4_000 else counts.astype(np.float64)
+    return drawn, exact, np.einsum("ij,ij->i", exact @ matrix, exact).astype(np.float64)
 
 
 class _Classes:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "GROUPINGS",
+    "OF_PAIRS",
     "SMALLEST",
     "STATISTICS",
     "Floats",
@@ -41,6 +42,9 @@ SMALLEST: dict[Statistic, int] = {
     "acc_eq": 2,
 }
 """The fewest pairs that a statistic is taken of."""
+
+OF_PAIRS: tuple[Statistic, ...] = ("kendall_b", "kendall_c", "acc_eq")
+"""The statistics that only count pairs: of concordant, discordant and tied ones."""
 
 
 @dataclass(frozen=True, slots=True)

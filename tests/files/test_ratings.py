@@ -42,7 +42,7 @@ LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
 def test_one_rating_a_row_is_read_alike_from_every_layout(tmp_path: Path, text: str) -> None:
     table = load_human(written(tmp_path, text))
     assert isinstance(table, RatingTable)
-    assert table.keys == [("v1", "a"), ("v2", "a")]
+    assert list(table.keys) == [("v1", "a"), ("v2", "a")]
     assert table.raters == ("x", "y")
     np.testing.assert_array_equal(table.ratings, [[1, 3.5], [2, np.nan]])
 
@@ -50,7 +50,7 @@ def test_one_rating_a_row_is_read_alike_from_every_layout(tmp_path: Path, text: 
 def test_a_column_for_each_person_may_have_gaps(tmp_path: Path) -> None:
     table = load_human(written(tmp_path, "video_id,human,human_2\nv1,1,2\nv2,,4\n"))
     assert isinstance(table, RatingTable)
-    assert table.keys == [("v1", None), ("v2", None)]
+    assert list(table.keys) == [("v1", None), ("v2", None)]
     np.testing.assert_array_equal(table.ratings, [[1, np.nan], [2, 4]])
 
 

@@ -15,12 +15,12 @@ from capeval.stats.comparison import (
     leave_one_system_out,
     paired_permutation,
     rank_clusters,
-    sign_flip,
     williams,
 )
-from capeval.stats.grouping import Design, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import grouped
 from capeval.stats.ranks import average_ranks
-from capeval.stats.significance import PValue, p_value
+from capeval.stats.significance import PValue, p_value, sign_flip
 from capeval.stats.values import (
     GROUPINGS,
     STATISTICS,
@@ -84,7 +84,8 @@ def test_unbalanced_designs_have_a_p_too(grouping: Grouping) -> None:
     found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
     assert isinstance(found, PValue)
     assert found.p <= 0.01
-    assert found.method == ("bootstrap" if grouping == "within_system" else "permutation")
+    methods = {"within_system": "bootstrap", "item": "sign flips"}
+    assert found.method == methods.get(grouping, "permutation")
 
 
 def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
@@ -108,11 +109,48 @@ def test_analytic_p_is_about_the_permutations(
     y = strength * x + rng.normal(size=2_000)
     permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
     monkeypatch.setattr(significance, "_WORK", 0)
+    monkeypatch.setattr(significance, "_MANY", 0)
     analytic = p_value(x, y, design, "kendall_b", grouping)
     assert isinstance(permuted, PValue)
     assert isinstance(analytic, PValue)
-    assert analytic.method == ("t" if grouping == "item" else "jackknife")
+    assert analytic.method == ("normal sign flips" if grouping == "item" else "jackknife")
     assert analytic.p == pytest.approx(permuted.p, abs=0.06)
+
+
+def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> None:
+    # Five videos of three systems; of the third video the metric orders one pair wrongly.
+    design = Design(np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5))
+    human = np.tile([1.0, 2.0, 3.0], 5)
+    metric = human + design.video
+    metric[6:9] = [2.0, 1.0, 3.0]
+    for statistic in STATISTICS:
+        turned: list[float] = []
+        for signs in itertools.product([1, -1], repeat=5):
+            value = grouped(metric, human * np.repeat(signs, 3), design, statistic, "item").value
+            assert isinstance(value, float)
+            turned.append(value)
+        values = np.array(turned)
+        middle = values.mean()
+        extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
+        found = p_value(metric, human, design, statistic, "item")
+        assert found == PValue(extreme.mean(), "exact sign flips")
+        assert found.p == 2 / 32
+
+
+def test_p_by_item_is_not_bound_by_few_systems() -> None:
+    human = np.tile([1.0, 2.0, 3.0], 40)
+    design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
+    found = p_value(human, human, design, "kendall_b", "item", draws=999)
+    assert found == PValue(0.001, "sign flips")
+
+
+def test_p_by_item_is_of_the_groups_that_are_shown() -> None:
+    design = Design(np.repeat(np.arange(3), 2), np.tile(np.arange(2), 3))
+    x, y = np.array([1.0, 2, 1, 2, 2, 1]), np.tile([1.0, 2.0], 3)
+    only = np.array([True, True, False])
+    assert p_value(x, y, design, "kendall_b", "item") == PValue(1.0, "exact sign flips")
+    found = p_value(x, y, design, "kendall_b", "item", only=only)
+    assert found == PValue(0.5, "exact sign flips")
 
 
 def test_no_value_has_no_p() -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from capeval.stats.grouping import Design, common_groups, group_values, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import common_groups, grouped
+from capeval.stats.pair import group_values
 from capeval.stats.values import Missing
 
 VIDEO, SYSTEM = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)

@@ -8,7 +8,8 @@ from scipy import stats
 
 import capeval.stats.intervals as module
 from capeval.stats.correlation import correlate_arrays
-from capeval.stats.grouping import Design, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import grouped
 from capeval.stats.intervals import (
     Kind,
     bootstrap_values,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.correlation import correlate_rows
-from capeval.stats.grouping import Design
+from capeval.stats.design import Design
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.values import Floats, Grouping, Ints, Missing

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from capeval.stats.comparison import paired_permutation, williams
-from capeval.stats.grouping import Design, grouped
+from capeval.stats.design import Design
+from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.significance import PValue, p_value
 from capeval.stats.values import Floats, Grouping, Interval, Statistic
@@ -142,8 +143,8 @@ def test_p_of_unrelated_scores_is_as_small_as_it_says(grouping: Grouping, balanc
     if grouping == "within_system" and not balanced:
         pytest.skip("takes the bootstrap, whose p is approximate")
     runs, systems = 1_000, 4
-    # Only a grid lets systems be permuted, so only there may they differ.
-    told_apart = 0.3 if balanced else 0.0
+    # Only a grid lets systems be permuted, so only there may they differ; by item they are given.
+    told_apart = 0.3 if balanced and grouping != "item" else 0.0
     (metric,), people = simulate(runs, 30, systems, seed=5, related=False, told_apart=told_apart)
     design = design_of(30, systems)
     keep = np.ones(design.rows, dtype=np.bool_)
@@ -159,3 +160,26 @@ def test_p_of_unrelated_scores_is_as_small_as_it_says(grouping: Grouping, balanc
         assert isinstance(found, PValue)
         rejected += found.p <= 0.05
     assert rejected / runs <= 0.07
+
+
+@pytest.mark.parametrize("statistic", ["kendall_b", "spearman", "pearson", "acc_eq"])
+@pytest.mark.parametrize("balanced", [True, False])
+def test_p_by_item_rejects_unrelated_scores_as_often_as_it_says(
+    statistic: Statistic, balanced: bool
+) -> None:
+    runs, systems = 2_000, 4
+    # Systems are alike: those that differ are, to this test, no chance but what is given.
+    (metric,), people = simulate(runs, 30, systems, seed=7, related=False, told_apart=0.0)
+    design = design_of(30, systems)
+    keep = np.ones(design.rows, dtype=np.bool_)
+    if not balanced:
+        keep = (np.random.default_rng(0).random(design.rows) < 0.6) | (design.system == 0)
+    some = design.take(keep)
+    rejected = 0
+    for run in range(runs):
+        found = p_value(
+            metric[run][keep], people[run][keep], some, statistic, "item", draws=199, seed=run
+        )
+        assert isinstance(found, PValue)
+        rejected += found.p <= 0.05
+    assert 0.025 <= rejected / runs <= 0.07

@@ -1,0 +1,123 @@
+"""Which video and which system a caption is of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.stats.values import Floats, Grouping, Ints, Mask
+
+__all__ = ["Design", "group_means", "same_sized"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which video and which system each row of scores belongs to.
+
+    Attributes
+    ----------
+    video, system : (n,), integers from 0, every one in use
+
+    >>> design = Design.of(["v1", "v1", "v2"], ["a", "b", "a"])
+    >>> design.videos, design.systems, design.repeats, design.grid is None
+    (2, 2, True, True)
+    """
+
+    video: Ints
+    system: Ints
+
+    @classmethod
+    def of(cls, video: Sequence[Hashable], system: Sequence[Hashable] | None = None) -> Design:
+        """Number the names; without systems all captions are of one.
+
+        Raises
+        ------
+        ValueError
+            The lengths differ, or a video and system stand in two rows.
+        """
+        videos = _numbered(video)
+        systems = np.zeros_like(videos) if system is None else _numbered(system)
+        if len(videos) != len(systems):
+            raise ValueError(f"{len(videos)} videos but {len(systems)} systems")
+        cells = np.sort(videos * (systems.max(initial=0) + 1) + systems)
+        if (cells[1:] == cells[:-1]).any():
+            raise ValueError("a video and system stand in more than one row")
+        return cls(videos, systems)
+
+    @property
+    def rows(self) -> int:
+        """The number of captions."""
+        return len(self.video)
+
+    @cached_property
+    def videos(self) -> int:
+        """The number of videos."""
+        return int(self.video.max(initial=-1)) + 1
+
+    @cached_property
+    def systems(self) -> int:
+        """The number of systems."""
+        return int(self.system.max(initial=-1)) + 1
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any video has more than one caption."""
+        return self.videos < self.rows
+
+    @cached_property
+    def grid(self) -> NDArray[np.intp] | None:
+        """The (videos, systems) row numbers where every system has every video, else None."""
+        if self.rows != self.videos * self.systems:
+            return None
+        return np.lexsort((self.system, self.video)).reshape(self.videos, self.systems)
+
+    def groups(self, grouping: Grouping) -> Ints:
+        """Return the (n,) group of each row; not for `system`, whose rows are means."""
+        if grouping == "item":
+            return self.video
+        if grouping == "within_system":
+            return self.system
+        return np.zeros(self.rows, dtype=np.int64)
+
+    def take(self, rows: Mask) -> Design:
+        """Return the design of some rows alone, numbered anew.
+
+        >>> Design.of("aab", "xyx").take(np.array([False, True, True])).systems
+        2
+        """
+        return Design(
+            np.unique(self.video[rows], return_inverse=True)[1].astype(np.int64),
+            np.unique(self.system[rows], return_inverse=True)[1].astype(np.int64),
+        )
+
+
+def _numbered(names: Sequence[Hashable]) -> Ints:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
+
+
+def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:
+    """Yield, one size at a time, the (groups,) numbers and (groups, size) rows of groups.
+
+    >>> [(g.tolist(), r.tolist()) for g, r in same_sized(np.array([0, 1, 1]))]
+    [([0], [[0]]), ([1], [[1, 2]])]
+    """
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes[sizes > 0]):
+        those = np.flatnonzero(sizes == size)
+        yield those, order[starts[those][:, None] + np.arange(size)]
+
+
+def group_means(values: Floats, group: Ints) -> Floats:
+    """Return the (groups,) means of (n,) values.
+
+    >>> group_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
+    [2.0, 5.0]
+    """
+    return np.asarray(np.bincount(group, weights=values) / np.bincount(group))

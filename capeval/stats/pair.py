@@ -1,0 +1,172 @@
+"""Scores of a metric beside people's, and what the statistics of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from capeval.stats.concordance import Concordance, Totals, concordance
+from capeval.stats.correlation import correlate_rows, count_pairs, from_totals
+from capeval.stats.design import Design, group_means, same_sized
+from capeval.stats.ranks import dense_codes, tie_share
+from capeval.stats.values import (
+    OF_PAIRS,
+    SMALLEST,
+    Floats,
+    Grouping,
+    Ints,
+    Statistic,
+    as_pairs,
+)
+
+__all__ = ["Pair", "group_values"]
+
+_T = TypeVar("_T")
+
+_LONG = 1_500
+
+
+class Pair:
+    """A metric's scores beside people's of the same captions; what statistics share is made once.
+
+    An interval, a p and a value of tau-b, tau-c and acc_eq all rest on the same counts of pairs,
+    and all of rho on the same ranks. Nothing is changed once it is made.
+
+    Attributes
+    ----------
+    x, y : (n,), of the metric and of people
+    design : of the same n rows
+
+    >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("abcd"))
+    >>> pair.values("kendall_b", "pooled").round(2), pair.ties("pooled")
+    (array([0.67]), (0.0, 0.0))
+    """
+
+    def __init__(self, x: Floats, y: Floats, design: Design) -> None:
+        self.x, self.y, self.design = x, y, design
+        self._kept: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of(cls, metric: ArrayLike, human: ArrayLike, design: Design) -> Pair:
+        """Check the scores.
+
+        Raises
+        ------
+        ValueError
+            The lengths differ or a value is not finite.
+        """
+        x, y = as_pairs(metric, human)
+        if len(x) != design.rows:
+            raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
+        return cls(x, y, design)
+
+    def kept(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what `make` made when `key` was first asked for."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: _T = self._kept[key]
+        return found
+
+    def sides(self, grouping: Grouping) -> tuple[Floats, Floats, Ints]:
+        """Return the scores that a grouping is of, the systems' means for `system`, and groups."""
+        if grouping != "system":
+            return self.x, self.y, self.design.groups(grouping)
+
+        def means() -> tuple[Floats, Floats, Ints]:
+            system = self.design.system
+            zeros = np.zeros(self.design.systems, dtype=np.int64)
+            return group_means(self.x, system), group_means(self.y, system), zeros
+
+        return self.kept("means", means)
+
+    def codes(self, grouping: Grouping = "pooled") -> tuple[Ints, Ints]:
+        """Return integers in the order of the scores: all that tau and rho look at."""
+        x, y, _ = self.sides(grouping)
+        kind = "system" if grouping == "system" else "all"
+        return self.kept(("codes", kind), lambda: (dense_codes(x), dense_codes(y)))
+
+    def ties(self, grouping: Grouping) -> tuple[float, float]:
+        """Return the `tie_share` of the metric's and of people's scores."""
+        kind: Grouping = "system" if grouping == "system" else "pooled"
+        a, b = self.codes(kind)
+        return self.kept(("ties", kind), lambda: (tie_share(a), tie_share(b)))
+
+    def blocks(self, grouping: Grouping) -> list[tuple[Ints, NDArray[np.intp]]]:
+        """Return the numbers and rows of the groups, one size at a time, as `same_sized` does."""
+        group = self.sides(grouping)[2]
+        return self.kept(("blocks", grouping), lambda: list(same_sized(group)))
+
+    def values(self, statistic: Statistic, grouping: Grouping, *, threshold: float = 0.0) -> Floats:
+        """Return the statistic of every group, (groups,); NaN where there is none."""
+
+        def make() -> Floats:
+            x, y, group = self.sides(grouping)
+            result = np.full(int(group.max(initial=-1)) + 1, np.nan)
+            # A difference up to a threshold is no matter of order.
+            if statistic == "spearman" or (statistic in OF_PAIRS and not threshold):
+                x, y = self.codes(grouping)  # type: ignore[assignment]
+            for block, (groups, rows) in enumerate(self.blocks(grouping)):
+                width = rows.shape[1]
+                if width < SMALLEST[statistic]:
+                    continue
+                if statistic in OF_PAIRS and not threshold:
+                    result[groups] = from_totals(self._totals(grouping, block), width, statistic)
+                else:
+                    result[groups] = correlate_rows(
+                        x[rows], y[rows], statistic, threshold=threshold
+                    )
+            return result
+
+        return self.kept(("values", statistic, grouping, threshold), make)
+
+    def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
+        """Return how each caption of a group stands to the others of it."""
+        a, b = self.codes(grouping)
+        return self.kept(("concordance", grouping, number), lambda: concordance(a[rows], b[rows]))
+
+    def _totals(self, grouping: Grouping, block: int) -> Totals:
+        groups, rows = self.blocks(grouping)[block]
+
+        def make() -> Totals:
+            a, b = self.codes(grouping)
+            if len(groups) == 1 and rows.shape[1] > _LONG:
+                # The jackknife will ask for the count of every caption.
+                return self.concordance(grouping, int(groups[0]), rows[0]).totals()
+            return count_pairs(a[rows], b[rows])
+
+        return self.kept(("totals", grouping, block), make)
+
+
+def group_values(
+    metric: Floats,
+    human: Floats,
+    group: Ints,
+    statistic: Statistic,
+    *,
+    threshold: float = 0.0,
+) -> Floats:
+    """Return the statistic of every group; NaN where there is none.
+
+    Parameters
+    ----------
+    metric, human : (n,)
+    group : (n,), integers from 0
+    threshold : for acc_eq, the largest difference of the metric that is a tie
+
+    Returns
+    -------
+    (groups,)
+
+    >>> group_values(np.array([1.0, 2, 1]), np.array([2.0, 1, 1]), np.array([0, 0, 1]), "kendall_b")
+    array([-1., nan])
+    """
+    result = np.full(int(group.max(initial=-1)) + 1, np.nan)
+    for groups, rows in same_sized(group):
+        if rows.shape[1] >= SMALLEST[statistic]:
+            result[groups] = correlate_rows(
+                metric[rows], human[rows], statistic, threshold=threshold
+            )
+    return result

@@ -1,0 +1,46 @@
+"""What statistics share: the same numbers as when each is taken by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from capeval.stats.concordance import concordance, totals
+from capeval.stats.design import Design
+from capeval.stats.grouping import grouped
+from capeval.stats.intervals import interval
+from capeval.stats.pair import Pair
+from capeval.stats.significance import p_value
+from capeval.stats.values import GROUPINGS, STATISTICS
+
+
+@pytest.mark.parametrize("videos", [12, 1_600])
+def test_what_is_shared_changes_no_number(videos: int) -> None:
+    rng = np.random.default_rng(0)
+    design = Design(np.repeat(np.arange(videos), 3), np.tile(np.arange(3), videos))
+    x = rng.integers(0, 40, design.rows).astype(float)
+    y = x + rng.integers(0, 60, design.rows)
+    pair = Pair.of(x, y, design)
+    for grouping in GROUPINGS:
+        for statistic in STATISTICS:
+            given = (x, y, design, statistic, grouping)
+            assert grouped(*given, pair=pair) == grouped(*given)
+            assert interval(*given, draws=50, pair=pair) == interval(*given, draws=50)
+            assert p_value(*given, draws=20, pair=pair) == p_value(*given, draws=20)
+
+
+@pytest.mark.parametrize("levels", [5, 300, 10**9])
+def test_long_rankings_are_counted_as_scipy_counts(levels: int) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, levels, 1_501)
+    y = rng.integers(0, levels, 1_501)
+    found = concordance(x, y)
+    pairs = found.totals()
+    score = pairs.concordant - pairs.discordant
+    tau = score / np.sqrt(pairs.untied_x * pairs.untied_y)
+    assert tau[0] == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
+    if levels < 1_000:
+        other = totals(x[None], y[None])
+        assert other.concordant == pairs.concordant
+        assert other.tied_both == pairs.tied_both
