@@ -17,7 +17,15 @@ from capeval.errors import one_line
 from capeval.reporting.numbers import NOTHING
 from capeval.stats.values import Statistic
 
-__all__ = ["Format", "Sheet", "print_correlations", "rendered", "sheets_of"]
+__all__ = [
+    "Format",
+    "Sheet",
+    "p_shown",
+    "print_correlations",
+    "print_sheets",
+    "rendered",
+    "sheets_of",
+]
 
 Format = Literal["table", "markdown", "latex"]
 
@@ -352,15 +360,8 @@ def _latex(sheet: Sheet) -> str:
     )
 
 
-def print_correlations(
-    found: Correlations, console: Console, *, form: Format = "table", published: bool = False
-) -> None:
-    """Print all tables, their notes and the signature."""
-    sheets, notes = sheets_of(found, published=published)
-    if form != "table":
-        text = rendered(sheets, [*notes, found.signature], form)
-        console.print(Text(text), soft_wrap=True)
-        return
+def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
+    """Print tables to a terminal."""
     for sheet in sheets:
         table = Table(
             title=Text(sheet.title),
@@ -383,6 +384,18 @@ def print_correlations(
         )
         console.print(table, crop=False)
         console.print()
+
+
+def print_correlations(
+    found: Correlations, console: Console, *, form: Format = "table", published: bool = False
+) -> None:
+    """Print all tables, their notes and the signature."""
+    sheets, notes = sheets_of(found, published=published)
+    if form != "table":
+        text = rendered(sheets, [*notes, found.signature], form)
+        console.print(Text(text), soft_wrap=True)
+        return
+    print_sheets(sheets, console)
     for line in notes:
         console.print(Text(line), soft_wrap=True)
     console.print(Text(f"  {found.signature}", style="dim"), soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capeval.scoring import Estimate, TypeScores
 
-__all__ = ["NOTHING", "cell", "interval", "money", "percent", "thousands"]
+__all__ = ["NOTHING", "cell", "interval", "money", "percent", "points", "thousands"]
 
 NOTHING = "–"
 
@@ -16,6 +16,18 @@ def percent(value: float | None) -> str:
     ('58.5', '–')
     """
     return NOTHING if value is None else f"{100 * value:.1f}"
+
+
+def points(value: float | None) -> str:
+    """Return a difference of fractions in points, signed, with one decimal.
+
+    >>> points(0.0123), points(-0.2), points(-0.0001), points(None)
+    ('+1.2', '-20.0', '0.0', '–')
+    """
+    if value is None:
+        return NOTHING
+    rounded = round(100 * value, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
 
 
 def cell(scores: TypeScores) -> str:

@@ -76,9 +76,7 @@ def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: floa
     return _reach(alpha, power) * sd / math.sqrt(n)
 
 
-def units_needed(
-    sd: float, difference: float, *, alpha: float = 0.05, power: float = 0.8
-) -> int:
+def units_needed(sd: float, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
     """Return how many pairs show a true mean difference with this power: the inverse of
     `detectable_difference`, rounded up; at least 1.
 
