@@ -203,8 +203,8 @@ def _passes(first: Measured, second: Measured, most: int) -> Floats:
 
 def _means(flat: Floats) -> Floats:
     n = (~np.isnan(flat)).sum(axis=0)
-    none: Floats = np.full(len(n), np.nan)
-    return np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0)
+    none = np.full(len(n), np.nan)
+    return np.asarray(np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0))
 
 
 def _power(sd: float | None, n: int) -> Power:
