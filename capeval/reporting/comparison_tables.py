@@ -57,12 +57,12 @@ def print_comparison(
         found, width=console.width if narrow else None, power=power, most=most
     )
     notes = [*_coverage(found), *_explained(found, power=power)]
-    marks = [f"NOT COMPARABLE: {phrase}" for phrase in found.unlike]
+    marks = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
     marks += [one_line(note) for note in found.notes]
     runs = found.runs if isinstance(found, Matrix) else (found.first, found.second)
     if any(run.baseline for run in runs):
         marks.append(BASELINE_NOTE)
-    signatures = list(dict.fromkeys(run.signature for run in runs))
+    signatures = list(dict.fromkeys(one_line(run.signature, 600) for run in runs))
     if form != "table":
         text = rendered(sheets, [*notes, *marks, *signatures], form)
         console.print(Text(text), soft_wrap=True)

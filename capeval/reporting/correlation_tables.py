@@ -343,6 +343,8 @@ def _tex(text: str) -> str:
 def _latex(sheet: Sheet) -> str:
     columns = "l" * sheet.left + "r" * (len(sheet.header) - sheet.left)
     rows = [" & ".join(_tex(cell) for cell in row) + r" \\" for row in sheet.rows]
+    # A rule or a line break would take a bracket that follows as its own option.
+    rows = [f"{{}}{row}" if row.startswith("[") else row for row in rows]
     head = " & ".join(_tex(cell) for cell in sheet.header) + r" \\"
     return "\n".join(
         [
