@@ -80,7 +80,8 @@ def compare_judged(
     UsageError
         The signatures differ, or no video was scored in all.
     """
-    unlike = unlikeness({name: run.signature for name, run in runs.items()})
+    signatures = {name: run.signature for name, run in runs.items()}
+    unlike = unlikeness(signatures)
     if unlike and not anyway:
         raise UsageError(
             f"{_listed(runs)} cannot be compared: {'; '.join(unlike)}; "
@@ -97,7 +98,7 @@ def compare_judged(
         "paired": len(common.videos),
         "settings": _settings(runs, draws, seed),
     }
-    sides = {name: common.side(name) for name in runs}
+    sides = {name: common.side(name, signatures[name]) for name in runs}
     if len(runs) == 2:
         first, second = common.measured.values()
         (name, other) = sides
@@ -207,7 +208,7 @@ class _Common:
         ]
         return [annotation for annotation, _ in kept], [pair for _, pair in kept]
 
-    def side(self, name: str) -> Side:
+    def side(self, name: str, signature: str) -> Side:
         """Return a run's coverage."""
         run = self.runs[name]
         paired = set(self.videos)
@@ -218,7 +219,7 @@ class _Common:
         ]
         return Side(
             name=name,
-            signature=run.signature,
+            signature=signature,
             model=run.model,
             baseline=run.maker.prompts is None,
             annotated=len(run.annotations),
