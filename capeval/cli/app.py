@@ -12,6 +12,7 @@ import typer
 
 from capeval.cli import (
     cache_command,
+    compare_command,
     correlate_command,
     frames_command,
     generate_command,
@@ -34,12 +35,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
     "refuses; 3 captions left unscored or videos ungenerated, or the cost cap reached; "
-    "130 Ctrl-C.",
+    "4 a gate failed; 130 Ctrl-C.",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
+app.command("compare", help=compare_command.HELP)(compare_command.compare)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")

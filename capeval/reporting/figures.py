@@ -70,7 +70,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """Differences of two runs, first less second, by bucket."""
+    """Differences of two runs, second less first, by bucket."""
 
     name: str
     title: str

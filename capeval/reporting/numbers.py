@@ -13,6 +13,7 @@ __all__ = [
     "money",
     "p_value",
     "percent",
+    "points",
     "signed",
     "thousands",
 ]
@@ -73,6 +74,18 @@ def coefficient(value: float | None) -> str:
     ('0.572', '0.000', '–')
     """
     return NOTHING if value is None else f"{round(value, 3) + 0.0:.3f}"
+
+
+def points(value: float | None) -> str:
+    """Return a difference of fractions in points, signed, with one decimal.
+
+    >>> points(0.0123), points(-0.2), points(-0.0001), points(None)
+    ('+1.2', '-20.0', '0.0', '–')
+    """
+    if value is None:
+        return NOTHING
+    rounded = round(100 * value, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
 
 
 def signed(value: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,15 @@ from capeval.scoring.result import (
 )
 from capeval.stats import bootstrap_means
 
-__all__ = ["DRAWS", "ELEMENT_BUCKETS", "EVENT_BUCKETS", "bucket_name", "score_judgments"]
+__all__ = [
+    "DRAWS",
+    "ELEMENT_BUCKETS",
+    "EVENT_BUCKETS",
+    "Membership",
+    "bucket_name",
+    "memberships",
+    "score_judgments",
+]
 
 DRAWS = 10_000
 EVENT_BUCKETS = ((2, "<=2"), (4, "3-4"), (6, "5-6"), (8, "7-8"), (None, ">=9"))
@@ -105,17 +114,10 @@ def _stack(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _tables(
     videos: Sequence[Annotation], values: NDArray[np.float64], *, seed: int, draws: int
 ) -> tuple[Bucket, Breakdown]:
-    members: list[tuple[str, str, NDArray[np.bool_]]] = [
-        ("overall", "", np.ones(len(videos), dtype=bool))
-    ]
-    for way, tags_of, names in _ways(videos):
-        tags = [tags_of(video) for video in videos]
-        for name in names:
-            inside = np.array([name in of_video for of_video in tags], dtype=bool)
-            if inside.any():
-                members.append((way, name, inside))
+    every = Membership("overall", "", np.ones(len(videos), dtype=bool))
+    members = [every, *memberships(videos)]
     # (videos, buckets, groups, measures): NaN where the video is not of the bucket.
-    masks = np.array([inside for _, _, inside in members]).T
+    masks = np.array([of.inside for of in members]).T
     spread = np.where(masks[:, :, None, None], values[:, None], np.nan)
     flat = spread.reshape(len(videos), len(members) * len(GROUPS) * len(MEASURES))
     low, high = bootstrap_means(flat, draws=draws, seed=seed)
@@ -127,9 +129,30 @@ def _tables(
 
     buckets = [_bucket(table[b], sizes[b]) for b in range(len(members))]
     grouped: dict[str, dict[str, Bucket]] = {way: {} for way in Breakdown.model_fields}
-    for (way, name, _), bucket in zip(members[1:], buckets[1:], strict=True):
-        grouped[way][name] = bucket
+    for of, bucket in zip(members[1:], buckets[1:], strict=True):
+        grouped[of.way][of.name] = bucket
     return buckets[0], Breakdown(**grouped)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """One bucket of one way to group videos; `inside` is (videos,) and says which are in it."""
+
+    way: str
+    name: str
+    inside: NDArray[np.bool_]
+
+
+def memberships(videos: Sequence[Annotation]) -> list[Membership]:
+    """Return every bucket that holds a video, by the ways of `Breakdown`, each in its order."""
+    result = []
+    for way, tags_of, names in _ways(videos):
+        tags = [tags_of(video) for video in videos]
+        for name in names:
+            inside = np.array([name in of_video for of_video in tags], dtype=bool)
+            if inside.any():
+                result.append(Membership(way, name, inside))
+    return result
 
 
 _Way = tuple[str, Callable[[Annotation], Sequence[str]], Sequence[str]]

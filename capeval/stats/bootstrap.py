@@ -17,6 +17,7 @@ def bootstrap_means(
     draws: int = 10_000,
     confidence: float = 0.95,
     seed: int = 0,
+    per_draw: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lower and upper percentile bounds of the mean of every column.
 
@@ -30,6 +31,8 @@ def bootstrap_means(
     values : (rows, columns)
     draws : number of resamples
     seed : of `numpy.random.default_rng`
+    per_draw : rows in a resample; else as many as there are. Where every video has the same number
+        of rows, as many as there are videos draws a video and one of its rows each time.
 
     Returns
     -------
@@ -44,7 +47,11 @@ def bootstrap_means(
         # The same seed gives every block the same draws, so blocks only bound the memory.
         blocks = [
             bootstrap_means(
-                values[:, at : at + _BLOCK], draws=draws, confidence=confidence, seed=seed
+                values[:, at : at + _BLOCK],
+                draws=draws,
+                confidence=confidence,
+                seed=seed,
+                per_draw=per_draw,
             )
             for at in range(0, columns, _BLOCK)
         ]
@@ -64,7 +71,7 @@ def bootstrap_means(
     means = np.empty((draws, width))
     for start in range(0, draws, _CHUNK):
         size = min(_CHUNK, draws - start)
-        picks = rng.integers(0, rows, size=(size, rows), dtype=np.int32)
+        picks = rng.integers(0, rows, size=(size, per_draw or rows), dtype=np.int32)
         picks += np.arange(size, dtype=np.int32)[:, None] * np.int32(rows)
         times = np.bincount(picks.ravel(), minlength=size * rows).reshape(size, rows)
         sums = times.astype(np.float64) @ both

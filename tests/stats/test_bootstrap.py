@@ -16,10 +16,18 @@ def table(rows: int = 40, columns: int = 3, seed: int = 5) -> Array:
     return np.random.default_rng(seed).beta(2, 3, size=(rows, columns))
 
 
-def slow(values: Array, *, draws: int, seed: int, confidence: float = 0.95) -> tuple[Array, Array]:
+def slow(
+    values: Array,
+    *,
+    draws: int,
+    seed: int,
+    confidence: float = 0.95,
+    per_draw: int | None = None,
+) -> tuple[Array, Array]:
     """The same draws, one at a time."""
     rows = len(values)
-    picks = np.random.default_rng(seed).integers(0, rows, size=(draws, rows), dtype=np.int32)
+    size = (draws, per_draw or rows)
+    picks = np.random.default_rng(seed).integers(0, rows, size=size, dtype=np.int32)
     low, high = (np.full(values.shape[1], np.nan) for _ in range(2))
     for column in range(values.shape[1]):
         if np.count_nonzero(~np.isnan(values[:, column])) < 2:
@@ -59,6 +67,20 @@ def test_bounds_are_those_of_a_slow_loop_over_the_same_draws(draws: int) -> None
     values[3:, 2] = np.nan
     with_loop = slow(values, draws=draws, seed=3)
     np.testing.assert_allclose(bootstrap_means(values, draws=draws, seed=3), with_loop, atol=1e-12)
+
+
+@pytest.mark.parametrize("per_draw", [4, 11, 30])
+def test_a_draw_may_be_of_fewer_rows_or_more(
+    per_draw: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = table(rows=11, columns=3)
+    values[::2, 1] = np.nan
+    with_loop = slow(values, draws=200, seed=3, per_draw=per_draw)
+    found = bootstrap_means(values, draws=200, seed=3, per_draw=per_draw)
+    np.testing.assert_allclose(found, with_loop, atol=1e-12)
+    monkeypatch.setattr("capeval.stats.bootstrap._BLOCK", 2)
+    blocks = bootstrap_means(values, draws=200, seed=3, per_draw=per_draw)
+    np.testing.assert_allclose(blocks, with_loop, atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)

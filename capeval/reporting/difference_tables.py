@@ -1,0 +1,364 @@
+"""The tables of `capeval compare`: in a terminal, as Markdown, or as LaTeX."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from capeval.errors import one_line
+from capeval.reporting.numbers import NOTHING, p_value, percent, points, thousands
+from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
+from capeval.reporting.tables import BASELINE_NOTE
+from capeval.schema import RELATIONS
+from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring.difference import (
+    BucketDifference,
+    Comparison,
+    Difference,
+    Differences,
+    Flip,
+    Matrix,
+    PairDifference,
+    Side,
+)
+
+__all__ = ["MOST", "difference_sheets", "gate_lines", "print_comparison"]
+
+MOST = 5
+"""How many videos that moved up, that moved down, and flipped elements are shown."""
+
+_WAYS = {
+    "visual_characteristic": ("visual characteristic", "Characteristic"),
+    "domain": ("domain", "Domain"),
+    "events": ("number of events", "Events"),
+    "elements": ("number of elements", "Elements"),
+}
+_SHORT = {"entailment": "entailed", "lack": "lacking", "contradiction": "contradicted"}
+_NAME = 40
+_CONTENT, _SHORTEST = 120, 16
+_GAP = 2
+
+
+def print_comparison(
+    found: Comparison | Matrix,
+    console: Console,
+    *,
+    form: Format = "table",
+    power: bool = False,
+    most: int = MOST,
+) -> None:
+    """Print the tables, and below them what they are of."""
+    narrow = form == "table"
+    sheets = difference_sheets(
+        found, width=console.width if narrow else None, power=power, most=most
+    )
+    notes = [*_coverage(found), *_explained(found, power=power)]
+    marks = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
+    marks += [one_line(note) for note in found.notes]
+    runs = found.runs if isinstance(found, Matrix) else (found.first, found.second)
+    if any(run.baseline for run in runs):
+        marks.append(BASELINE_NOTE)
+    signatures = list(dict.fromkeys(one_line(run.signature, 600) for run in runs))
+    if form != "table":
+        text = rendered(sheets, [*notes, *marks, *signatures], form)
+        console.print(Text(text), soft_wrap=True)
+        return
+    print_sheets(sheets, console)
+    for line in notes:
+        console.print(Text(line), soft_wrap=True)
+    for line in marks:
+        console.print(Text(line, style="yellow"), soft_wrap=True)
+    for line in signatures:
+        console.print(Text(f"  {line}", style="dim"), soft_wrap=True)
+
+
+def difference_sheets(
+    found: Comparison | Matrix,
+    *,
+    width: int | None = None,
+    power: bool = False,
+    most: int = MOST,
+) -> list[Sheet]:
+    """Return all tables.
+
+    Parameters
+    ----------
+    width : of the terminal; where a table of buckets does not fit it, precision and recall are
+        without their intervals. None for no limit.
+    power : also what so many videos can show
+    most : how many videos each way, and how many flipped elements
+    """
+    if isinstance(found, Matrix):
+        sheets = _matrix(found)
+    else:
+        sheets = [_overall(found), *_by(found.by, width)]
+        sheets += [_power(found)] if power else []
+        sheets += _movers(found, most) + _flips(found, most, width)
+    if not found.comparable:
+        for sheet in sheets:
+            sheet.title = f"[not comparable] {sheet.title}"
+    return sheets
+
+
+def gate_lines(found: Comparison | Matrix) -> list[str]:
+    """Return the gates that failed, in a line; none where all passed."""
+    told = [gate.told for gate in found.gates if not gate.passed]
+    return [f"gate failed: {'; '.join(told)}"] if told else []
+
+
+def _overall(found: Comparison) -> Sheet:
+    sheet = Sheet(
+        f"A {_name(found.first)}, B {_name(found.second)}: B less A, in points, "
+        f"{thousands(found.paired)} videos",
+        ["Elements", "Measure", "n", "A", "B", "B – A [95%]", "p"],
+        left=2,
+    )
+    for group in GROUPS:
+        of = getattr(found.overall, group)
+        for measure in MEASURES:
+            one: Difference = getattr(of, measure)
+            sheet.rows.append(
+                [
+                    group,
+                    measure if measure != "f1" else "F1",
+                    str(of.n),
+                    percent(one.first),
+                    percent(one.second),
+                    _bounded(one),
+                    p_value(one.p),
+                ]
+            )
+    return sheet
+
+
+def _by(by: Differences, width: int | None) -> list[Sheet]:
+    return [
+        _buckets(way, getattr(by, way), width)
+        for way in Differences.model_fields
+        if getattr(by, way)
+    ]
+
+
+def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) -> Sheet:
+    title, heading = _WAYS[way]
+
+    def made(*, intervals: bool) -> Sheet:
+        more = " [95%]" if intervals else ""
+        sheet = Sheet(
+            f"By {title}: B less A, in points, all elements",
+            [heading, "n", "F1 [95%]", "p", "p (Holm)", f"precision{more}", f"recall{more}"],
+        )
+        for name, bucket in buckets.items():
+            of = bucket.all
+            sheet.rows.append(
+                [
+                    one_line(name, _NAME),
+                    str(of.n),
+                    _bounded(of.f1),
+                    p_value(of.f1.p),
+                    p_value(bucket.p_adjusted),
+                    *(
+                        _bounded(one) if intervals else points(one.value)
+                        for one in (of.precision, of.recall)
+                    ),
+                ]
+            )
+        return sheet
+
+    whole = made(intervals=True)
+    return whole if width is None or _width(whole) <= width else made(intervals=False)
+
+
+def _width(sheet: Sheet, *, without: int | None = None) -> int:
+    columns = zip(sheet.header, *sheet.rows, strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+    gaps = _GAP * (len(widths) - 1)
+    return gaps + sum(width for place, width in enumerate(widths) if place != without)
+
+
+def _power(found: Comparison) -> Sheet:
+    sheet = Sheet(
+        "What so many videos can show (F1, points)",
+        ["Videos", "n", "sd", "detectable", "videos for 1 point"],
+    )
+    buckets = {"all": found.overall}
+    for way in Differences.model_fields:
+        title = _WAYS[way][1]
+        buckets |= {f"{title}: {name}": of for name, of in getattr(found.by, way).items()}
+    for name, bucket in buckets.items():
+        power = bucket.power
+        if power.sd is None and bucket is not found.overall:
+            continue
+        needed = power.videos_for_one_point
+        sheet.rows.append(
+            [
+                one_line(name, _NAME),
+                str(bucket.all.n),
+                percent(power.sd),
+                NOTHING if power.detectable is None else f"{100 * power.detectable:.2f}",
+                NOTHING if needed is None else thousands(needed),
+            ]
+        )
+    return sheet
+
+
+def _movers(found: Comparison, most: int) -> list[Sheet]:
+    # A stable sort: of equals, the one that comes first in the annotations.
+    ordered = sorted(found.videos.items(), key=lambda item: item[1].f1.value)
+    down = [item for item in ordered if item[1].f1.value < 0]
+    up = [item for item in reversed(ordered) if item[1].f1.value > 0]
+    sheets = []
+    for title, moved in (("up", up), ("down", down)):
+        sheet = Sheet(
+            f"F1 moved {title}: {thousands(len(moved))}",
+            ["Video", "A", "B", "B – A"],
+        )
+        for index, of in moved[:most]:
+            sheet.rows.append(
+                [
+                    one_line(index, _NAME),
+                    percent(of.f1.first),
+                    percent(of.f1.second),
+                    points(of.f1.value),
+                ]
+            )
+        if sheet.rows:
+            sheets.append(sheet)
+    return sheets
+
+
+def _flips(found: Comparison, most: int, width: int | None) -> list[Sheet]:
+    flips = found.flips
+    if not flips.videos:
+        return []
+    counts = flips.counts["all"]
+    total = sum(sum(row.values()) for row in counts.values())
+    table = Sheet(
+        f"{thousands(len(flips.elements))} of {thousands(total)} verdicts flipped",
+        ["A rows, B columns", *(_SHORT[label] for label in RELATIONS)],
+    )
+    for label in RELATIONS:
+        row = [thousands(counts[label][to]) for to in RELATIONS]
+        table.rows.append([_SHORT[label], *row])
+    shown = Sheet(
+        "Flipped elements, the heaviest first",
+        ["Video", "Element", "Type", "A", "B", "Content", "weight"],
+        left=6,
+    )
+    heaviest: list[Flip] = sorted(flips.elements, key=lambda flip: -flip.weight)
+    for flip in heaviest[:most]:
+        shown.rows.append(
+            [
+                one_line(flip.index, _NAME),
+                flip.element_id,
+                flip.type,
+                _SHORT[flip.first],
+                _SHORT[flip.second],
+                flip.content,
+                str(flip.weight),
+            ]
+        )
+    if not shown.rows:
+        return [table]
+    # What people wrote is cut to what room is left, numbers and verdicts never.
+    room = _CONTENT if width is None else max(_SHORTEST, width - _width(shown, without=5))
+    for row in shown.rows:
+        row[5] = one_line(row[5], room)
+    return [table, shown]
+
+
+def _matrix(found: Matrix) -> list[Sheet]:
+    ranks = Sheet(
+        f"F1 of all elements, {thousands(found.paired)} videos",
+        ["", "Run", "F1", "rank"],
+        left=2,
+    )
+    letters = [_letter(place) for place in range(len(found.runs))]
+    for letter, run in zip(letters, found.runs, strict=True):
+        ranks.rows.append([letter, _name(run), percent(run.f1), str(run.cluster)])
+    square = Sheet(
+        "F1, row less column, in points (p, Holm)",
+        ["", *letters],
+    )
+    known = {frozenset((pair.first, pair.second)): pair for pair in found.pairs}
+    for letter, run in zip(letters, found.runs, strict=True):
+        row = [letter]
+        for other in found.runs:
+            pair = known.get(frozenset((run.name, other.name)))
+            row.append(_paired(pair, run.name) if pair else NOTHING)
+        square.rows.append(row)
+    return [ranks, square]
+
+
+def _paired(pair: PairDifference, row: str) -> str:
+    value = pair.value if pair.second == row else -pair.value
+    return f"{points(value)} ({p_value(pair.p_adjusted)})"
+
+
+def _letter(place: int) -> str:
+    """Return A to Z, then AA, AB and so on.
+
+    >>> _letter(0), _letter(27)
+    ('A', 'AB')
+    """
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def _coverage(found: Comparison | Matrix) -> list[str]:
+    lines = []
+    runs: Sequence[Side] = found.runs if isinstance(found, Matrix) else (found.first, found.second)
+    for place, run in enumerate(runs):
+        line = (
+            f"{_letter(place)} {_name(run)}: captioned "
+            f"{thousands(run.captioned)}/{thousands(run.annotated)}, scored "
+            f"{thousands(run.scored)}/{thousands(run.captioned)}"
+        )
+        if run.left_out:
+            line += f", left out {thousands(len(run.left_out))} ({_reasons(run)})"
+        lines.append(line)
+    return lines
+
+
+def _reasons(run: Side, most: int = 3) -> str:
+    reasons = Counter(one_line(left.reason, 120) for left in run.left_out).most_common()
+    told = [f"{count} {reason}" for reason, count in reasons[:most]]
+    return "; ".join([*told, *(["…"] if len(reasons) > most else [])])
+
+
+def _explained(found: Comparison | Matrix, *, power: bool) -> list[str]:
+    interval = found.settings["interval"]
+    lines = [
+        f"Intervals: {interval['method']}, {thousands(interval['draws'])} draws, "
+        f"seed {interval['seed']}. p: {found.settings['test']['method']}; that of all videos is "
+        "not adjusted."
+        if isinstance(found, Comparison)
+        else f"p: {found.settings['test']['method']}, "
+        f"{thousands(interval['draws'])} draws, seed {interval['seed']}; adjusted by Holm over all "
+        "pairs. rank: worse than every run of the rank above, at p <= 0.05."
+    ]
+    if isinstance(found, Comparison) and power:
+        lines.append(
+            "Detectable: the true difference that 80% of such samples would find at p <= 0.05, by "
+            "the normal approximation, from the sd of the videos' differences; of buckets before "
+            "Holm, and of ten videos or more."
+        )
+    return lines
+
+
+def _name(run: Side) -> str:
+    return one_line(run.name, _NAME)
+
+
+def _bounded(one: Difference) -> str:
+    if one.value is None or one.low is None or one.high is None:
+        return points(one.value)
+    return f"{points(one.value)} [{points(one.low)}, {points(one.high)}]"

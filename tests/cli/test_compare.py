@@ -1,0 +1,185 @@
+"""`capeval compare` as it is typed: exit codes, JSON, gates, mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capeval.schema import Provenance, Unscored
+from capeval.scoring.difference import Comparison, Matrix
+from tests.correlation.making import ROOT, make_run, write_annotations
+from tests.scoring.making import annotation, scored
+from tests.test_imports import HEAVY
+
+BY = Provenance(judge="judge-1", prompts="set@1")
+VIDEOS = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcd"]
+
+
+def compare(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "capeval", "compare", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **env},
+    )
+
+
+@pytest.fixture(autouse=True)
+def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`new` is a little worse than `old`; `other` has another judge; `half` lacks two videos."""
+    monkeypatch.chdir(tmp_path)
+    write_annotations(tmp_path, VIDEOS)
+    runs = {
+        "old": ["++ +", "+0 +", "++ -", "+0 0"],
+        "new": ["+0 +", "+0 +", "+- -", "+0 0"],
+    }
+    for name, labels in runs.items():
+        judgments = [scored(i, told, provenance=BY) for i, told in zip("abcd", labels, strict=True)]
+        make_run(tmp_path, name, list(judgments))
+    make_run(tmp_path, "other", [scored("a", "++ +", provenance=Provenance(judge="judge-2"))])
+    failed = [Unscored(index=i, reason="no") for i in "ab"]
+    make_run(tmp_path, "half", [*failed, *(scored(i, "++ +", provenance=BY) for i in "cd")])
+
+
+def test_the_table_reads_from_the_first_to_the_second() -> None:
+    done = compare("old", "new")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("A old, B new: B less A, in points, 4 videos")
+    assert "A old: captioned 4/4, scored 4/4" in done.stdout
+    assert "|judge:judge-1|prompts:set@1|" in done.stdout
+    assert "baseline" not in done.stdout
+
+
+def test_json_is_the_comparison_alone_and_the_same_again() -> None:
+    typed = ("old", "new", "--json", "--seed", "3", "--draws", "500", "--fail-under", "f1=-50")
+    first, second = compare(*typed, "--out", "c.json"), compare(*typed)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout == Path("c.json").read_text("utf-8")
+    found = Comparison.model_validate_json(first.stdout)
+    assert found.settings["interval"]["seed"] == 3
+    assert found.settings["interval"]["draws"] == 500
+    assert (found.first.name, found.second.name, found.direction) == (
+        "old",
+        "new",
+        "second - first",
+    )
+    assert [(gate.gate, gate.passed) for gate in found.gates] == [("f1", True)]
+    other = Comparison.model_validate_json(compare(*typed, "--seed", "4").stdout)
+    assert other.overall.all.f1.value == found.overall.all.f1.value
+    assert other.overall.all.f1.low != found.overall.all.f1.low
+
+
+def test_three_runs_are_a_matrix() -> None:
+    done = compare("old", "new", "half", "--json")
+    assert done.returncode == 0
+    found = Matrix.model_validate_json(done.stdout)
+    assert (found.paired, len(found.runs), len(found.pairs)) == (2, 3, 3)
+    assert "rank" in compare("old", "new", "half").stdout
+
+
+GATES = [
+    (["--fail-under", "f1=-0.5"], 4, "f1 of new is "),
+    (["--fail-under", "f1=-50"], 0, ""),
+    (["--fail-under", "f1=-50", "--fail-under", "recall=0"], 4, "recall of new is "),
+    (["--fail-under", "f1=-50", "--gate", "estimate"], 0, ""),
+    (["--fail-under", "f1=-11", "--gate", "lower"], 4, "lower end of f1 of new is "),
+    (["--fail-under", "attribute.f1=-100"], 4, "attribute.f1 of new has no value"),
+    (["--min-coverage", "99%"], 0, ""),
+    (["--min-coverage", "5"], 4, "4 of 4 annotated videos (100.00%) are scored in all, less"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "told"), GATES)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_gate_that_fails_ends_with_4_and_says_why_in_a_line(
+    arguments: list[str], code: int, told: str, as_json: bool
+) -> None:
+    done = compare("old", "new", *arguments, *(["--json"] if as_json else []))
+    assert done.returncode == code, done.stderr
+    if code:
+        assert done.stderr.startswith(f"capeval: gate failed: {told}")
+        assert done.stderr.count("\n") == 1
+    else:
+        assert done.stderr == ""
+    # What was found is shown either way.
+    assert Comparison.model_validate_json(done.stdout) if as_json else "B less A" in done.stdout
+
+
+def test_coverage_counts_what_both_scored() -> None:
+    assert compare("old", "half", "--min-coverage", "50%").returncode == 0
+    done = compare("old", "new", "half", "--min-coverage", "51%")
+    assert done.returncode == 4
+    assert done.stderr == (
+        "capeval: gate failed: 2 of 4 annotated videos (50.00%) are scored in all, less than 51%\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["old"], "name two runs or more"),
+        (["old", "none"], "none: is neither a file nor a run under runs/"),
+        (["old", "old"], "is named twice"),
+        (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),
+        (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
+        (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
+        (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
+        (["old", "new", "--fail-under", "f2=1"], "names no measure"),
+        (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
+        (["old", "new", "--gate", "upper"], "capeval compare --help"),
+        (["old", "new", "--draws", "3"], "capeval compare --help"),
+        (["old", "new", "--seed", "-1"], "capeval compare --help"),
+        (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
+        ([], "capeval compare --help"),
+    ],
+)
+def test_mistakes_are_one_line_and_2(arguments: list[str], told: str) -> None:
+    done = compare(*arguments, "--out", "c.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("capeval: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("c.json").exists()
+
+
+def test_anyway_marks_the_table() -> None:
+    done = compare("old", "other", "--anyway")
+    assert done.returncode == 0
+    assert done.stdout.startswith("[not comparable] A old, B other")
+    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.stdout
+    found = json.loads(compare("old", "other", "--anyway", "--json").stdout)
+    assert found["comparable"] is False
+
+
+@pytest.mark.parametrize(("form", "mark"), [("markdown", "| Elements | "), ("latex", r"\toprule")])
+def test_tables_are_for_papers_too(form: str, mark: str) -> None:
+    assert mark in compare("old", "new", "--format", form, "--power", "--top", "1").stdout
+
+
+def test_hostile_names_of_runs_stay_text(tmp_path: Path) -> None:
+    name = "[bold red]x[bold] \x1b[31m<b>"
+    make_run(tmp_path, name, [scored("a", "+0 +", provenance=BY)])
+    done = compare("old", name, "--fail-under", "f1=50")
+    assert done.returncode == 4
+    assert "\x1b" not in done.stdout + done.stderr
+    assert r"[bold red]x[bold] \x1b[31m<b>" in done.stdout
+    assert r"[bold red]x[bold] \x1b[31m<b>" in done.stderr
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['capeval', 'compare', '--help']\n"
+        "from capeval.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "--fail-under" in done.stdout

@@ -1,0 +1,181 @@
+"""Tables of comparisons, held against golden files.
+
+`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from capeval.reporting.difference_tables import (
+    difference_sheets,
+    gate_lines,
+    print_comparison,
+)
+from capeval.reporting.sheets import Format
+from capeval.scoring.difference import Comparison, GateResult, LeftOut, Matrix
+from tests.evaluation.comparing import comparison, matrix
+
+GOLDEN = Path(__file__).parent / "golden"
+HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"
+
+
+def shown(found: Comparison | Matrix, width: int = 120, **more: Any) -> str:
+    out = io.StringIO()
+    print_comparison(found, Console(file=out, width=width, color_system=None), **more)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def example() -> Comparison:
+    """Two runs of unlike data, one of which lacks a video."""
+    found = comparison(value=0.0123, low=-0.0345, first="base", second="[b]new[/b] & <x>")
+    left = LeftOut(index="d", reason="unscored in base: the judge refused")
+    return found.model_copy(
+        update={
+            "comparable": False,
+            "unlike": ("data 0a1b2c@3 against 0a1b2d@3",),
+            "notes": ("nothing says who judged base",),
+            "second": found.second.model_copy(
+                update={"left_out": (left,), "scored": 4, "signature": "capeval:other"}
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "width", "form"),
+    [
+        ("comparison-80.txt", example(), 80, "table"),
+        ("comparison-120.txt", example(), 120, "table"),
+        ("comparison.md", example(), 80, "markdown"),
+        ("comparison.tex", example(), 80, "latex"),
+        ("comparison-matrix.txt", matrix("low", "[b]high[/b]", "also low"), 80, "table"),
+        ("comparison-matrix.md", matrix("low", "[b]high[/b]", "also low"), 80, "markdown"),
+    ],
+)
+def test_tables_are_the_golden_ones(
+    name: str, found: Comparison | Matrix, width: int, form: Format
+) -> None:
+    golden = GOLDEN / name
+    text = shown(found, width, form=form, power=True)
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def tables_of(text: str) -> list[str]:
+    return text.split("A base:", maxsplit=1)[0].splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_lines_of_tables_fit_the_terminal(width: int) -> None:
+    text = shown(example(), width)
+    assert max(map(cell_len, tables_of(text))) <= width
+
+
+@pytest.mark.parametrize("width", range(20, 240, 20))
+def test_no_number_is_ever_cut(width: int) -> None:
+    text = shown(example(), width)
+    assert "+1.2 [-3.5, " in text
+    assert "…" not in "".join(tables_of(text)) or width < 120
+
+
+def test_intervals_of_precision_and_recall_are_there_where_they_fit() -> None:
+    assert "precision [95%]" in shown(example(), 120)
+    assert "precision [95%]" not in shown(example(), 80)
+    assert r"precision \[95%]" in shown(example(), 80, form="markdown")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("make", [comparison, matrix])
+def test_hostile_names_stay_text(form: Format, make: Any) -> None:
+    if make is matrix:
+        found = matrix(HOSTILE, "B", "C")
+    else:
+        base = comparison(first=HOSTILE)
+        left = LeftOut(index=HOSTILE, reason=HOSTILE)
+        element = base.flips.elements[0].model_copy(update={"content": HOSTILE, "index": HOSTILE})
+        found = base.model_copy(
+            update={
+                "unlike": (HOSTILE,),
+                "comparable": False,
+                "notes": (HOSTILE,),
+                "first": base.first.model_copy(update={"left_out": (left,), "signature": HOSTILE}),
+                "videos": {HOSTILE: next(iter(base.videos.values()))},
+                "flips": base.flips.model_copy(update={"elements": (element,)}),
+            }
+        )
+    text = shown(found, 200, form=form)
+    assert "\x1b" not in text
+    assert "[red]" in text or r"\[red]" in text
+    if form == "markdown":
+        rows = [line for line in text.splitlines() if line.startswith("| ")]
+        assert rows
+        assert "<script>" not in "".join(rows).replace(r"\<script>", "")
+        assert all(not line.startswith("| ") or line.endswith(" |") for line in rows)
+    if form == "latex":
+        lines = [line for line in text.splitlines() if not line.startswith("%")]
+        bare = "".join(lines).replace(r"\textless{}script", "")
+        assert r"x|y[/red]\_\textbackslash{}\&\%\$\{\}\#\textasciitilde{}" in bare
+        assert "<script" not in bare
+        # LaTeX would take a bracket after a line break or a rule as an option.
+        assert not any(line.startswith("[") for line in lines)
+
+
+def test_what_is_not_comparable_is_marked_in_every_table() -> None:
+    sheets = difference_sheets(example())
+    assert len(sheets) > 4
+    assert all(sheet.title.startswith("[not comparable] ") for sheet in sheets)
+    assert "NOT COMPARABLE: data 0a1b2c@3 against 0a1b2d@3" in shown(example())
+    assert "not comparable" not in shown(comparison()).lower()
+
+
+def test_power_is_shown_when_asked_for_and_only_of_enough_videos() -> None:
+    assert "What so many videos can show" not in shown(example())
+    text = shown(example(), power=True)
+    assert "What so many videos can show" in text
+    (sheet,) = [s for s in difference_sheets(example(), power=True) if "What so many" in s.title]
+    assert sheet.rows == [["all", "3", "–", "–", "–"]]
+
+
+def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
+    found = comparison()
+    up, down = (len([v for v in found.videos.values() if s * v.f1.value > 0]) for s in (1, -1))
+    assert up + down == 3
+    for most in (0, 1, 9):
+        sheets = {s.title: s for s in difference_sheets(found, most=most)}
+        moved = [len(s.rows) for title, s in sheets.items() if title.startswith("F1 moved")]
+        assert sum(moved) == min(most, up) + min(most, down)
+        flipped = [s for title, s in sheets.items() if title.startswith("Flipped")]
+        assert sum(len(s.rows) for s in flipped) == min(most, len(found.flips.elements))
+
+
+def test_matrix_is_antisymmetric_and_bears_ranks() -> None:
+    ranks, square = difference_sheets(matrix("low", "high", "same"))
+    assert [row[1] for row in ranks.rows] == ["low", "high", "same"]
+    cells = [row[1:] for row in square.rows]
+    assert [cells[k][k] for k in range(3)] == ["–"] * 3
+    turned = str.maketrans("+-", "-+")
+    for i in range(3):
+        for j in range(i):
+            assert cells[i][j] == cells[j][i].translate(turned)
+
+
+def test_failed_gates_are_one_line() -> None:
+    def gate(passed: bool, told: str) -> GateResult:
+        return GateResult(
+            gate="f1", on="estimate", value=0.0, at_least=0.0, passed=passed, told=told
+        )
+
+    found = comparison().model_copy(
+        update={"gates": (gate(False, "one"), gate(True, "two"), gate(False, "three"))}
+    )
+    assert gate_lines(found) == ["gate failed: one; three"]
+    assert gate_lines(comparison()) == []
