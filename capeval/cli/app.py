@@ -15,6 +15,7 @@ from capeval.cli import (
     correlate_command,
     frames_command,
     generate_command,
+    inspect_command,
     judge_command,
     models_command,
     rate_command,
@@ -40,6 +41,7 @@ app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
+app.command("inspect", help=inspect_command.HELP)(inspect_command.inspect)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")
