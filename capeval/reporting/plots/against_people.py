@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure as Drawing
 
@@ -19,13 +19,13 @@ _CMAP = "Blues"
 
 def scatter(figure: Scatter, paper: Paper) -> Drawing:
     """Draw a point for each caption, systems told apart by colour and marker."""
-    width = min(paper.width, 3.3)
-    drawing = Drawing(figsize=(paper.width, width * 0.95), layout="constrained")
+    drawing = Drawing(figsize=(paper.square, paper.square * 0.95), layout="constrained")
     axes = drawing.add_subplot()
     names = short_names(list(figure.points))
-    for number, (name, points) in enumerate(zip(names, figure.points.values(), strict=True)):
+    handles: list[Any] = []
+    for number, points in enumerate(figure.points.values()):
         style = style_of(number)
-        axes.plot(
+        handles += axes.plot(
             [x for x, _ in points],
             [y for _, y in points],
             marker=style.marker,
@@ -34,7 +34,6 @@ def scatter(figure: Scatter, paper: Paper) -> Drawing:
             color=style.colour,
             markerfacecolor="none",
             markeredgewidth=0.9,
-            label=name,
             zorder=3,
             clip_on=False,
         )
@@ -49,14 +48,13 @@ def scatter(figure: Scatter, paper: Paper) -> Drawing:
     if figure.note:
         axes.set_title(printable(figure.note), fontsize=6.5, loc="right", color="#333333")
     if len(figure.points) > 1:
-        add_legend(drawing, axes, paper, len(figure.points))
+        add_legend(drawing, handles, names)
     return drawing
 
 
 def confusion(figure: Confusion, paper: Paper) -> Drawing:
     """Draw shares of each row as shades, with the counts in words on them."""
-    size = min(paper.width, 3.3)
-    drawing = Drawing(figsize=(size, size * 0.8), layout="constrained")
+    drawing = Drawing(figsize=(paper.square, paper.square * 0.8), layout="constrained")
     axes = drawing.add_subplot()
     totals = [sum(row) for row in figure.counts]
     shares = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,26 +28,26 @@ _TALLEST = 8.6
 
 def radar(grid: Grid, paper: Paper) -> Drawing:
     """Draw a polygon for each series, from 0 at the centre, with intervals along the spokes."""
-    drawing = Drawing(figsize=(paper.width, min(paper.width, 3.3) * 0.95), layout="constrained")
+    drawing = Drawing(figsize=(paper.square, paper.square * 0.95), layout="constrained")
     axes: Any = drawing.add_subplot(projection="polar")
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     spokes = [2 * math.pi * place / len(grid.places) for place in range(len(grid.places))]
     names = short_names([series.name for series in grid.series])
-    for number, (series, name) in enumerate(zip(grid.series, names, strict=True)):
+    handles: list[Any] = []
+    for number, series in enumerate(grid.series):
         style = style_of(number)
         values = [_percent(one) for one in series.values]
-        axes.plot(
+        handles += axes.plot(
             [*spokes, spokes[0]],
             [*values, values[0]],
             color=style.colour,
             linestyle=style.dash,
             marker=style.marker,
-            label=name,
             zorder=3,
         )
         # Whiskers stand beside each other, not in each other.
-        aside = 0.05 * (number - (len(grid.series) - 1) / 2)
+        aside = min(0.05, 0.3 / len(grid.series)) * (number - (len(grid.series) - 1) / 2)
         for spoke, one in zip(spokes, series.values, strict=True):
             if bounds := _bounds(one):
                 axes.plot([spoke + aside] * 2, bounds, color=style.colour, linewidth=0.8, alpha=0.8)
@@ -55,9 +56,12 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
     axes.tick_params(axis="y", colors=GREY, labelsize=6)
     axes.set_rlabel_position(180 / len(grid.places))
     axes.spines["polar"].set_color("#bbbbbb")
-    axes.set_xticks(spokes, _labels(grid, separator="\n"))
-    axes.tick_params(axis="x", pad=1)
-    add_legend(drawing, axes, paper, len(grid.series))
+    axes.set_xticks(spokes, _labels(grid))
+    axes.tick_params(axis="x", pad=2)
+    for label, spoke in zip(axes.get_xticklabels(), spokes, strict=True):
+        side = round(math.sin(spoke), 6)
+        label.set_horizontalalignment("center" if not side else "left" if side > 0 else "right")
+    add_legend(drawing, handles, names)
     return drawing
 
 
@@ -71,12 +75,13 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
     axes = drawing.add_subplot()
     width = 1 / (count + 0.8)
     names = short_names([series.name for series in grid.series])
-    for number, (series, name) in enumerate(zip(grid.series, names, strict=True)):
+    handles: list[Any] = []
+    for number, series in enumerate(grid.series):
         style = style_of(number)
         aside = width * (number - (count - 1) / 2)
         there = [place for place, one in enumerate(series.values) if _has(one)]
         heights = [_percent(series.values[place]) for place in there]
-        axes.bar(
+        drawn = axes.bar(
             [place + aside for place in there],
             heights,
             width * 0.92,
@@ -84,51 +89,58 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
             edgecolor=style.colour,
             linewidth=0.7,
             hatch=style.hatch,
-            label=name,
         )
+        handles.append(drawn)
         _whiskers(axes, [place + aside for place in there], [series.values[p] for p in there])
-    axes.set_xticks(range(len(grid.places)), _labels(grid, separator="\n"))
+    labels = _labels(grid)
+    if any(0.06 * len(_place(place)) > (paper.width - 0.5) / len(labels) for place in grid.places):
+        labels = [_broken(label) for label in labels]
+    axes.set_xticks(range(len(grid.places)), labels)
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(grid.places) - 0.5)
     axes.set_ylim(0, _ceiling(grid))
     axes.set_ylabel(_F1)
     axes.yaxis.grid(True)
-    add_legend(drawing, axes, paper, len(grid.series))
+    add_legend(drawing, handles, names)
     return drawing
 
 
 def _rows(grid: Grid, paper: Paper) -> Drawing:
     count = max(1, len(grid.series))
-    step = min(0.11, (_TALLEST - 1.0) / (len(grid.places) * (count + 1)))
-    height = 0.75 + step * len(grid.places) * (count + 1) + 0.12 * min(count, 8)
+    step = min(0.09, (_TALLEST - 1.0) / (len(grid.places) * (count + 1)))
+    height = 0.75 + step * len(grid.places) * (count + 1)
     drawing = Drawing(figsize=(paper.width, height), layout="constrained")
     axes = drawing.add_subplot()
     names = short_names([series.name for series in grid.series])
-    for number, (series, name) in enumerate(zip(grid.series, names, strict=True)):
+    handles: list[Any] = []
+    for number, series in enumerate(grid.series):
         style = style_of(number)
         aside = (number - (count - 1) / 2) / (count + 1)
         there = [place for place, one in enumerate(series.values) if _has(one)]
-        axes.plot(
+        handles += axes.plot(
             [_percent(series.values[place]) for place in there],
             [place + aside for place in there],
             color=style.colour,
             marker=style.marker,
             linestyle="none",
-            label=name,
             zorder=3,
+            clip_on=False,  # a point at 0 is a whole one
         )
         for place in there:
             if bounds := _bounds(series.values[place]):
                 axes.plot(bounds, [place + aside] * 2, color=style.colour, linewidth=0.8)
     for place in range(1, len(grid.places)):
         axes.axhline(place - 0.5, color="#dddddd", linewidth=0.5, zorder=0)
-    axes.set_yticks(range(len(grid.places)), _labels(grid, separator=" "))
+    axes.set_yticks(
+        range(len(grid.places)),
+        [f"{_place(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
+    )
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(grid.places) - 0.5, -0.5)
     axes.set_xlim(0, _ceiling(grid))
     axes.set_xlabel(_F1)
     axes.xaxis.grid(True)
-    add_legend(drawing, axes, paper, len(grid.series))
+    add_legend(drawing, handles, names)
     return drawing
 
 
@@ -137,19 +149,21 @@ def curves(grid: Grid, paper: Paper) -> Drawing:
     drawing = Drawing(figsize=(paper.width, 2.4), layout="constrained")
     axes = drawing.add_subplot()
     names = short_names([series.name for series in grid.series])
+    handles: list[Any] = []
     banded = len(grid.series) == 1
-    for number, (series, name) in enumerate(zip(grid.series, names, strict=True)):
+    inch = len(grid.places) / (paper.width - 0.5)
+    apart = min(0.06 * inch, 0.6 / max(1, len(grid.series)))
+    for number, series in enumerate(grid.series):
         style = style_of(number)
         # Beside each other, so that whiskers of equal places do not hide each other.
-        aside = 0.4 * ((number + 0.5) / len(grid.series) - 0.5)
+        aside = apart * (number - (len(grid.series) - 1) / 2)
         places = [place + aside for place in range(len(grid.places))]
-        axes.plot(
+        handles += axes.plot(
             places,
             [_percent(one) for one in series.values],
             color=style.colour,
             linestyle=style.dash,
             marker=style.marker,
-            label=name,
             zorder=3,
         )
         bounds = [_bounds(one) or (math.nan, math.nan) for one in series.values]
@@ -164,13 +178,13 @@ def curves(grid: Grid, paper: Paper) -> Drawing:
             )
         # A place between two gaps has no band: its whisker says what is known of it.
         _whiskers(axes, places, series.values, colour=style.colour)
-    axes.set_xticks(range(len(grid.places)), _labels(grid, separator="\n"))
+    axes.set_xticks(range(len(grid.places)), _labels(grid))
     axes.set_xlim(-0.5, len(grid.places) - 0.5)
     axes.set_ylim(0, _ceiling(grid))
     axes.set_xlabel(printable(grid.axis))
     axes.set_ylabel(_F1)
     axes.yaxis.grid(True)
-    add_legend(drawing, axes, paper, len(grid.series))
+    add_legend(drawing, handles, names)
     return drawing
 
 
@@ -186,12 +200,10 @@ def _whiskers(
             axes.plot([place] * 2, bounds, color=colour, linewidth=0.8, zorder=2.5)
 
 
-def _labels(grid: Grid, *, separator: str) -> list[str]:
+def _labels(grid: Grid) -> list[str]:
+    """Return the places' names with the number of videos below each."""
     return [
-        f"{_place(place)}{separator}(n={size:,})"
-        if separator == " "
-        else f"{_place(place)}\nn={size:,}"
-        for place, size in zip(grid.places, grid.sizes, strict=True)
+        f"{_place(place)}\nn={size:,}" for place, size in zip(grid.places, grid.sizes, strict=True)
     ]
 
 
@@ -204,7 +216,13 @@ def _place(place: str) -> str:
 def _crowded(grid: Grid, paper: Paper) -> bool:
     """Say whether the places' names would run into each other under bars."""
     room = (paper.width - 0.5) / max(1, len(grid.places))
-    return any(0.06 * len(_place(place)) > room for place in grid.places)
+    pieces = (piece for place in grid.places for piece in _broken(_place(place)).split("\n"))
+    return any(0.06 * len(piece) > room for piece in pieces)
+
+
+def _broken(place: str) -> str:
+    """Return a name in two lines, where it has a place to break."""
+    return re.sub(r"(?<=[-])|(?<=\S) ", "\n", place, count=1) if len(place) > 8 else place
 
 
 def _has(one: Estimate | None) -> bool:
@@ -222,7 +240,7 @@ def _bounds(one: Estimate | None) -> tuple[float, float] | None:
 
 
 def _ceiling(grid: Grid) -> float:
-    """Return where the axis ends: the next ten above all that is drawn, 100 at most."""
+    """Return where the axis ends: the next round number above all that is drawn, 100 at most."""
     highest = max(
         (
             end
@@ -233,7 +251,8 @@ def _ceiling(grid: Grid) -> float:
         ),
         default=100.0,
     )
-    return min(100.0, 10.0 * max(1, math.ceil(highest / 10)))
+    step = 20 if highest > 40 else 10
+    return min(100.0, float(step * max(1, math.ceil(highest / step))))
 
 
 def _round_ticks(ceiling: float) -> list[float]:

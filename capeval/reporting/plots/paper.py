@@ -54,9 +54,9 @@ class Paper:
     width: float = WIDTHS["column"]
 
     @property
-    def is_wide(self) -> bool:
-        """Say whether it spans both columns."""
-        return self.width > 5
+    def square(self) -> float:
+        """The width of what has no more to show where there is more room: a column's at most."""
+        return min(self.width, WIDTHS["column"])
 
 
 @dataclass(frozen=True)
