@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from capeval.evaluation.judged import JudgedRun
     from capeval.evaluation.raw_replies import RawReplies
+    from capeval.judging.prompts import PromptSet
 
 __all__ = ["HELP", "inspect"]
 
@@ -71,16 +72,18 @@ def inspect(
     from capeval.evaluation.cards import card_of, load_human_labels
     from capeval.evaluation.showing import runs_showing
     from capeval.files.jsonl import dumps
+    from capeval.judging.prompts import load_prompts
     from capeval.reporting.card_terminal import print_cards, print_raw_replies
 
     if prompts is not None and not raw:
         raise UsageError("--prompts is for --raw; add it, or leave --prompts off")
+    used = None if prompts is None else load_prompts(prompts)
     labels = None if human is None else load_human_labels(human)
     found = runs_showing(
         index, run or (), runs=runs, judge=judge, annotations=annotations, on_notice=_notice
     )
     cards = {name: card_of(one, annotation, labels) for name, (one, annotation) in found.items()}
-    replies = _raw({name: one for name, (one, _) in found.items()}, index, prompts) if raw else {}
+    replies = _raw({name: one for name, (one, _) in found.items()}, index, used) if raw else {}
     if as_json:
         typer.echo(dumps(_plain(cards, replies), indent=1))
         return
@@ -95,7 +98,9 @@ def _notice(text: str) -> None:
     sys.stderr.write(f"warning: {one_line(text, 600)}\n")
 
 
-def _raw(found: dict[str, JudgedRun], index: str, prompts: str | None) -> dict[str, RawReplies]:
+def _raw(
+    found: dict[str, JudgedRun], index: str, prompts: PromptSet | None
+) -> dict[str, RawReplies]:
     import asyncio
 
     from capeval.evaluation.raw_replies import raw_replies

@@ -55,21 +55,16 @@ async def raw_replies(
     run: JudgedRun,
     index: str,
     *,
-    prompts: str | Path | None = None,
+    prompts: PromptSet | None = None,
     cache_path: Path | None = None,
 ) -> RawReplies:
     """Return what the judge of a run replied on one video, as far as the cache holds it.
 
     Parameters
     ----------
-    prompts : the set that it was judged with, a packaged one or a folder; else it is looked for by
-        the name that the judgment bears, among the packaged ones and in the working folder
+    prompts : the set that it was judged with; else it is looked for by the name that the judgment
+        bears, among the packaged ones and in the working folder
     cache_path : the reply cache; else the user's
-
-    Raises
-    ------
-    InputError
-        `prompts` is no prompt set.
     """
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     annotation = next((one for one in run.annotations if one.index == index), None)
@@ -184,17 +179,18 @@ def _changed(
     return _elsewhere(judgment.provenance.prompts or "", "other prompts of this name are here")
 
 
-def _prompts_of(label: str, given: str | Path | None) -> PromptSet:
+def _prompts_of(label: str, given: PromptSet | None) -> PromptSet:
     name = label.rpartition("@")[0]
-    if given is None and (not name or Path(name).name != name):
+    if given is not None:
+        found = given
+    elif not name or Path(name).name != name:
         raise _NotHere(_elsewhere(label, "name their folder with --prompts"))
-    try:
-        found = load_prompts(name if given is None else given)
-    except InputError:
-        if given is not None:
-            raise
-        raise _NotHere(_elsewhere(label, "name their folder with --prompts")) from None
-    if found.label != label:
+    else:
+        try:
+            found = load_prompts(name)
+        except InputError:
+            raise _NotHere(_elsewhere(label, "name their folder with --prompts")) from None
+    if found.hash[:6] != label.rpartition("@")[2]:
         raise _NotHere(_elsewhere(label, f"here is {found.label}"))
     return found
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.errors import one_line
-from capeval.evaluation.cards import ElementView, EventView, VideoCard
+from capeval.evaluation.cards import ElementView, VideoCard
 from capeval.evaluation.raw_replies import RawReplies
 from capeval.reporting.numbers import NOTHING, percent
 from capeval.schema import ELEMENT_TYPES, HumanLabel, Provenance
@@ -140,23 +140,23 @@ def _print_head(card: VideoCard, console: Console) -> None:
 def _counts(card: VideoCard) -> str:
     elements = sum(len(event.elements) for event in card.events)
     weight = sum(element.weight for event in card.events for element in event.elements)
-    return f"{len(card.events)} events, {elements} elements, weight {weight}"
+    return f"{_many(len(card.events), 'event')}, {_many(elements, 'element')}, weight {weight}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _print_run(name: str, card: VideoCard, console: Console) -> None:
     _title("Run", name, console)
     if card.provenance is not None:
-        console.print(Text(f"  judged by {_maker(card.provenance)}", style="dim"))
+        _block(f"judged by {_maker(card.provenance)}", console, indent=2, style="dim")
     if card.status != "scored":
         told = _STATES[card.status] + (f": {card.reason}" if card.reason else "")
         _block(told, console, indent=2, style="yellow")
     console.print()
     if card.scores:
-        table = _scores(card.scores)
-        # A number is never cut: the terminal wraps the line instead.
-        table.width = Console(width=10_000).measure(table).maximum
-        console.print(table, crop=False)
-        console.print()
+        _print_whole(_scores(card.scores), console)
     if card.caption is not None:
         console.print(Text("  Caption", style="bold"))
         _block(card.caption if card.caption.strip() else "(empty)", console, indent=4)
@@ -246,38 +246,44 @@ def _print_events(cards: Mapping[str, VideoCard], console: Console) -> None:
                 matched = card.events[place].matched
                 told = f"matched by {_listed(matched)}"
                 console.print(Text(f"    {whose}{told}", style="dim" if matched else "yellow"))
-        views = [card.events[place] for card in cards.values()]
-        console.print(Padding(_elements(list(cards), views, widest), (0, 0, 1, 4)))
+        _print_whole(_elements(cards, place, widest), console)
 
 
-def _elements(names: Sequence[str], views: Sequence[EventView], widest: int) -> Table:
-    several = len(views) > 1
-    people = not several and any(element.human for element in views[0].elements)
+def _elements(cards: Mapping[str, VideoCard], event: int, widest: int) -> Table:
+    several = len(cards) > 1
+    people = not several and any(
+        element.human for card in cards.values() for e in card.events for element in e.elements
+    )
     table = _table(header=True)
     # Of equal columns in all events, so that they can be read down.
     table.box, table.expand, table.header_style = None, True, "dim"
-    for name in names:
+    table.add_column(width=3)
+    for name in cards:
         table.add_column(Text(one_line(name)) if several else "Verdict", width=_VERDICT)
     if people:
         table.add_column("People", width=_PEOPLE)
     table.add_column("Id", width=widest)
     table.add_column("Type", width=max(map(len, ELEMENT_TYPES)), no_wrap=True)
     table.add_column("Weight", width=6, justify="right")
-    table.add_column("Element", ratio=1)
-    for elements in zip(*(view.elements for view in views), strict=True):
+    table.add_column("Element", ratio=1, min_width=_WORDS)
+    views = [card.events[event].elements for card in cards.values()]
+    for elements in zip(*views, strict=True):
         one = elements[0]
-        cells = [_verdict(element, people=several) for element in elements]
+        cells = [
+            _verdict(element, card.status, people=several)
+            for element, card in zip(elements, cards.values(), strict=True)
+        ]
         if people:
             cells.append(_people(one))
         content = Text(_readable(one.content))
-        table.add_row(*cells, Text(one.id), Text(one.type), Text(str(one.weight)), content)
+        table.add_row("", *cells, Text(one.id), Text(one.type), Text(str(one.weight)), content)
     return table
 
 
-def _verdict(element: ElementView, *, people: bool) -> Text:
+def _verdict(element: ElementView, status: str, *, people: bool) -> Text:
     if element.relation is None:
         # Not a dash: that is the sign of an element which the caption lacks.
-        told = Text("(unscored)", style="yellow")
+        told = Text(f"({status})", style="yellow")
     else:
         told = _label(element.relation)
     if element.votes:
@@ -302,6 +308,14 @@ def _people(element: ElementView) -> Text:
 
 def _label(label: HumanLabel) -> Text:
     return Text(f"{SIGNS[label]} {label}", style=_STYLES[label])
+
+
+def _print_whole(table: Table, console: Console) -> None:
+    """Print a table of which nothing is ever cut: the terminal wraps its lines instead."""
+    needs = Console(width=10_000).measure(table)
+    table.width = max(needs.minimum, console.width) if table.expand else needs.maximum
+    console.print(table, crop=False)
+    console.print()
 
 
 def _listed(numbers: Sequence[int]) -> str:
