@@ -156,14 +156,14 @@ def _print_run(name: str, card: VideoCard, console: Console) -> None:
         _block(told, console, indent=2, style="yellow")
     console.print()
     if card.scores:
-        _print_whole(_scores(card.scores), console)
+        _print_whole(_scores(card.scores), console, wraps=False)
     if card.caption is not None:
         console.print(Text("  Caption", style="bold"))
         _block(card.caption if card.caption.strip() else "(empty)", console, indent=4)
         console.print()
     if card.candidate_events:
         console.print(Text("  Its events, and the reference event that each matches", style="bold"))
-        console.print(Padding(_candidates(card), (0, 0, 1, 4), expand=False))
+        _print_whole(_candidates(card), console)
     if card.notes:
         console.print(Text("  Notes of what was repaired", style="bold"))
         for note in card.notes:
@@ -221,15 +221,16 @@ def _scores(scores: Mapping[str, VideoScore]) -> Table:
 
 def _candidates(card: VideoCard) -> Table:
     table = _table(header=False)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
-    table.add_column(no_wrap=True)
+    table.add_column(width=3)
+    table.add_column(justify="right", width=len(str(len(card.candidate_events))))
+    table.add_column(overflow="fold", min_width=_WORDS)
+    table.add_column(min_width=len("matches none"))
     for place, (text, match) in enumerate(
         zip(card.candidate_events, card.matches, strict=True), start=1
     ):
         told = "matches none" if match is None else f"matches {match}"
         style = "yellow" if match is None else ""
-        table.add_row(str(place), Text(_readable(text)), Text(told, style=style))
+        table.add_row("", str(place), Text(_readable(text)), Text(told, style=style))
     return table
 
 
@@ -259,13 +260,14 @@ def _elements(cards: Mapping[str, VideoCard], event: int, widest: int) -> Table:
     table.box, table.expand, table.header_style = None, True, "dim"
     table.add_column(width=3)
     for name in cards:
-        table.add_column(Text(one_line(name)) if several else "Verdict", width=_VERDICT)
+        heading = Text(one_line(name)) if several else "Verdict"
+        table.add_column(heading, width=_VERDICT, overflow="fold")
     if people:
-        table.add_column("People", width=_PEOPLE)
+        table.add_column("People", width=_PEOPLE, overflow="fold")
     table.add_column("Id", width=widest)
     table.add_column("Type", width=max(map(len, ELEMENT_TYPES)), no_wrap=True)
     table.add_column("Weight", width=6, justify="right")
-    table.add_column("Element", ratio=1, min_width=_WORDS)
+    table.add_column("Element", ratio=1, min_width=_WORDS, overflow="fold")
     views = [card.events[event].elements for card in cards.values()]
     for elements in zip(*views, strict=True):
         one = elements[0]
@@ -310,10 +312,11 @@ def _label(label: HumanLabel) -> Text:
     return Text(f"{SIGNS[label]} {label}", style=_STYLES[label])
 
 
-def _print_whole(table: Table, console: Console) -> None:
+def _print_whole(table: Table, console: Console, *, wraps: bool = True) -> None:
     """Print a table of which nothing is ever cut: the terminal wraps its lines instead."""
     needs = Console(width=10_000).measure(table)
-    table.width = max(needs.minimum, console.width) if table.expand else needs.maximum
+    fitting = max(needs.minimum, console.width) if wraps else needs.maximum
+    table.width = fitting if table.expand else min(fitting, needs.maximum)
     console.print(table, crop=False)
     console.print()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["add_legend"]
 
 # Inches of a letter of a legend, of its handle and gaps, and of a row.
-_LETTER, _HANDLE, _ROW = 0.058, 0.45, 0.135
+_LETTER, _HANDLE, _ROW = 0.058, 0.45, 0.15
 
 _MANY = 8
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from capeval.reporting.plots.drawing import drawn
-from capeval.reporting.plots.paper import Format, Paper, settings
+from capeval.reporting.plots.paper import Format, Paper, require_plot_extra, settings
 
 if TYPE_CHECKING:
     from capeval.reporting.figures import Figure
@@ -30,6 +30,7 @@ def rendered(figure: Figure, form: Format, paper: Paper | None = None) -> bytes:
     MissingExtra
         matplotlib is not installed.
     """
+    require_plot_extra()
     out = io.BytesIO()
     with settings():
         drawn(figure, paper).savefig(out, format=form, metadata=_METADATA[form])
