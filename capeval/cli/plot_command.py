@@ -168,7 +168,8 @@ def _of_people(
     )
     found: dict[str, list[Figure]] = {}
     if "scatter" in wanted:
-        scatters, warnings = scatters_of(sides, seed=seed)
+        order = [name for one in judged.values() for name in (one.name, one.model) if name]
+        scatters, warnings = scatters_of(sides, order=order, seed=seed)
         for line in warnings:
             sys.stderr.write(f"warning: {one_line(line, 600)}\n")
         found["scatter"] = [*scatters]

@@ -27,12 +27,18 @@ _HUMAN = {
 }
 
 
-def scatters_of(sides: Sides, *, seed: int = 0) -> tuple[list[Scatter], list[str]]:
+def scatters_of(
+    sides: Sides, *, order: Sequence[str] = (), seed: int = 0
+) -> tuple[list[Scatter], list[str]]:
     """Return a scatter for each judge, its captions against people's score, and warnings.
 
     Points are in the units that their axes name: percent, or people's own scale. Several raters'
     scores of a caption are their mean. Captions that a judge has no score of are
     left out with a warning.
+
+    Parameters
+    ----------
+    order : systems that come first, so that they look as they do in figures of the same runs
 
     Raises
     ------
@@ -47,14 +53,14 @@ def scatters_of(sides: Sides, *, seed: int = 0) -> tuple[list[Scatter], list[str
         for judge in sides.sources.judges:
             metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
             if meets(human.name, metric.measure):
-                scatter, told = _scatter(sides, human, judge, seed)
+                scatter, told = _scatter(sides, human, judge, order, seed)
                 found.append(scatter)
                 warnings += told
     return found, list(dict.fromkeys(warnings))
 
 
 def _scatter(
-    sides: Sides, human: HumanScores, judge: str, seed: int
+    sides: Sides, human: HumanScores, judge: str, order: Sequence[str], seed: int
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
@@ -70,6 +76,7 @@ def _scatter(
     for (_, system), x, y in zip(joined.keys, joined.metrics[name], rated, strict=True):
         if not math.isnan(y):
             points.setdefault(system or "captions", []).append((100 * float(x), scale * float(y)))
+    first = [system for system in order if system in points]
     count = sum(map(len, points.values()))
     tau = "none" if result.value is None else f"{result.value:.2f}"
     return (
@@ -78,7 +85,7 @@ def _scatter(
             title=f"{judge} against people",
             x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
             y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
-            points={system: tuple(told) for system, told in points.items()},
+            points={system: tuple(points[system]) for system in [*first, *points]},
             note=f"Kendall τ-b {tau}, n = {count}",
         ),
         joined.warnings,

@@ -104,6 +104,22 @@ def test_several_judges_are_several_figures() -> None:
     assert [each.name for each in confusions_of(both)] == ["confusion-one", "confusion-two"]
 
 
+def test_systems_come_in_the_order_of_the_runs() -> None:
+    text = "video_id,system,score\na,x,1\nb,x,4\nc,x,5\n"
+    Path("runs/x/j").mkdir(parents=True)
+    Path("runs/y/j").mkdir(parents=True)
+    for run in ("x", "y"):
+        captions = [f'{{"index": "{index}", "caption": "A dog."}}\n' for index in LABELS]
+        Path(f"runs/{run}/captions.jsonl").write_text("".join(captions))
+        Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judged.jsonl").read_bytes())
+    Path("s.csv").write_text(text + "a,y,2\nb,y,1\nc,y,3\n")
+    files = tuple(("j", Path(f"runs/{run}/j/judgments.jsonl")) for run in ("x", "y"))
+    read = both_sides(Question(human=Path("s.csv"), auto=files, annotations=VIDEOS))
+    for order in (["x", "y"], ["y", "x"]):
+        (scatter,), _ = scatters_of(read, order=["none", *order])
+        assert list(scatter.points) == order
+
+
 def test_a_constant_judge_has_no_coefficient() -> None:
     lines = [scored(index, "++").model_dump_json() for index in LABELS]
     Path("judged.jsonl").write_text("\n".join(lines) + "\n")
