@@ -97,7 +97,7 @@ def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
             if reply.finish_reason not in (None, "stop"):
                 end += f"; it ended by {one_line(str(reply.finish_reason), 40)}"
             head = f"{', '.join(where)}, {one_line(reply.model)}: {end}"
-            console.print(Text(f"  {head}", style="bold"))
+            _block(head, console, indent=2, style="bold")
             _block(reply.text or "(empty)", console, indent=4)
             if reply.complaint is not None:
                 _block(f"told: {reply.complaint}", console, indent=4, style="yellow")
@@ -108,8 +108,17 @@ def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
 
 def _readable(text: str) -> str:
     """Return text over its lines, whatever a terminal would obey shown as escapes."""
-    lines = (one_line(line, max(1, 8 * len(line))) for line in text.splitlines())
-    return "\n".join(lines)
+    return "\n".join(
+        "".join(
+            c if c.isprintable() else " " if c.isspace() else _escape(c)
+            for c in line.expandtabs(4).rstrip()
+        )
+        for line in text.splitlines()
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _block(text: str, console: Console, *, indent: int, style: str = "") -> None:

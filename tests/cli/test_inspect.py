@@ -6,6 +6,7 @@ difference.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Sequence
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from capeval.evaluation.raw_replies import RawReplies, RawReply
 from capeval.files.judgments import write_judgments
+from capeval.reporting.card_terminal import print_raw_replies
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
 from tests.typed import Typed
@@ -130,6 +134,23 @@ def test_nothing_that_a_terminal_obeys_comes_out(typed: Typed, columns: int) -> 
     assert all(c.isprintable() or c == "\n" for c in said.out)
     assert "[red]" in said.out.replace("\n", "").replace(" ", "")
     assert r"\x1b" in said.out.replace("\n", "").replace(" ", "")
+
+
+def test_replies_keep_their_lines_and_indents() -> None:
+    out = io.StringIO()
+    reply = RawReply(
+        1, "split", 1, "validated", "m", "stop", '{\n\t"events":\x07 [\n  ]\u2028}', None
+    )
+    print_raw_replies({"run": RawReplies((reply,))}, Console(file=out, width=80))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines[:6] == [
+        "Raw replies  run",
+        "  split, m: taken",
+        "    {",
+        '        "events":\\x07 [',
+        "      ]",
+        "    }",
+    ]
 
 
 def test_sums_stand_beside_the_scores(typed: Typed) -> None:
