@@ -152,8 +152,20 @@ def test_stats_open_no_file_and_know_no_model() -> None:
             "try: main()\n"
             "except SystemExit as end: assert not end.code"
         ),
+        (
+            "import sys; sys.argv = ['capeval', 'inspect', '--help']\n"
+            "from capeval.cli import main\n"
+            "try: main()\n"
+            "except SystemExit as end: assert not end.code"
+        ),
+        (
+            "import sys; sys.argv = ['capeval', 'plot', '--help']\n"
+            "from capeval.cli import main\n"
+            "try: main()\n"
+            "except SystemExit as end: assert not end.code"
+        ),
     ],
-    ids=["import", "help", "score help", "correlate help"],
+    ids=["import", "help", "score help", "correlate help", "inspect help", "plot help"],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(act: str) -> None:
     code = f"{act}\nimport sys\nprint(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"

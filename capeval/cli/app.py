@@ -16,8 +16,10 @@ from capeval.cli import (
     correlate_command,
     frames_command,
     generate_command,
+    inspect_command,
     judge_command,
     models_command,
+    plot_command,
     rate_command,
     score_command,
 )
@@ -42,6 +44,8 @@ app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
 app.command("compare", help=compare_command.HELP)(compare_command.compare)
+app.command("inspect", help=inspect_command.HELP)(inspect_command.inspect)
+app.command("plot", help=plot_command.HELP)(plot_command.plot)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")

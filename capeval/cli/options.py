@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import TypeVar
 
 from capeval.errors import UsageError
+from capeval.files.validation import nearest, shown
 
-__all__ = ["Allowance", "indexes"]
+__all__ = ["Allowance", "chosen", "indexes"]
+
+N = TypeVar("N", bound=str)
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,27 @@ def indexes(values: Sequence[str]) -> list[str]:
     if values and not found:
         raise UsageError("--only names no index")
     return found
+
+
+def chosen(values: Sequence[str], known: Sequence[N], option: str) -> list[N]:
+    """Return what a repeatable option, which also takes commas, chooses of what is known.
+
+    Raises
+    ------
+    UsageError
+        It names nothing, or something unknown.
+
+    >>> chosen(["b,a", "b"], ["a", "b"], "--some")
+    ['b', 'a']
+    """
+    by_name = {str(one): one for one in known}
+    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    for name in found:
+        if name not in by_name:
+            raise UsageError(
+                f"{option}: {shown(name)} is unknown; one of {', '.join(known)}"
+                f"{nearest(name, known)}"
+            )
+    if not found:
+        raise UsageError(f"{option} names nothing; one of {', '.join(known)}")
+    return [by_name[name] for name in dict.fromkeys(found)]

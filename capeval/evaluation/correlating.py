@@ -40,7 +40,7 @@ from capeval.files.run_folder import RunFolder
 from capeval.schema import Annotation, LabelScale
 from capeval.version import __version__
 
-__all__ = ["Question", "correlate_files"]
+__all__ = ["Question", "Sides", "both_sides", "correlate_files"]
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,28 @@ class Question:
     missing: Missing = "error"
 
 
-def correlate_files(question: Question, settings: Settings) -> Correlations:
-    """Hold metrics against people.
+@dataclass(frozen=True)
+class Sides:
+    """People and metrics as read, not yet joined; `scores` are of captions, by kind."""
+
+    table: RatingTable | LabelTable
+    annotations: tuple[Annotation, ...] | None
+    sources: Sources
+    scores: Sequence[HumanScores]
+    warnings: Sequence[str]
+
+
+def both_sides(question: Question, *, binary: bool = False) -> Sides:
+    """Read what people said and every metric.
+
+    Parameters
+    ----------
+    binary : three-way labels are taken as covered (entailed) or not
 
     Raises
     ------
     InputError, UsageError
-        A file is not right, or the two sides do not meet.
+        A file is not right.
     """
     table = load_human(question.human, question.metric_columns)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
@@ -78,19 +93,28 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --auto; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(question.human)])
-
-    scores: list[HumanScores]
-    warnings: list[str] = []
-    elements = Elements()
     if isinstance(table, RatingTable):
-        scores = [from_ratings(table)]
-        warnings = [*table.warnings]
-    else:
-        annotations = annotations or annotations_of(SAMPLE)
-        scores, warnings = from_labels(
-            table, {a.index: a for a in annotations}, binary=settings.protocol.binary
-        )
-        elements = _elements(table, sources, annotations, settings, warnings)
+        return Sides(table, annotations, sources, [from_ratings(table)], table.warnings)
+    annotations = annotations or annotations_of(SAMPLE)
+    by_index = {annotation.index: annotation for annotation in annotations}
+    scores, warnings = from_labels(table, by_index, binary=binary)
+    return Sides(table, annotations, sources, scores, warnings)
+
+
+def correlate_files(question: Question, settings: Settings) -> Correlations:
+    """Hold metrics against people.
+
+    Raises
+    ------
+    InputError, UsageError
+        A file is not right, or the two sides do not meet.
+    """
+    sides = both_sides(question, binary=settings.protocol.binary)
+    table, annotations, sources = sides.table, sides.annotations, sides.sources
+    scores, warnings = sides.scores, list(sides.warnings)
+    elements = Elements()
+    if isinstance(table, LabelTable):
+        elements = _elements(table, sources, annotations or (), settings, warnings)
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     matched: dict[str, int] = {}

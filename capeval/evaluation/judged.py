@@ -21,7 +21,7 @@ from capeval.files.validation import nearest
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 
-__all__ = ["JudgedRun", "load_judged", "load_judged_runs", "stored_at"]
+__all__ = ["JudgedRun", "load_judged", "load_judged_runs", "named_apart", "stored_at"]
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,17 @@ def load_judged_runs(
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed
     ]
+    return named_apart(loaded)
+
+
+def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
+    """Return judged runs by names that tell them apart: with the judge where that differs.
+
+    Raises
+    ------
+    UsageError
+        One is there twice.
+    """
     files = Counter(run.file.resolve() for run in loaded)
     for run in loaded:
         if files[run.file.resolve()] > 1:

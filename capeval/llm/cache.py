@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS replies (
 CREATE INDEX IF NOT EXISTS replies_by_messages ON replies (messages);
 """
 GET = """SELECT state, reply, finish_reason, snapshot, fingerprint, calls, input_tokens,
-    cached_tokens, output_tokens, left_off FROM replies WHERE key = ? AND state != 'exhausted'"""
+    cached_tokens, output_tokens, left_off FROM replies WHERE key = ?"""
 PUT = f"INSERT OR REPLACE INTO replies VALUES ({', '.join('?' * 16)})"  # noqa: S608 - question marks
 BUSY_SECONDS = 2.0
 
@@ -81,6 +81,11 @@ class ReplyCache:
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that may be served for a key and its state, validated or refused."""
+        found = self.look(key)
+        return None if found is None or found[1] == "exhausted" else found
+
+    def look(self, key: str) -> tuple[ChatReply, State] | None:
+        """Return the reply that is stored for a key, in whatever state, to be shown to people."""
         row = self._try("read", lambda db: db.execute(GET, (key,)).fetchone())
         if row is None:
             return None

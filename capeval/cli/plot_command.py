@@ -1,0 +1,178 @@
+"""`capeval plot`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from capeval.evaluation.judged import JudgedRun
+    from capeval.reporting.figures import Figure
+
+__all__ = ["HELP", "plot"]
+
+HELP = """Draw what the report shows as figures for a paper: SVG, PDF or PNG.
+
+WHAT is all, or some of types, characteristics, domains, events, elements, frames, and with --human
+scatter and confusion; separated by commas.
+"""
+
+_OF_RUNS = ("types", "characteristics", "domains", "events", "elements", "frames")
+_OF_PEOPLE = ("scatter", "confusion")
+
+
+class _Width(StrEnum):
+    column = "column"
+    text = "text"
+
+
+def plot(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="Which figures.", show_default=False)],
+    run: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Judged runs: names, folders, judges' folders, or judgments.jsonl files.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write them to.")] = Path("figures"),
+    form: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help="svg, pdf or png; commas, or again. Else pdf.",
+            show_default=False,
+        ),
+    ] = None,
+    width: Annotated[
+        _Width, typer.Option(help="Of a column (3.3 in) or of the text (6.9 in).")
+    ] = _Width.column,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="What people said, for scatter and confusion.", show_default=False),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Which of several judges: its folder's name, or the beginning of it.",
+            show_default=False,
+        ),
+    ] = None,
+    annotations: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
+    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+) -> None:
+    """Draw figures."""
+    from capeval.cli.options import chosen
+    from capeval.errors import UsageError
+    from capeval.evaluation.judged import load_judged_runs
+    from capeval.files.jsonl import write_atomic
+    from capeval.files.safename import safe_name
+    from capeval.reporting.plots import (
+        FORMATS,
+        WIDTHS,
+        Paper,
+        is_empty,
+        rendered,
+        require_plot_extra,
+    )
+
+    known = (*_OF_RUNS, *_OF_PEOPLE)
+    wanted = chosen([what], ("all", *known), "WHAT")
+    forms = chosen(form or ["pdf"], FORMATS, "--format")
+    named = [name for name in _OF_PEOPLE if name in wanted]
+    if named and human is None:
+        raise UsageError(f"{named[0]} is of judges against people; name their file with --human")
+    if "all" in wanted:
+        wanted = list(known if human is not None else _OF_RUNS)
+    require_plot_extra()
+    judged = load_judged_runs(run, runs=runs, judge=judge, annotations=annotations, seed=seed)
+    figures: dict[str, list[Figure]] = _of_runs(judged, wanted)
+    if human is not None:
+        figures |= _of_people(judged, human, annotations, wanted, seed)
+    paper = Paper(WIDTHS[width.value])
+    files: dict[Path, bytes] = {}
+    for name in wanted:
+        shown = [figure for figure in figures.get(name, ()) if not is_empty(figure)]
+        if not shown:
+            sys.stderr.write(f"{name}: left out, {_NOTHING_TO_SHOW[name]}\n")
+        for figure in shown:
+            for one in forms:
+                files[out / f"{safe_name(figure.name)}.{one}"] = rendered(figure, one, paper)
+    if not files:
+        raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
+    for path, data in files.items():
+        write_atomic(path, data)
+        typer.echo(str(path))
+
+
+_NOTHING_TO_SHOW = {
+    "types": "no caption is scored",
+    "characteristics": "no scored video has a visual characteristic",
+    "domains": "no scored video has a domain",
+    "events": "no caption is scored",
+    "elements": "no caption is scored",
+    "frames": "no model has runs with different numbers of frames",
+    "scatter": "people's file makes no score of a caption",
+    "confusion": "people's file has no labels of elements",
+}
+
+
+def _of_runs(judged: dict[str, JudgedRun], wanted: list[str]) -> dict[str, list[Figure]]:
+    from capeval.reporting import figures
+
+    if not set(wanted) & set(_OF_RUNS):
+        return {}
+    scores = {name: one.scores for name, one in judged.items()}
+    frames = figures.by_frames(judged)
+    return {
+        "types": [figures.by_type(scores)],
+        "characteristics": [figures.by_characteristic(scores)],
+        "domains": [figures.by_domain(scores)],
+        "events": [figures.by_complexity(scores, "events")],
+        "elements": [figures.by_complexity(scores, "elements")],
+        "frames": [] if frames is None else [frames],
+    }
+
+
+def _of_people(
+    judged: dict[str, JudgedRun],
+    human: Path,
+    annotations: str | None,
+    wanted: list[str],
+    seed: int,
+) -> dict[str, list[Figure]]:
+    from capeval.errors import one_line
+    from capeval.evaluation.correlating import Question, both_sides
+    from capeval.reporting.human_figures import confusions_of, scatters_of
+
+    if not set(wanted) & set(_OF_PEOPLE):
+        return {}
+    sides = both_sides(
+        Question(
+            human=human,
+            auto=tuple((one.file.parent.name, one.file) for one in judged.values()),
+            annotations=annotations,
+        )
+    )
+    found: dict[str, list[Figure]] = {}
+    if "scatter" in wanted:
+        order = [name for one in judged.values() for name in (one.name, one.model) if name]
+        scatters, warnings = scatters_of(sides, order=order, seed=seed)
+        for line in warnings:
+            sys.stderr.write(f"warning: {one_line(line, 600)}\n")
+        found["scatter"] = [*scatters]
+    if "confusion" in wanted:
+        found["confusion"] = [*confusions_of(sides)]
+    return found

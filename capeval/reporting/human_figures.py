@@ -1,0 +1,125 @@
+"""What the figures of judges against people show: a scatter of captions, a confusion of labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from capeval.correlation.element_level import element_tables, people
+from capeval.correlation.human_scores import HumanScores, elements_of, meets
+from capeval.correlation.joining import join
+from capeval.correlation.protocols import protocol
+from capeval.correlation.video_level import Settings, analyse
+from capeval.evaluation.correlating import Sides
+from capeval.files.ratings import LabelTable
+from capeval.reporting.figures import Confusion, Scatter
+from capeval.schema import Annotation
+from capeval.stats.raters import combine
+
+__all__ = ["confusions_of", "scatters_of"]
+
+# What a judge's F1 is held against: what people said as they said it, or F1 of their labels.
+_MEASURES = {"score": "f1", "f1": "f1", "covered": "recall"}
+_HUMAN = {
+    "score": "Human rating",
+    "f1": "F1 by people's labels",
+    "covered": "Covered by people's labels",
+}
+
+
+def scatters_of(
+    sides: Sides, *, order: Sequence[str] = (), seed: int = 0
+) -> tuple[list[Scatter], list[str]]:
+    """Return a scatter for each judge, its captions against people's score, and warnings.
+
+    Points are in the units that their axes name: percent, or people's own scale. Several raters'
+    scores of a caption are their mean. Captions that a judge has no score of are
+    left out with a warning.
+
+    Parameters
+    ----------
+    order : systems that come first, so that they look as they do in figures of the same runs
+
+    Raises
+    ------
+    InputError
+        A judge scored none of the captions that people rated.
+    """
+    found: list[Scatter] = []
+    warnings = list(sides.warnings)
+    for human in sides.scores:
+        if human.name not in _MEASURES:
+            continue
+        for judge in sides.sources.judges:
+            metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
+            if meets(human.name, metric.measure):
+                scatter, told = _scatter(sides, human, judge, order, seed)
+                found.append(scatter)
+                warnings += told
+    return found, list(dict.fromkeys(warnings))
+
+
+def _scatter(
+    sides: Sides, human: HumanScores, judge: str, order: Sequence[str], seed: int
+) -> tuple[Scatter, Sequence[str]]:
+    measure = _MEASURES[human.name]
+    name = f"{judge}:{measure}"
+    joined = join(human, [sides.sources.metrics[name]], "drop")
+    # By the very statistic that `capeval correlate` gives; its p and interval are left to it.
+    settings = Settings(
+        protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", draws=99, seed=seed
+    )
+    (result, *_), _, _ = analyse(joined, settings)
+    scale = 1 if human.name == "score" else 100
+    rated = combine(joined.ratings, "mean")
+    points: dict[str, list[tuple[float, float]]] = {}
+    for (_, system), x, y in zip(joined.keys, joined.metrics[name], rated, strict=True):
+        if not math.isnan(y):
+            points.setdefault(system or "captions", []).append((100 * float(x), scale * float(y)))
+    first = [system for system in order if system in points]
+    count = sum(map(len, points.values()))
+    tau = "none" if result.value is None else f"{result.value:.2f}"
+    return (
+        Scatter(
+            name="scatter" if len(sides.sources.judges) == 1 else f"scatter-{judge}",
+            title=f"{judge} against people",
+            x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
+            y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
+            points={system: tuple(points[system]) for system in [*first, *points]},
+            note=f"Kendall τ-b {tau}, n = {count}",
+        ),
+        joined.warnings,
+    )
+
+
+def confusions_of(sides: Sides) -> list[Confusion]:
+    """Return for each judge how often it gave each label where people gave each.
+
+    People's labels are those of the majority; of ratings there are none.
+    """
+    if not isinstance(sides.table, LabelTable):
+        return []
+    annotations: Sequence[Annotation] = sides.annotations or ()
+    truths, _ = people(sides.table)
+    tables = [
+        table
+        for table in element_tables(
+            truths,
+            list(sides.sources.judges.values()),
+            {annotation.index: elements_of(annotation) for annotation in annotations},
+            sides.table.scale,
+            ci="none",
+        )
+        if table.truth in truths and table.by == "all" and not table.weighted
+    ]
+    return [
+        Confusion(
+            name="confusion" if len(tables) == 1 else f"confusion-{table.given}",
+            title=f"{table.given} against people",
+            rows="People",
+            columns=table.given,
+            labels=table.labels,
+            counts=tuple(tuple(map(round, row)) for row in table.confusion),
+        )
+        for table in tables
+    ]

@@ -1,0 +1,184 @@
+"""The page: sizes, type, and styles that tell series apart without their colours."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from capeval.errors import MissingExtra, one_line
+
+__all__ = [
+    "FORMATS",
+    "GREY",
+    "WIDTHS",
+    "Paper",
+    "Style",
+    "printable",
+    "require_plot_extra",
+    "settings",
+    "short_names",
+    "style_of",
+]
+
+Format = Literal["svg", "pdf", "png"]
+FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
+
+WIDTHS = {"column": 3.3, "text": 6.9}
+"""Inches of a column of a two-column paper, and of its text."""
+
+GREY = "#666666"
+
+# Okabe and Ito's palette, safe for the colour-blind; its yellow is too pale on white.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 1.5)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oo")
+
+_NAME = 26
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Where a figure stands: `width` in inches."""
+
+    width: float = WIDTHS["column"]
+
+    @property
+    def square(self) -> float:
+        """The width of what has no more to show where there is more room: a column's at most."""
+        return min(self.width, WIDTHS["column"])
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one series looks: each of these tells it apart from its neighbours."""
+
+    colour: str
+    marker: str
+    dash: Any
+    hatch: str
+
+
+def style_of(place: int) -> Style:
+    """Return the style of a series by its place; the same for the same place in every figure.
+
+    No two of the first 63 have both one colour and one marker, or both one colour and one hatch.
+    """
+    return Style(
+        _COLOURS[place % len(_COLOURS)],
+        _MARKERS[place % len(_MARKERS)],
+        _DASHES[place % len(_DASHES)],
+        _HATCHES[place % len(_HATCHES)],
+    )
+
+
+def require_plot_extra() -> None:
+    """Import what drawing needs.
+
+    Raises
+    ------
+    MissingExtra
+        matplotlib is not installed.
+    """
+    try:
+        importlib.import_module("matplotlib")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "matplotlib":
+            raise
+        raise MissingExtra(
+            "matplotlib is not installed: figures need pip install 'capeval[plot]'"
+        ) from error
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Draw with matplotlib's defaults and ours, whatever the user's own are; they come back after.
+
+    The font is the one that matplotlib brings, so that every machine draws alike. Text is never
+    read as mathematics.
+    """
+    import matplotlib
+
+    # Loading the backend is left alone: it would be chosen, and that for good, by being read.
+    defaults: dict[Any, Any] = dict(dict.items(matplotlib.rcParamsDefault))
+    del defaults["backend"]
+    ours: dict[Any, Any] = {
+        "font.family": ["DejaVu Sans"],
+        "font.size": 7.0,
+        "axes.labelsize": 7.0,
+        "axes.titlesize": 7.5,
+        "xtick.labelsize": 6.5,
+        "ytick.labelsize": 6.5,
+        "legend.fontsize": 6.5,
+        "text.parse_math": False,
+        "text.usetex": False,
+        "axes.formatter.use_mathtext": False,
+        "axes.linewidth": 0.6,
+        "axes.edgecolor": "#333333",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "axes.unicode_minus": True,
+        "grid.color": "#dddddd",
+        "grid.linewidth": 0.5,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 2.5,
+        "lines.linewidth": 1.1,
+        "lines.markersize": 3.5,
+        "hatch.linewidth": 0.5,
+        "legend.frameon": False,
+        "legend.handlelength": 2.2,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "capeval",
+    }
+    with matplotlib.rc_context({**defaults, **ours}):
+        yield
+
+
+def printable(text: str) -> str:
+    """Return text on one line, every character that the font lacks as its escape."""
+    has = _font().get_char_index
+    return "".join(
+        c if has(ord(c)) else c.encode("unicode_escape").decode("ascii") for c in one_line(text)
+    )
+
+
+@lru_cache(maxsize=1)
+def _font() -> Any:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return get_font(findfont(FontProperties(family=["DejaVu Sans"])))
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return names short enough for a legend and still apart: a long one keeps both its ends.
+
+    >>> short_names(["a-model-with-a-very-long-name-2024-08-06", "b"])
+    ['a-model-with-…e-2024-08-06', 'b']
+    """
+    told = [_short(printable(name)) for name in names]
+    return [
+        name if told.count(name) == 1 else f"{name} [{place}]"
+        for place, name in enumerate(told, start=1)
+    ]
+
+
+def _short(name: str) -> str:
+    if len(name) <= _NAME:
+        return name
+    half = _NAME // 2
+    return f"{name[:half]}…{name[len(name) - (_NAME - half - 1) :]}"

@@ -1,0 +1,254 @@
+"""`capeval inspect`: one video in the terminal.
+
+`CAPEVAL_GOLDEN=1 pytest tests/cli/test_inspect.py` writes the golden files anew; look at the
+difference.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from capeval.evaluation.raw_replies import RawReplies, RawReply
+from capeval.files.judgments import write_judgments
+from capeval.reporting.card_terminal import print_raw_replies
+from capeval.schema import Judgment, Provenance, Unscored, Verdict
+from tests.scoring.making import annotation, relations, scored
+from tests.typed import Typed
+
+GOLDEN = Path(__file__).resolve().parents[1] / "reporting" / "golden"
+VIDEOS = [
+    annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
+    annotation("V2", "t2 a1", video="two.mp4"),
+    annotation("V3", "c1"),
+    annotation("V4", "s1"),
+]
+HOSTILE = (
+    "A dog \x1b[31mruns\x1b[0m to [red]a car[/red], \x1b]8;;http://evil\x07there\x1b]8;;\x07.\n\n"
+    "\u202eThen\x00 it 你好 [link=http://evil]sits[/link]. 🎬"
+)
+ASKED = Provenance(
+    judge="judge-model",
+    prompts="tuna-cap-v1@abc123",
+    base_url="http://127.0.0.1:8000/v1",
+    models=("judge-model-2024",),
+    fingerprints=("fp_1",),
+    left_off=("seed",),
+)
+RULES = Provenance(judge="lexical-1", prompts=None)
+
+
+def votes(*each: str) -> tuple[Verdict, ...]:
+    return tuple(
+        Verdict(candidate_events=("A dog.",), matches=(1,), relations=relations(labels))
+        for labels in each
+    )
+
+
+def make_run(name: str, captions: dict[str, str], *judges: Sequence[Judgment]) -> None:
+    folder = Path("runs") / name
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"index": index, "caption": text}) for index, text in captions.items()]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "a.json"}}))
+    for judgments in judges:
+        made = judgments[0].provenance
+        write_judgments(
+            folder / made.judge / "judgments.jsonl",
+            [judgment.model_copy(update={"provenance": made}) for judgment in judgments],
+        )
+
+
+@pytest.fixture
+def typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Typed:
+    """Two judged runs of four videos, and labels of two people."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    make_run(
+        "mine",
+        {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "},
+        [
+            scored(
+                "V1",
+                "+0- 0",
+                candidate_events=("A dog \x1b[31mruns.", "Then it sits.", "It is [b]late[/b]."),
+                matches=(1, 1, None),
+                notes=("split: asked again: the \x1b[31mreply is empty", "match: repaired"),
+                repeats=votes("+0- 0", "+-- 0", "+00 0"),
+                provenance=ASKED,
+            ),
+            Unscored(index="V2", reason="split: the reply is \x1b[31mno JSON"),
+        ],
+    )
+    make_run(
+        "other",
+        {"V1": "A dog runs.", "V2": "A dog."},
+        [scored("V1", "++0 +", provenance=RULES), scored("V2", "+0")],
+    )
+    rows = [
+        ("V1", "mine", "1.1", "ann", "entailment"),
+        ("V1", "mine", "1.1", "[b]bob", "contradiction"),
+        ("V1", "mine", "1.2", "ann", "lack"),
+        ("V1", "other", "1.1", "ann", "entailment"),
+    ]
+    text = "\n".join(",".join(row) for row in rows)
+    Path("human.csv").write_text(f"video_id,system,element_id,rater,label\n{text}\n")
+    return Typed(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("one", ["V1", "--run", "mine", "--human", "human.csv"]),
+        ("several", ["V1", "--human", "human.csv"]),
+        ("unscored", ["V2"]),
+        ("unjudged", ["V3", "--run", "mine"]),
+    ],
+)
+def test_card_is_the_golden_one(
+    typed: Typed, name: str, arguments: list[str], columns: int
+) -> None:
+    said = typed("inspect", *arguments, columns=columns)
+    assert (said.code, said.err) == (0, "")
+    text = "".join(line.rstrip() + "\n" for line in said.out.splitlines())
+    golden = GOLDEN / f"inspect-{name}-{columns}.txt"
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 120, 300])
+def test_nothing_that_a_terminal_obeys_comes_out(typed: Typed, columns: int) -> None:
+    said = typed("inspect", "V1", "--raw", "--human", "human.csv", columns=columns)
+    assert said.code == 0
+    assert all(c.isprintable() or c == "\n" for c in said.out)
+    assert "[red]" in said.out.replace("\n", "").replace(" ", "")
+    assert r"\x1b" in said.out.replace("\n", "").replace(" ", "")
+
+
+def test_replies_keep_their_lines_and_indents() -> None:
+    out = io.StringIO()
+    reply = RawReply(
+        1, "split", 1, "validated", "m", "stop", '{\n\t"events":\x07 [\n  ]\u2028}', None
+    )
+    print_raw_replies({"run": RawReplies((reply,))}, Console(file=out, width=80))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines[:6] == [
+        "Raw replies  run",
+        "  split, m: taken",
+        "    {",
+        '        "events":\\x07 [',
+        "      ]",
+        "    }",
+    ]
+
+
+def test_sums_stand_beside_the_scores(typed: Typed) -> None:
+    said = typed("inspect", "V1", "--run", "mine")
+    (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Overall")]
+    assert " ".join(line.split()) == "Overall 3 2 8 3/5 = 60.0 3/8 = 37.5 46.2"
+    (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Attribute")]
+    assert " ".join(line.split()) == "Attribute 0 0 2 0/0 = 0.0 0/2 = 0.0 0.0"
+
+
+@pytest.mark.parametrize("columns", [30, 80])
+def test_no_number_is_cut(typed: Typed, columns: int) -> None:
+    text = " ".join(typed("inspect", "V1", columns=columns).out.split())
+    assert "Overall 3 2 8 3/5 = 60.0 3/8 = 37.5 46.2" in text
+    assert "100.0" in text
+    assert "…" not in text
+
+
+def test_runs_stand_side_by_side_where_they_fit(typed: Typed) -> None:
+    assert "Side by side" in typed("inspect", "V1", columns=80).out
+    assert "Side by side" not in typed("inspect", "V1", columns=70).out
+
+
+def test_several_runs_follow_the_order_in_which_they_are_named(typed: Typed) -> None:
+    cards = typed("inspect", "V1", "--run", "other", "--run", "mine", "--json").json
+    assert list(cards) == ["other", "mine"]
+    assert list(typed("inspect", "V1", "--json").json) == ["mine", "other"]
+
+
+def test_only_runs_that_have_the_video_are_shown(typed: Typed) -> None:
+    assert list(typed("inspect", "V3", "--json").json) == ["mine"]
+    # Where none has a caption of it, all say so.
+    cards = typed("inspect", "V4", "--json").json
+    assert {name: card["status"] for name, card in cards.items()} == {
+        "mine": "uncaptioned",
+        "other": "uncaptioned",
+    }
+
+
+def test_json_is_the_card(typed: Typed) -> None:
+    card: dict[str, Any] = typed(
+        "inspect", "V1", "--run", "mine", "--human", "human.csv", "--json"
+    ).json["mine"]
+    assert card["caption"] == HOSTILE
+    assert card["matches"] == [1, 1, None]
+    assert card["events"][0]["matched"] == [1, 2]
+    first = card["events"][0]["elements"][0]
+    assert (first["id"], first["relation"], first["votes"]) == (
+        "1.1",
+        "entailment",
+        ["entailment"] * 3,
+    )
+    assert first["human"] == {"ann": "entailment", "[b]bob": "contradiction"}
+    assert card["scores"]["all"]["f1"] == pytest.approx(6 / 13)
+    assert card["provenance"]["left_off"] == ["seed"]
+    assert "raw" not in card
+
+
+def test_several_judges_are_several_cards(typed: Typed) -> None:
+    write_judgments(Path("runs/mine/zeta/judgments.jsonl"), [scored("V1", "000 0")])
+    cards = typed("inspect", "V1", "--json").json
+    assert list(cards) == ["mine (judge-model)", "mine (zeta)", "other"]
+    assert list(typed("inspect", "V1", "--judge", "zeta", "--json").json) == ["mine"]
+
+
+def test_runs_that_cannot_be_read_are_left_out_aloud(typed: Typed) -> None:
+    Path("runs/other/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
+    said = typed("inspect", "V1", "--json")
+    assert (said.code, list(said.json)) == (0, ["mine"])
+    assert said.err.startswith("warning: left out: gone.json: ")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["V11"], 'runs: no judged run has the video "V11"; did you mean "V1"?'),
+        (["V11", "--run", "mine"], 'a.json: has no video "V11"; did you mean "V1"?'),
+        (["V1", "--run", "mien"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
+        (["V1", "--run", "mine", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
+        (["V1", "--judge", "gpt"], "runs: holds no run that is judged by gpt"),
+        (["V1", "--runs", "nowhere"], "nowhere: holds no run that is judged"),
+        (["V1", "--run", "mine", "--run", "mine"], "is named twice"),
+        (["V1", "--human", "gone.csv"], "gone.csv"),
+        (["V1", "--human", "ratings.csv"], "--human takes labels of elements"),
+        (["V1", "--human", "broken.csv"], "broken.csv: line 2: label"),
+        (["V1", "--prompts", "x"], "--prompts is for --raw"),
+        (["V1", "--raw", "--prompts", "nowhere"], "nowhere: is neither a folder nor a packaged"),
+        (["V1", "--run", "alone.jsonl"], "alone.jsonl: name its annotations with --annotations"),
+        ([], "Missing argument 'INDEX'"),
+    ],
+)
+def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:
+    Path("ratings.csv").write_text("video_id,system,score\nV1,mine,3\n")
+    Path("broken.csv").write_text("video_id,system,element_id,label\nV1,mine,1.1,maybe\n")
+    Path("alone.jsonl").write_bytes(Path("runs/mine/judge-model/judgments.jsonl").read_bytes())
+    said = typed("inspect", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("capeval: ")
+    assert said.err.count("\n") == 1
+    assert complaint in said.err

@@ -1,0 +1,195 @@
+"""`capeval plot`: which files it writes of which runs, and what it says of the rest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from capeval.files.judgments import write_judgments
+from capeval.schema import Judgment, Provenance, Unscored
+from tests.scoring.making import annotation, scored
+from tests.typed import Typed
+
+VIDEOS = [
+    annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
+    annotation("V2", "t2 a1", domain="Film", visual_characteristic="High-Dynamic"),
+    annotation("V3", "c1 s2", domain="Plants", visual_characteristic="Multi-Scene"),
+]
+BARE = [annotation(f"V{n}", "c3 s1 a2 t2") for n in (1, 2, 3)]
+JUDGE = Provenance(judge="lexical-1", prompts=None)
+ALL = ["types", "characteristics", "domains", "events", "elements"]
+
+
+def make_run(
+    name: str,
+    labels: Mapping[str, str | None],
+    *,
+    annotations: str = "a.json",
+    generation: object = None,
+) -> None:
+    folder = Path("runs") / name
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    manifest = {"annotations": {"path": annotations}, "generation": generation}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    judgments: list[Judgment] = [
+        scored(index, told, provenance=JUDGE)
+        if told
+        else Unscored(index=index, reason="refused", provenance=JUDGE)
+        for index, told in labels.items()
+    ]
+    write_judgments(folder / "lexical-1" / "judgments.jsonl", judgments)
+
+
+@pytest.fixture
+def typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Typed:
+    """Judged runs: two of one model, one unscored, one of videos without characteristics."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    Path("bare.json").write_text(json.dumps([video.model_dump() for video in BARE]))
+    for frames, first in (("8", "+0- 0"), ("32", "++- +")):
+        make_run(
+            f"at-{frames}",
+            {"V1": first, "V2": "+0", "V3": "-+"},
+            generation={"model": "some-model", "frames": frames},
+        )
+    make_run("failed", {"V1": None, "V2": None})
+    make_run("bare", {"V1": "+0-0", "V2": "++++", "V3": "0000"}, annotations="bare.json")
+    rows = [
+        ("V1", "at-8", "1.1", "entailment"),
+        ("V1", "at-8", "1.2", "lack"),
+        ("V1", "at-8", "1.3", "lack"),
+        ("V1", "at-8", "2.1", "lack"),
+        ("V2", "at-8", "1.1", "contradiction"),
+        ("V2", "at-8", "1.2", "lack"),
+        ("V3", "at-32", "1.1", "contradiction"),
+        ("V3", "at-32", "1.2", "entailment"),
+    ]
+    text = "\n".join(",".join(row) for row in rows)
+    Path("labels.csv").write_text(f"video_id,system,element_id,label\n{text}\n")
+    Path("ratings.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV3,at-8,5\n")
+    return Typed(monkeypatch, capsys)
+
+
+def written(folder: str = "figures") -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def test_all_is_all_that_the_runs_can_show(typed: Typed) -> None:
+    said = typed("plot", "all", "at-8", "at-32", "--format", "svg,png")
+    assert (said.code, said.err) == (0, "")
+    names = [f"{name}.{form}" for name in [*ALL, "frames"] for form in ("svg", "png")]
+    assert said.out.splitlines() == [f"figures/{name}" for name in names]
+    assert written() == sorted(names)
+
+
+def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:
+    said = typed("plot", "all", "at-8", "at-32", "--human", "labels.csv", "--format", "png")
+    assert said.code == 0
+    assert {"scatter.png", "confusion.png"} <= set(written())
+    said = typed("plot", "all", "at-8", "--human", "ratings.csv", "--format", "png", "--out", "o")
+    assert said.code == 0
+    assert "scatter.png" in written("o")
+    assert "confusion.png" not in written("o")
+    assert "confusion: left out, people's file has no labels of elements" in said.err
+
+
+def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
+    said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
+    assert (said.code, said.out) == (0, "figures/scatter.png\n")
+    assert "warning: lexical-1:f1: 2 of 3 matched" in said.err
+
+
+def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
+    said = typed("plot", "all", "bare")
+    assert said.code == 0
+    assert written() == ["elements.pdf", "events.pdf", "types.pdf"]
+    assert said.err.splitlines() == [
+        "characteristics: left out, no scored video has a visual characteristic",
+        "domains: left out, no scored video has a domain",
+        "frames: left out, no model has runs with different numbers of frames",
+    ]
+
+
+def test_an_unscored_run_beside_another_has_no_bars(typed: Typed) -> None:
+    assert typed("plot", "types,characteristics", "at-8", "failed").code == 0
+    assert written() == ["characteristics.pdf", "types.pdf"]
+
+
+def test_figures_come_in_the_order_named_and_once(typed: Typed) -> None:
+    said = typed("plot", "events,types,events", "at-8", "--format", "png", "--format", "png,svg")
+    assert said.out.splitlines() == [
+        f"figures/{name}.{form}" for name in ("events", "types") for form in ("png", "svg")
+    ]
+
+
+def test_the_same_runs_are_the_same_bytes(typed: Typed) -> None:
+    for out in ("one", "two"):
+        typed("plot", "all", "at-8", "at-32", "--format", "svg,pdf,png", "--out", out)
+    assert written("one") == written("two")
+    for name in written("one"):
+        assert (Path("one") / name).read_bytes() == (Path("two") / name).read_bytes()
+
+
+def test_what_stood_there_is_replaced_whole(typed: Typed) -> None:
+    Path("figures").mkdir()
+    Path("figures/types.pdf").write_text("old")
+    assert typed("plot", "types", "at-8").code == 0
+    assert Path("figures/types.pdf").read_bytes().startswith(b"%PDF")
+    assert written() == ["types.pdf"]
+
+
+def test_width_is_that_of_the_paper(typed: Typed) -> None:
+    typed("plot", "events", "at-8", "--format", "svg")
+    assert 'width="237.6pt"' in Path("figures/events.svg").read_text()
+    typed("plot", "events", "at-8", "--format", "svg", "--width", "text")
+    assert 'width="496.8pt"' in Path("figures/events.svg").read_text()
+
+
+def test_without_matplotlib_the_extra_is_named(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = typed("plot", "all", "at-8")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "capeval: matplotlib is not installed: figures need pip install 'capeval[plot]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["typs", "at-8"], 'WHAT: "typs" is unknown; one of all, types, '),
+        (["typs", "at-8"], 'did you mean "types"?'),
+        ([",", "at-8"], "WHAT names nothing; one of all, types, "),
+        (["types", "at-8", "--format", "gif"], '--format: "gif" is unknown; one of svg, pdf, png'),
+        (["types", "at-8", "--format", ""], "--format names nothing"),
+        (["types", "at-8", "--width", "page"], "'page' is not one of 'column', 'text'"),
+        (["types", "at-88"], 'is neither a file nor a run under runs/; did you mean "at-8"?'),
+        (["types", "at-8", "at-8"], "is named twice"),
+        (["types"], "Missing argument 'RUN...'"),
+        (["scatter", "at-8"], "scatter is of judges against people; name their file with --human"),
+        (["frames", "at-8"], "nothing to draw: frames would be empty"),
+        (["types,domains", "failed"], "nothing to draw: types, domains would be empty"),
+        (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),
+        (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-1:f1"),
+        (["types", "at-8", "--out", "a.json"], "a.json"),
+    ],
+)
+def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:
+    Path("other.csv").write_text("video_id,system,score\nV1,else,2\nV2,else,3\n")
+    said = typed("plot", *arguments)
+    assert said.code == 2
+    line = said.err.splitlines()[-1]
+    assert line.startswith("capeval: ")
+    assert complaint in line
+    assert sum(one.startswith("capeval: ") for one in said.err.splitlines()) == 1
+    assert not Path("figures").exists()

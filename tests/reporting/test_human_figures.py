@@ -1,0 +1,127 @@
+"""What the figures of judges against people show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from capeval.correlation.protocols import protocol
+from capeval.correlation.video_level import Settings
+from capeval.evaluation.correlating import Question, Sides, both_sides, correlate_files
+from capeval.reporting.human_figures import confusions_of, scatters_of
+from tests.scoring.making import annotation, scored
+
+VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
+LABELS = {"a": "+0", "b": "-+", "c": "++"}
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [scored(index, labels).model_dump_json() for index, labels in LABELS.items()]
+    Path("judged.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Question:
+    Path(name).write_text(text)
+    return Question(
+        human=Path(name),
+        auto=tuple((judge, Path("judged.jsonl")) for judge in judges),
+        annotations=VIDEOS,
+    )
+
+
+def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Sides:
+    return both_sides(question(name, text, judges))
+
+
+RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
+THREE_WAY = """video_id,element_id,rater,label
+a,1.1,ann,entailment
+a,1.2,ann,entailment
+b,1.1,ann,contradiction
+b,1.2,ann,lack
+c,1.1,ann,entailment
+c,1.2,ann,entailment
+a,1.1,bob,entailment
+a,1.2,bob,lack
+"""
+
+
+def flat(points: Iterable[tuple[float, float]]) -> list[float]:
+    return [number for point in points for number in point]
+
+
+def test_ratings_are_drawn_on_their_own_scale_by_the_mean_of_raters() -> None:
+    (scatter,), warnings = scatters_of(sides("r.csv", RATED))
+    assert list(scatter.points) == ["captions"]
+    assert flat(scatter.points["captions"]) == pytest.approx([600 / 7, 2.0, 50, 4.0, 100, 4.5])
+    assert (scatter.x, scatter.y, scatter.name) == ("F1 by judge (%)", "Human rating", "scatter")
+    assert warnings == []
+    assert confusions_of(sides("r.csv", RATED)) == []
+
+
+def test_the_coefficient_is_that_of_correlate() -> None:
+    (scatter,), _ = scatters_of(sides("r.csv", RATED))
+    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", draws=99)
+    results = correlate_files(question("r.csv", RATED), settings).results
+    (value,) = [result.value for result in results if result.metric == "judge:f1"]
+    assert value is not None
+    assert scatter.note == f"Kendall τ-b {value:.2f}, n = 3"
+
+
+def test_labels_are_drawn_as_the_f1_that_they_make() -> None:
+    (scatter,), warnings = scatters_of(sides("l.csv", THREE_WAY))
+    assert scatter.y == "F1 by people's labels (%)"
+    # ann: all of a; bob: three of four.
+    assert flat(scatter.points["captions"][:1]) == pytest.approx([600 / 7, 50 * (1 + 6 / 7)])
+    assert warnings == []
+
+
+def test_covered_or_not_is_held_against_recall() -> None:
+    text = "video_id,element_id,label\na,1.1,1\na,1.2,0\nb,1.1,0\nb,1.2,1\n"
+    (scatter,), _ = scatters_of(sides("c.csv", text))
+    assert (scatter.x, scatter.y) == ("Recall by judge (%)", "Covered by people's labels (%)")
+    assert scatter.points == {"captions": ((75.0, 75.0), (50.0, 50.0))}
+    (confusion,) = confusions_of(sides("c.csv", text))
+    assert confusion.labels == ("covered", "not covered")
+    assert confusion.counts == ((2, 0), (0, 2))
+
+
+def test_confusion_counts_the_majoritys_labels_and_leaves_even_divisions_out() -> None:
+    (confusion,) = confusions_of(sides("l.csv", THREE_WAY))
+    assert confusion.labels == ("entailment", "lack", "contradiction")
+    # Of a, bob and ann are divided on 1.2; of b, ann says contradiction and lack.
+    assert confusion.counts == ((3, 0, 0), (1, 0, 0), (0, 0, 1))
+    assert (confusion.rows, confusion.columns, confusion.name) == ("People", "judge", "confusion")
+
+
+def test_several_judges_are_several_figures() -> None:
+    both = sides("l.csv", THREE_WAY, ("one", "two"))
+    assert [scatter.name for scatter in scatters_of(both)[0]] == ["scatter-one", "scatter-two"]
+    assert [each.name for each in confusions_of(both)] == ["confusion-one", "confusion-two"]
+
+
+def test_systems_come_in_the_order_of_the_runs() -> None:
+    text = "video_id,system,score\na,x,1\nb,x,4\nc,x,5\n"
+    Path("runs/x/j").mkdir(parents=True)
+    Path("runs/y/j").mkdir(parents=True)
+    for run in ("x", "y"):
+        captions = [f'{{"index": "{index}", "caption": "A dog."}}\n' for index in LABELS]
+        Path(f"runs/{run}/captions.jsonl").write_text("".join(captions))
+        Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judged.jsonl").read_bytes())
+    Path("s.csv").write_text(text + "a,y,2\nb,y,1\nc,y,3\n")
+    files = tuple(("j", Path(f"runs/{run}/j/judgments.jsonl")) for run in ("x", "y"))
+    read = both_sides(Question(human=Path("s.csv"), auto=files, annotations=VIDEOS))
+    for order in (["x", "y"], ["y", "x"]):
+        (scatter,), _ = scatters_of(read, order=["none", *order])
+        assert list(scatter.points) == order
+
+
+def test_a_constant_judge_has_no_coefficient() -> None:
+    lines = [scored(index, "++").model_dump_json() for index in LABELS]
+    Path("judged.jsonl").write_text("\n".join(lines) + "\n")
+    (scatter,), _ = scatters_of(sides("r.csv", RATED))
+    assert scatter.note == "Kendall τ-b none, n = 3"
