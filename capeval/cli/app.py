@@ -16,6 +16,7 @@ from capeval.cli import (
     frames_command,
     generate_command,
     judge_command,
+    leaderboard_command,
     models_command,
     rate_command,
     score_command,
@@ -34,12 +35,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
     "refuses; 3 captions left unscored or videos ungenerated, or the cost cap reached; "
-    "130 Ctrl-C.",
+    "4 a check or a gate failed; 130 Ctrl-C.",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
+app.command("leaderboard", help=leaderboard_command.HELP)(leaderboard_command.leaderboard)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")
