@@ -7,13 +7,13 @@ stand. `capeval score --check` recomputes those too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
@@ -109,29 +109,23 @@ def why_stale(scores: Scores, judgments: Path, reference: Reference) -> str | No
     if scores.settings.get("data") != reference.sha256:
         return "the annotations have changed since"
     verdicts = _verdicts(judgments)
-    scored = {i: line for i, line in verdicts.items() if line.get("status") == "scored"}
-    makers = {_maker(line) for line in scored.values()}
-    told = tuple(scores.settings.get(key) for key in ("judge", "prompts", "base_url", "repeats"))
-    if makers - {told}:
-        return "the verdicts are of another judge, or of several"
-    if len(scored) != scores.counts.scored or scores.counts.annotated != len(reference.rows):
-        return f"{len(scored)} videos have verdicts, and {scores.counts.scored} are scored"
+    told = [scores.settings.get(key) for key in ("judge", "prompts", "base_url", "repeats")]
     try:
+        scored = {i: line for i, line in verdicts.items() if line["status"] == "scored"}
+        if any(_maker(line) != told for line in scored.values()):
+            return "the verdicts are of another judge, or of several"
+        if len(scored) != scores.counts.scored or scores.counts.annotated != len(reference.rows):
+            return f"{len(scored)} videos have verdicts, and {scores.counts.scored} are scored"
         counts, rows = reference.counts({i: line["relations"] for i, line in scored.items()})
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return "there are verdicts that do not fit the annotations"
     return _differing(scores, measures(counts), rows, reference)
 
 
-def _maker(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    made = line.get("provenance") or {}
-    repeats = max(1, len(line.get("repeats") or ()))
-    return (
-        made.get("judge", "unknown"),
-        made.get("prompts", "unknown"),
-        made.get("base_url"),
-        repeats,
-    )
+def _maker(line: Mapping[str, Any]) -> list[Any]:
+    made = line.get("provenance", {})
+    named = [made.get("judge", "unknown"), made.get("prompts", "unknown"), made.get("base_url")]
+    return [*named, max(1, len(line.get("repeats", ())))]
 
 
 def _verdicts(path: Path) -> dict[str, dict[str, Any]]:
@@ -142,9 +136,9 @@ def _verdicts(path: Path) -> dict[str, dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = from_json(line)
             found[value["index"]] = value
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError):
             if number == len(lines):
                 break
             raise InputError(

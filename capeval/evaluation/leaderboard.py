@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.errors import CapevalError, InputError
@@ -131,24 +133,39 @@ def make_leaderboard(
     catalogue, references = read_catalogue(CONFIG), _References(annotations)
     read: list[_Read] = []
     left: list[LeftOut] = []
-    for path, folder in (found | asked).items():
-        try:
-            read.append(_read(folder, references, catalogue))
-        except _Unfinished as fault:
-            if path in asked:
-                raise InputError(str(fault), file=folder.path) from None
-            left.append(LeftOut(folder.path, str(fault), unfinished=True))
-        except InputError as fault:
-            # Who names a run wants that one; a search goes on past what it cannot show.
-            if path in asked:
-                raise
-            left.append(LeftOut(folder.path, str(fault)))
+    with _no_collector():
+        for path, folder in (found | asked).items():
+            try:
+                read.append(_read(folder, references, catalogue))
+            except _Unfinished as fault:
+                if path in asked:
+                    raise InputError(str(fault), file=folder.path) from None
+                left.append(LeftOut(folder.path, str(fault), unfinished=True))
+            except InputError as fault:
+                # Who names a run wants that one; a search goes on past what it cannot show.
+                if path in asked:
+                    raise
+                left.append(LeftOut(folder.path, str(fault)))
     sections = _sections(read, least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
     if not sections and not left:
         raise InputError("holds no judged run; judge one with `capeval judge`", file=runs)
     return Leaderboard(tuple(sections), tuple(left))
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Put off the search for cycles: files of numbers have none, and it takes a third of the time
+    that many large ones need to be read.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Unfinished(CapevalError):
@@ -298,7 +315,7 @@ def _made_by(run: RunFolder, manifest: Mapping[str, Any]) -> tuple[str | None, s
     models, frames = set(), set()
     for text in read_text(run.captions).split("\n"):
         try:
-            line = json.loads(text)
+            line = from_json(text)
         except ValueError:  # blank, or torn while captions are still written
             continue
         if isinstance(line, dict):
