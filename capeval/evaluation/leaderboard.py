@@ -373,12 +373,15 @@ def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
-    """Best first; those of too few videos after the others, without a rank."""
-    ordered = sorted(entries, key=lambda entry: (_is_part(entry, least_coverage), _order(entry)))
-    return [
-        entry if _is_part(entry, least_coverage) else replace(entry, rank=rank)
-        for rank, entry in enumerate(ordered, start=1)
+    """Best first, equals with one rank; those of too few videos after them, without a rank."""
+    whole = sorted((e for e in entries if not _is_part(e, least_coverage)), key=_order)
+    part = sorted((e for e in entries if _is_part(e, least_coverage)), key=_order)
+    values = [_order(entry)[:2] for entry in whole]
+    ranked = [
+        replace(entry, rank=values.index(value) + 1)
+        for entry, value in zip(whole, values, strict=True)
     ]
+    return [*ranked, *part]
 
 
 def _order(entry: Entry) -> tuple[float, float, str]:

@@ -43,7 +43,7 @@ _ALL_PLACES = (
     *ELEMENT_PLACES,
 )
 _TITLES = {
-    "overall": "Overall",
+    "overall": "Overall: precision, recall and F1, %",
     "types": "By type of element: precision/recall/F1, %",
     "characteristics": "By visual characteristic: precision/recall/F1, %",
     "events": "By number of events: F1, %",
@@ -95,10 +95,11 @@ class _Sheet:
 
 @dataclass(frozen=True)
 class _Part:
-    """A section as every format shows it: `notes` already as lines."""
+    """A section as every format shows it; `made_by` is its signature for a caption."""
 
     title: str
     signature: str
+    made_by: str
     sheets: tuple[_Sheet, ...]
     footnotes: tuple[str, ...]
     notes: tuple[str, ...]
@@ -111,6 +112,10 @@ def _part(number: int, section: Section, by: By, *, several: bool) -> _Part:
     return _Part(
         title=f"{number}. {kind}" if several else kind,
         signature=_signature(section),
+        made_by=one_line(
+            f"judge {section.signature['judge']}, prompts {section.signature['prompts']}, "
+            f"repeats {section.signature['repeats']}, data {section.signature['data']}"
+        ),
         sheets=tuple(_sheet(view, section, doubts) for view in views),
         footnotes=tuple(
             f"[{n}] {doubt.model or 'means'}, table {doubt.table}: {doubt.text}"
@@ -229,8 +234,8 @@ def _print_sheet(sheet: _Sheet, console: Console) -> None:
     width = _width(_table(sheet, None))
     longest = max(cell_len(row[sheet.name].text) for row in sheet.rows)
     room = longest - max(0, width - console.width)
-    table = _table(sheet, None if width <= console.width else max(room, _LEAST_NAME))
-    table.width = max(1, min(width, _width(table)))
+    table = _table(sheet, None if width <= console.width else max(room, min(longest, _LEAST_NAME)))
+    table.width = max(1, _width(table))
     console.print(table, crop=False)
     console.print()
 
@@ -305,7 +310,7 @@ def _md_cell(cell: _Cell) -> str:
 def _md(text: str) -> str:
     # Besides Markdown's own marks: & begins an entity, @ names a person, an address is a link.
     text = text.replace("&", "&amp;")
-    for mark in "\\|*_`<>[]~":
+    for mark in "\\|*_`<>[]~$":
         text = text.replace(mark, "\\" + mark)
     return text.replace("@", "&#64;").replace("://", ":&#47;/").replace("www.", "www&#46;")
 
@@ -365,7 +370,7 @@ def _latex_table(part: _Part, sheet: _Sheet) -> str:
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{_tex(sheet.title)}}}",
+            rf"\caption{{TUNA-CAP. {_tex(sheet.title)} ({_tex(part.made_by)})}}",
             rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
             r"\toprule",
             " & ".join(_tex(head) for head in heads) + r" \\",
