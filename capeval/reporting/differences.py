@@ -29,7 +29,8 @@ def print_differences(checked: Checked, console: Console) -> None:
     agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
     verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
     if checked.differences:
-        verdict = f"{differ} values differ (theirs → ours), {verdict}"
+        differ += " value differs" if len(checked.differences) == 1 else " values differ"
+        verdict = f"{differ} (theirs → ours), {verdict}"
     console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
 
 

@@ -90,6 +90,10 @@ DIFFERENCES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 ]
 
 
+def told_of(count: int) -> str:
+    return "1 value differs" if count == 1 else f"{count} values differ"
+
+
 @pytest.mark.parametrize(("change", "told"), DIFFERENCES)
 def test_every_value_that_differs_is_listed(
     typed: Typed, change: dict[str, Any], told: list[tuple[str, str]]
@@ -100,7 +104,7 @@ def test_every_value_that_differs_is_listed(
     assert (code, err, len(lines)) == (4, "", len(told))
     for line, (path, values) in zip(lines, told, strict=True):
         assert line.startswith(f"{path}: {values}")
-    assert last.startswith(f"published.json: {len(told)} values differ (theirs → ours), ")
+    assert last.startswith(f"published.json: {told_of(len(told))} (theirs → ours), ")
     code, out, _ = typed("mine", "--check", str(file), "--json")
     content = json.loads(out)
     assert code == 4
