@@ -34,7 +34,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
-    "refuses; 3 captions left unscored or videos ungenerated, or the cost cap reached; "
+    "refuses; 3 captions left unscored, videos ungenerated or runs left out, or the cost cap "
+    "reached; "
     "4 a check or a gate failed; 130 Ctrl-C.",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)

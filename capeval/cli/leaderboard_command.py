@@ -13,9 +13,10 @@ __all__ = ["HELP", "leaderboard"]
 
 HELP = """Put all judged runs in one table, best overall F1 first.
 
-Every judge's scores of every run under runs/ are shown, and of the runs named. Runs of unlike
-judge, prompts, repeats or data stand in sections of their own. Scores that do not belong to the
-verdicts beside them are left out, told on stderr, and end with exit code 3.
+Every judge's scores of every run under runs/ are shown, and of the runs
+named. Runs of unlike judge, prompts, repeats or data stand in sections of
+their own. Scores that do not belong to the verdicts beside them are left out,
+told on stderr, and end with exit code 3.
 """
 
 
@@ -39,7 +40,7 @@ def leaderboard(
     named: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN]...",
+            metavar="RUN",
             help="Runs besides those under runs/: folders of runs or of judges.",
             show_default=False,
         ),

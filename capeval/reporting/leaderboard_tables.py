@@ -361,11 +361,10 @@ def _latex_table(part: _Part, sheet: _Sheet) -> str:
     # Rows are in order: a paper needs no numbers before them.
     heads, rows = sheet.heads[sheet.name :], [row[sheet.name :] for row in sheet.rows]
     used = {n for row in rows for cell in row for n in cell.notes}
-    notes = [
-        rf"\par\footnotesize {_tex(one_line(line, 2000))}"
-        for n, line in enumerate(part.footnotes, start=1)
-        if n in used
-    ]
+    told = [line for n, line in enumerate(part.footnotes, start=1) if n in used]
+    # What a mark in the table means goes where the table goes; the rest is a comment.
+    told += [line for line in part.notes if line == BASELINE_NOTE or line.startswith(("†", "–"))]
+    notes = [rf"\par\footnotesize {_tex(one_line(line, 2000))}" for line in told]
     return "\n".join(
         [
             r"\begin{table}",

@@ -290,6 +290,13 @@ def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:
     assert "[red]x[/red]" in typed("--format", "csv")[1]
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+def test_half_a_character_in_a_name_can_be_written(typed: Typed, form: str) -> None:
+    make_run("mine", GOOD, generation={"model": "m\ud800", "frames": "\udfff32"})
+    assert typed("--format", form, "--out", "board")[0] == 0
+    assert rb"\udfff32" in Path("board").read_bytes()
+
+
 def test_command_itself_runs_as_people_type_it() -> None:
     make_run("mine", GOOD)
     done = subprocess.run(
@@ -301,3 +308,15 @@ def test_command_itself_runs_as_people_type_it() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "1. Runs" in done.stdout
     assert "2. Published" in done.stdout
+
+
+def test_help_of_it_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['capeval', 'leaderboard', '--help']\n"
+        "from capeval.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(sorted({'numpy', 'scipy', 'openai'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"

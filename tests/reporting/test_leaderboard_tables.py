@@ -110,6 +110,21 @@ def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> Non
     assert "\x1b" not in rendered_leaderboard(board, "table", by="types")
 
 
+def test_latex_says_under_each_table_what_its_marks_mean(
+    board: Leaderboard, tmp_path: Path
+) -> None:
+    own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Baseline")
+    assert own.count(r"\par\footnotesize -- of less than 99\%") == 2
+    assert baseline.count(r"\par\footnotesize These are scores of the lexical baseline") == 2
+    paper = make_leaderboard(runs=tmp_path / "none", published=True)
+    tables = rendered_leaderboard(paper, "latex", by="all").split(r"\begin{table}")[1:]
+    assert len(tables) == 5
+    for table in tables:
+        assert r"\par\footnotesize \dag{} published, not computed here: Kong et al." in table
+    doubted = [n for n, table in enumerate(tables) if "printed 49.6" in table]
+    assert doubted == [0, 2]
+
+
 def entry(name: str, f1: float | None, rank: int | None = 1) -> Entry:
     cells: dict[Place, Measured] = {} if f1 is None else {OVERALL: Measured(f1, f1, f1)}
     return Entry(name, None, None, None, 10, 10, 10, cells, rank=rank)
