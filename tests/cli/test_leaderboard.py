@@ -68,7 +68,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
 
 def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     # Numbers of no verdicts, so that F1 can be equal: nothing shall hold them against any.
-    monkeypatch.setattr("capeval.evaluation.leaderboard.why_stale", lambda *_: None)
+    monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
     for name, f1, recall in (("z-more", 0.5, 0.4), ("a-less", 0.5, 0.3), ("b-best", 0.6, 0.1)):
         made = {"overall.all.f1.value": f1, "overall.all.recall.value": recall}
         make_run(name, FAIR, change=made)
