@@ -47,7 +47,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     measures = ("precision", "recall", "f1")
-    numbers = [f"{column_name(place)}_{measure}" for place in _ALL_PLACES for measure in measures]
+    numbers = [f"{_column_name(place)}_{measure}" for place in _ALL_PLACES for measure in measures]
     about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
     limits = ["overall_f1_low", "overall_f1_high"]
     writer.writerow([*about, *_PLAIN, *limits, *numbers, "notes"])
@@ -69,7 +69,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def column_name(place: Place) -> str:
+def _column_name(place: Place) -> str:
     way, name = place
     if way == "overall":
         return way
@@ -103,7 +103,7 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                     {
                         "model": doubt.model,
                         "table": doubt.table,
-                        "cells": [column_name(place) for place in doubt.places],
+                        "cells": [_column_name(place) for place in doubt.places],
                         "text": doubt.text,
                     }
                     for doubt in section.doubts
@@ -125,7 +125,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "coverage": entry.coverage,
         "overall_f1_interval": None if entry.low is None else [entry.low, entry.high],
         "scores": {
-            column_name(place): {
+            _column_name(place): {
                 "precision": entry.cells[place].precision,
                 "recall": entry.cells[place].recall,
                 "f1": entry.cells[place].f1,
