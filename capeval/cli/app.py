@@ -18,6 +18,7 @@ from capeval.cli import (
     generate_command,
     inspect_command,
     judge_command,
+    leaderboard_command,
     models_command,
     plot_command,
     rate_command,
@@ -36,8 +37,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
-    "refuses; 3 captions left unscored or videos ungenerated, or the cost cap reached; "
-    "4 a gate failed; 130 Ctrl-C.",
+    "refuses; 3 captions left unscored, videos ungenerated or runs left out, or the cost cap "
+    "reached; 4 a check or a gate failed; 130 Ctrl-C.",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
@@ -46,6 +47,7 @@ app.command("correlate", help=correlate_command.HELP)(correlate_command.correlat
 app.command("compare", help=compare_command.HELP)(compare_command.compare)
 app.command("inspect", help=inspect_command.HELP)(inspect_command.inspect)
 app.command("plot", help=plot_command.HELP)(plot_command.plot)
+app.command("leaderboard", help=leaderboard_command.HELP)(leaderboard_command.leaderboard)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")

@@ -33,20 +33,35 @@ def score(
     out: Annotated[
         Path | None, typer.Option(help="Also write scores.json here.", show_default=False)
     ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="Recompute this scores.json (or that of a run or a judge's folder) and list every "
+            "number that differs; exit code 4 where one does.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print scores.json alone on stdout.")
+        bool, typer.Option("--json", help="Print scores.json, or the differences, on stdout.")
     ] = False,
 ) -> None:
     """Score stored verdicts again, without any model."""
     from rich.console import Console
 
     from capeval.errors import UsageError
+    from capeval.evaluation.checking import check_scores, scores_at
     from capeval.evaluation.rescoring import rescore
     from capeval.evaluation.sources import annotations_of
     from capeval.files.jsonl import dumps, write_atomic
     from capeval.files.run_folder import RunFolder
     from capeval.files.text import read_text
+    from capeval.reporting.differences import differences_json, print_differences
     from capeval.reporting.tables import print_scores, unscored_lines
+
+    if check is not None and (seed or out is not None):
+        raise UsageError(
+            "--check writes nothing and takes the seed from the file: leave out --seed and --out"
+        )
 
     if not path.exists() and (Path("runs") / path).is_dir():
         path = Path("runs") / path
@@ -60,6 +75,17 @@ def score(
     )
     if known is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
+    if check is not None:
+        checked = check_scores(
+            path, annotations_of(known), scores_at(check), ignore_unknown=ignore_unknown
+        )
+        if as_json:
+            typer.echo(dumps(differences_json(checked), indent=1))
+        else:
+            print_differences(checked, Console())
+        if checked.differences:
+            raise typer.Exit(4)
+        return
     rescored = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
     scores = rescored.scores
     text = dumps(scores.model_dump(mode="json"), indent=1)

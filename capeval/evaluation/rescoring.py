@@ -16,7 +16,7 @@ from capeval.files.tuna_results import load_tuna_results
 from capeval.files.validation import nearest, shown
 from capeval.judging.one_caption import caption_hash, reference_hash
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
-from capeval.scoring import Scores, flaw_of
+from capeval.scoring import DRAWS, Scores, flaw_of
 
 __all__ = ["Rescored", "rescore", "stored_judgments"]
 
@@ -34,6 +34,7 @@ def rescore(
     annotations: Sequence[Annotation],
     *,
     seed: int = 0,
+    draws: int = DRAWS,
     ignore_unknown: bool = False,
 ) -> Rescored:
     """Score a judged run, a judge's folder, a `judgments.jsonl` or a TUNA result file.
@@ -44,7 +45,7 @@ def rescore(
         There is nothing to score, or it does not belong to the annotations.
     """
     judgments, captioned = stored_judgments(path, annotations, ignore_unknown=ignore_unknown)
-    scores = summarise(annotations, judgments, captioned=captioned, seed=seed)
+    scores = summarise(annotations, judgments, captioned=captioned, seed=seed, draws=draws)
     left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
     return Rescored(scores, left)
 

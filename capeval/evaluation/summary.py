@@ -59,6 +59,7 @@ def summarise(
     *,
     captioned: int,
     seed: int,
+    draws: int = DRAWS,
 ) -> Scores:
     """Score judgments that one judge made; what it was is read from them.
 
@@ -88,9 +89,10 @@ def summarise(
             "interval": {
                 "level": 0.95,
                 "method": "percentile bootstrap over videos",
-                "draws": DRAWS,
+                "draws": draws,
                 "seed": seed,
             },
         },
         seed=seed,
+        draws=draws,
     )

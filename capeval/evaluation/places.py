@@ -1,0 +1,57 @@
+"""Where a number stands in a table of scores: overall, of a type, or in a bucket of videos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.scoring import Scores
+from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+
+__all__ = [
+    "CHARACTERISTIC_PLACES",
+    "ELEMENT_PLACES",
+    "EVENT_PLACES",
+    "OVERALL",
+    "TYPE_PLACES",
+    "Measured",
+    "Place",
+    "measured",
+]
+
+Place = tuple[str, str]
+"""The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""
+
+OVERALL: Place = ("overall", "all")
+TYPE_PLACES: tuple[Place, ...] = tuple(("type", name) for name in ELEMENT_TYPES)
+CHARACTERISTIC_PLACES: tuple[Place, ...] = tuple(
+    ("visual_characteristic", name) for name in CHARACTERISTICS
+)
+EVENT_PLACES: tuple[Place, ...] = tuple(("events", name) for _, name in EVENT_BUCKETS)
+ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEMENT_BUCKETS)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Fractions from 0 to 1; None where there is none."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+def measured(scores: Scores) -> dict[Place, Measured]:
+    """Return the means of all places that the tables of the TUNA paper have; empty ones are left
+    out.
+    """
+    found = {OVERALL: scores.overall.all}
+    found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
+    for place in (*CHARACTERISTIC_PLACES, *EVENT_PLACES, *ELEMENT_PLACES):
+        bucket = getattr(scores.by, place[0]).get(place[1])
+        if bucket is not None:
+            found[place] = bucket.all
+    return {
+        place: Measured(of.precision.value, of.recall.value, of.f1.value)
+        for place, of in found.items()
+        if of.n
+    }

@@ -1,0 +1,322 @@
+"""`capeval leaderboard`, typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.files.judgments import write_judgments
+from capeval.schema import Provenance
+from tests.judged_runs import BY, capeval, judgments, make_run, write_annotations
+
+Typed = Callable[..., tuple[int, str, str]]
+
+GOOD = "+++ +++ | +++ | ++ +"
+FAIR = "+0- 0++ | 0+- | 00 +"
+POOR = "000 000 | 0+- | 00 0"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    write_annotations(Path("a.json"))
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    return lambda *arguments: capeval(monkeypatch, capsys, "leaderboard", *arguments)
+
+
+def board(typed: Typed, *arguments: str) -> Any:
+    code, out, err = typed("--format", "json", *arguments)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def names(typed: Typed, *arguments: str) -> list[list[str]]:
+    return [[e["run"] for e in s["entries"]] for s in board(typed, *arguments)["sections"]]
+
+
+def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typed) -> None:
+    make_run("poor", POOR)
+    made = {"model": "Qwen/Qwen2-VL-7B-Instruct", "frames": "2fps"}
+    make_run("good", GOOD, generation=made)
+    make_run("fair", FAIR)
+    code, out, err = typed()
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["1", "good", "2fps", "8.3B", "3/3", "100.0", "100.0", "100.0"] in [
+        line[:8] for line in lines
+    ]
+    assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
+        "good",
+        "fair",
+        "poor",
+    ]
+    assert "judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@c23452|repeats:1|avg:macro|data:" in out
+    assert max(map(len, out.splitlines()[3:])) <= 80
+
+
+def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Numbers of no verdicts, so that F1 can be equal: nothing shall hold them against any.
+    monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
+    for name, f1, recall in (("z-more", 0.5, 0.4), ("a-less", 0.5, 0.3), ("b-best", 0.6, 0.1)):
+        made = {"overall.all.f1.value": f1, "overall.all.recall.value": recall}
+        make_run(name, FAIR, change=made)
+    assert names(typed) == [["b-best", "z-more", "a-less"]]
+
+
+def test_runs_of_unlike_signature_stand_apart_and_versions_do_not_part_them(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    make_run("older", FAIR)
+    file = Path("runs/older/judge/scores.json")
+    file.write_text(file.read_text().replace("|v:0.1.0", "|v:0.0.9"))
+    make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
+    make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
+    make_run("words", GOOD, by=Provenance(judge="lexical-1", prompts=None))
+    found = board(typed)["sections"]
+    assert sorted(e["run"] for e in found[0]["entries"]) == ["mine", "older"]
+    assert [len(section["entries"]) for section in found] == [2, 1, 1, 1]
+    assert "scored by capeval 0.0.9, 0.1.0" in found[0]["notes"]
+    assert [section["baseline"] for section in found] == [False, False, False, True]
+    _, out, _ = typed()
+    assert "4. Baseline" in out
+    assert "do not report them" in out
+
+
+def test_several_judges_of_one_run_are_each_a_row(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    other = Path("runs/mine/again")
+    other.mkdir()
+    for name in ("judgments.jsonl", "scores.json"):
+        (other / name).write_bytes((Path("runs/mine/judge") / name).read_bytes())
+    assert names(typed) == [["mine (runs/mine/again)", "mine (runs/mine/judge)"]]
+
+
+def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed) -> None:
+    make_run("part", "+++ +++ | +++", captioned=2)
+    make_run("whole", FAIR)
+    (section,) = board(typed)["sections"]
+    assert [(e["run"], e["rank"]) for e in section["entries"]] == [("whole", 1), ("part", None)]
+    assert section["entries"][1]["coverage"] == 2 / 3
+    _, out, _ = typed()
+    assert "part (captioned 2, scored 2 of 3)" in out
+    assert [e["rank"] for e in board(typed, "--min-coverage", "60%")["sections"][0]["entries"]] == [
+        1,
+        2,
+    ]
+    _, latex, _ = typed("--format", "latex")
+    assert r"\textbf{100.0}" not in latex
+
+
+@pytest.mark.parametrize("typed_path", ["elsewhere/mine", "elsewhere/mine/judge"])
+def test_runs_that_are_named_are_added_and_none_twice(typed: Typed, typed_path: str) -> None:
+    make_run("here", FAIR)
+    make_run("mine", GOOD, runs=Path("elsewhere"))
+    assert names(typed, typed_path, "here", "runs/here/judge") == [["mine", "here"]]
+
+
+def damage(name: str) -> tuple[str, str]:
+    """Damage the run `bad` in a way; return what is told and where."""
+    judge = Path("runs/bad/judge")
+    scores, verdicts = judge / "scores.json", judge / "judgments.jsonl"
+    text = scores.read_text()
+    told = {
+        "cut": (text[:200], "broken JSON"),
+        "no object": ("[]", "must be a JSON object"),
+        "NaN": (text.replace('"value": 1.0', '"value": NaN'), "does not belong"),
+        "missing": (text.replace('"counts"', '"count"'), "counts: is missing"),
+        "extra": (text.replace('"counts"', '"extra": 1,\n "counts"'), "extra: Extra inputs"),
+        "no judge": (text.replace("|judge:", "|judg:"), "signature: names no judge"),
+        "counts": (text.replace('"captioned": 3', '"captioned": 9'), "do not fit one another"),
+        "interval": (text.replace('"high": 1.0', '"high": 7.0'), "no interval of fractions"),
+        "value": (text.replace('"value": 1.0', '"value": 0.99', 1), "does not belong"),
+        "bucket": (text.replace('"High-Dynamic"', '"Low-Speed"'), "its buckets are not"),
+        "data": (text.replace('"data": "', '"data": "0'), "the annotations have changed"),
+    }
+    if name in told:
+        scores.write_text(told[name][0])
+        return told[name][1], str(scores)
+    if name == "verdicts":
+        write_judgments(verdicts, judgments(FAIR))
+        return "does not belong to the verdicts beside it", str(scores)
+    if name == "no verdicts":
+        verdicts.unlink()
+        return "has no judgments.jsonl beside it", str(scores)
+    if name == "verdicts damaged":
+        verdicts.write_text("{\n" + verdicts.read_text())
+        return "line 1: is damaged", str(verdicts)
+    assert name == "no annotations"
+    Path("runs/bad/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
+    return "name them with --annotations", str(judge)
+
+
+DAMAGES = [
+    *("cut", "no object", "NaN", "missing", "extra", "no judge", "counts", "interval", "value"),
+    *("bucket", "data", "verdicts", "no verdicts", "verdicts damaged", "no annotations"),
+]
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_cannot_be_shown_right_is_left_out_and_the_rest_goes_on(
+    typed: Typed, name: str
+) -> None:
+    make_run("bad", GOOD)
+    make_run("fair", FAIR)
+    told, where = damage(name)
+    code, out, err = typed()
+    assert code == 3
+    assert "fair" in out
+    assert "bad" not in out
+    (line,) = err.splitlines()
+    assert line.startswith(f"left out: {where}: ")
+    assert told in line
+    # Named, it is what was asked for.
+    code, out, err = typed("bad")
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_annotations_that_moved_can_be_named(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    Path("a.json").rename("b.json")
+    assert typed()[0] == 3
+    assert names(typed, "--annotations", "b.json") == [["mine"]]
+
+
+def test_run_that_is_not_scored_yet_is_told_and_no_failure(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    make_run("going-on", FAIR)
+    Path("runs/going-on/judge/scores.json").unlink()
+    code, out, err = typed()
+    assert (code, "going-on" in out) == (0, False)
+    assert err == (
+        "left out: runs/going-on/judge: is not scored yet; finish it with `capeval judge`\n"
+    )
+    assert typed("going-on")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "runs: holds no judged run; judge one with `capeval judge`"),
+        (("nope",), "nope: is neither a folder nor a run under runs/"),
+        (("a.json",), "a.json: is neither a folder nor a run under runs/"),
+        ((".",), ".: holds no judgments.jsonl; judge it first"),
+        (("--min-coverage", "5"), "--min-coverage: '5' must be a percentage such as 99%"),
+        (("--min-coverage", "x%"), "--min-coverage: 'x%' must be"),
+        (("--format", "pdf"), "'pdf' is not one of"),
+    ],
+)
+def test_mistake_is_one_line(typed: Typed, arguments: tuple[str, ...], told: str) -> None:
+    code, out, err = typed(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) -> None:
+    (alone,) = board(typed, "--published")["sections"]
+    assert alone["published"]
+    assert [e["run"] for e in alone["entries"]][:2] == ["GPT-4o", "Gemini 1.5 Pro"]
+    assert len(alone["entries"]) == 21
+    make_run("mine", GOOD)
+    own, paper = board(typed, "--published")["sections"]
+    assert [e["run"] for e in own["entries"]] == ["mine"]
+    assert paper["entries"] == alone["entries"]
+    _, out, _ = typed("--published", "--by", "characteristics")
+    assert "GPT-4o†" in out
+    assert "F1 46.8, printed 49.6" in out
+    assert "mine†" not in out
+
+
+def test_section_of_the_papers_judge_and_size_is_named_beside_it(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    (_, paper) = board(typed, "--published")["sections"]
+    assert not any("same judge" in note for note in paper["notes"])
+    scores = Path("runs/mine/judge/scores.json")
+    scores.write_text(scores.read_text().replace("@3|", "@1000|"))
+    (_, paper) = board(typed, "--published")["sections"]
+    assert any(note.startswith("section 1 has the same judge") for note in paper["notes"])
+
+
+def test_csv_holds_every_number_at_full_precision_whatever_by_says(typed: Typed) -> None:
+    make_run("=1+1", FAIR)
+    code, out, _ = typed("--format", "csv", "--published")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert (code, len(rows)) == (0, 22)
+    mine = rows[0]
+    stored = json.loads(Path("runs/=1+1/judge/scores.json").read_text())
+    assert mine["run"] == "'=1+1"
+    assert float(mine["overall_f1"]) == stored["overall"]["all"]["f1"]["value"]
+    assert float(mine["events_<=2_f1"]) == stored["by"]["events"]["<=2"]["all"]["f1"]["value"]
+    assert mine["events_>=9_f1"] == ""
+    assert (mine["published"], rows[1]["published"]) == ("false", "true")
+    best = next(row for row in rows if row["run"] == "GPT-4o")
+    assert (best["overall_f1"], best["elements_<=15_f1"]) == ("0.585", "0.617")
+    doubted = {row["run"] for row in rows if row["notes"]}
+    assert doubted == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+def test_out_writes_what_would_be_printed_and_the_same_bytes_again(typed: Typed, form: str) -> None:
+    make_run("mine", GOOD)
+    code, out, err = typed("--published", "--format", form, "--out", f"deep/board.{form}")
+    assert (code, out, err) == (0, "", "")
+    text = Path(f"deep/board.{form}").read_text()
+    typed("--published", "--format", form, "--out", "again")
+    assert Path("again").read_text() == text
+    assert "LLaVA-OV-72B" in text
+    if form != "table":
+        assert typed("--published", "--format", form)[1] == text
+
+
+def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:
+    hostile = "[red]x[/red] \x1b[31m $&_%| **b** <b> @you"
+    make_run("mine", GOOD, generation={"model": hostile, "frames": hostile})
+    for form in ("table", "markdown", "latex", "csv"):
+        _, out, _ = typed("--format", form)
+        assert "\x1b" not in out
+    assert r"\textbar{}" in typed("--format", "latex")[1]
+    assert r"\*\*b\*\* \<b\> &#64;you" in typed("--format", "markdown")[1]
+    assert "[red]x[/red]" in typed("--format", "csv")[1]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
+def test_half_a_character_in_a_name_can_be_written(typed: Typed, form: str) -> None:
+    make_run("mine", GOOD, generation={"model": "m\ud800", "frames": "\udfff32"})
+    assert typed("--format", form, "--out", "board")[0] == 0
+    assert b"udfff32" in Path("board").read_bytes()
+
+
+def test_command_itself_runs_as_people_type_it() -> None:
+    make_run("mine", GOOD)
+    done = subprocess.run(
+        [sys.executable, "-m", "capeval", "leaderboard", "--published"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1. Runs" in done.stdout
+    assert "2. Published" in done.stdout
+
+
+def test_help_of_it_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['capeval', 'leaderboard', '--help']\n"
+        "from capeval.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(sorted({'numpy', 'scipy', 'openai'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"

@@ -1,0 +1,264 @@
+"""`capeval score --check`: a published scores.json recomputed by whoever doubts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.evaluation.rescoring import rescore
+from capeval.files.annotations import load_annotations
+from capeval.files.judgments import write_judgments
+from capeval.schema import Provenance
+from tests.judged_runs import capeval, judgments, make_run, write_annotations
+
+Typed = Callable[..., tuple[int, str, str]]
+SCORES = Path("runs/mine/judge/scores.json")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_annotations(Path("a.json"))
+    make_run("mine", "+0- 0++ | 0+- | 00 +")
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    return lambda *arguments: capeval(monkeypatch, capsys, "score", *arguments)
+
+
+def changed(**values: Any) -> Path:
+    """The run's scores with some values replaced, `a__b` being the path a.b; `...` removes one."""
+    content = json.loads(SCORES.read_text())
+    for path, value in values.items():
+        *parents, last = path.split("__")
+        at = content
+        for parent in parents:
+            at = at[int(parent)] if isinstance(at, list) else at[parent]
+        if value is ...:
+            del at[last]
+        else:
+            at[last] = value
+    file = Path("published.json")
+    file.write_text(json.dumps(content))
+    return file
+
+
+@pytest.mark.parametrize("named", [str(SCORES), "runs/mine/judge", "runs/mine", "mine"])
+def test_right_file_is_one_line_that_counts_its_numbers(typed: Typed, named: str) -> None:
+    code, out, err = typed("mine", "--annotations", "a.json", "--check", named)
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert out.startswith(f"{SCORES}: ")
+    assert out.endswith(" numbers agree (within 1e-09)\n")
+    content = json.loads(SCORES.read_text())
+    told = int(out.split(": ")[1].split()[0].replace(",", ""))
+    assert told == count(content)
+
+
+def count(value: Any) -> int:
+    if isinstance(value, dict | list):
+        return sum(count(v) for v in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+DIFFERENCES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
+    ({"overall__all__f1__value": 0.9}, [("overall.all.f1.value", "0.9 → ")]),
+    ({"overall__action__f1__low": 0.0001}, [("overall.action.f1.low", "0.0001 → ")]),
+    ({"overall__all__f1__low": None}, [("overall.all.f1.low", "null → ")]),
+    ({"overall__all__n": 2}, [("overall.all.n", "2 → 3")]),
+    ({"overall__all__n": "3"}, [("overall.all.n", '"3" → 3')]),
+    ({"overall__all__n": True}, [("overall.all.n", "true → 3")]),
+    ({"counts__captioned": 4}, [("counts.captioned", "4 → 3")]),
+    ({"counts": []}, [("counts", "[] → {")]),
+    ({"by__domain__Film__all__n": ...}, [("by.domain.Film.all.n", "missing → 2")]),
+    ({"by__domain__Film__all__x.y": 1}, [('by.domain.Film.all."x.y"', "1 → missing")]),
+    ({"settings__models": ["other"]}, [("settings.models.1", '"other" → "gpt-4o-2024-08-06"')]),
+    ({"settings__models": []}, [("settings.models.1", 'missing → "gpt-4o-2024-08-06"')]),
+    ({"settings__baseline": 0}, [("settings.baseline", "0 → false")]),
+    ({"settings__data": "abc"}, [("settings.data", '"abc" → ')]),
+    ({"settings__interval__level": 0.9}, [("settings.interval.level", "0.9 → 0.95")]),
+    ({"usage": {"split": 3}}, [("usage.split", "3 → missing")]),
+    ({"repeat_spread": {"repeats": 2}}, [("repeat_spread", '{"repeats": 2} → null')]),
+    (
+        {"counts__scored": 1, "videos__a__all__f1": 0.25},
+        [("counts.scored", "1 → 3"), ("videos.a.all.f1", "0.25 → ")],
+    ),
+]
+
+
+def told_of(count: int) -> str:
+    return "1 value differs" if count == 1 else f"{count} values differ"
+
+
+@pytest.mark.parametrize(("change", "told"), DIFFERENCES)
+def test_every_value_that_differs_is_listed(
+    typed: Typed, change: dict[str, Any], told: list[tuple[str, str]]
+) -> None:
+    file = changed(**change)
+    code, out, err = typed("mine", "--check", str(file))
+    *lines, last = out.splitlines()
+    assert (code, err, len(lines)) == (4, "", len(told))
+    for line, (path, values) in zip(lines, told, strict=True):
+        assert line.startswith(f"{path}: {values}")
+    assert last.startswith(f"published.json: {told_of(len(told))} (theirs → ours), ")
+    code, out, _ = typed("mine", "--check", str(file), "--json")
+    content = json.loads(out)
+    assert code == 4
+    assert [each["path"] for each in content["differences"]] == [path for path, _ in told]
+    assert content["tolerance"] == 1e-9
+
+
+def test_block_that_is_missing_is_listed_number_by_number(typed: Typed) -> None:
+    code, out, _ = typed("mine", "--check", str(changed(unmatched_events=...)), "--json")
+    assert (code, json.loads(out)["differences"]) == (
+        4,
+        [
+            {"path": "unmatched_events.unmatched", "ours": 0},
+            {"path": "unmatched_events.candidate", "ours": 4},
+            {"path": "unmatched_events.share", "ours": 0.0},
+        ],
+    )
+
+
+@pytest.mark.parametrize(("off", "code"), [(0.9e-9, 0), (-0.9e-9, 0), (1.1e-9, 4), (-1.1e-9, 4)])
+def test_only_what_floating_point_may_differ_by_is_tolerated(
+    typed: Typed, off: float, code: int
+) -> None:
+    value = json.loads(SCORES.read_text())["overall"]["all"]["f1"]["value"]
+    assert typed("mine", "--check", str(changed(overall__all__f1__value=value + off)))[0] == code
+
+
+def test_intervals_are_drawn_with_the_files_own_seed_and_draws(typed: Typed) -> None:
+    # So few draws that every seed has intervals of its own.
+    scores = rescore(Path("runs/mine"), load_annotations("a.json"), seed=7, draws=5).scores
+    content = scores.model_dump(mode="json")
+    Path("seven.json").write_text(json.dumps(content))
+    assert typed("mine", "--check", "seven.json")[0] == 0
+    for name, value in (("seed", 8), ("draws", 6)):
+        interval = {**content["settings"]["interval"], name: value}
+        other = content | {"settings": content["settings"] | {"interval": interval}}
+        Path("other.json").write_text(json.dumps(other))
+        code, out, _ = typed("mine", "--check", "other.json")
+        assert code == 4
+        assert all(".low: " in line or ".high: " in line for line in out.splitlines()[:-1])
+
+
+def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
+    old = json.loads(SCORES.read_text())["signature"].replace("|v:0.1.0", "|v:0.0.1")
+    code, out, _ = typed("mine", "--check", str(changed(signature=old)))
+    assert code == 0
+    assert out.startswith("note: scored by capeval 0.0.1, checked by 0.1.0\n")
+
+
+@pytest.mark.parametrize(
+    ("signature", "told"),
+    [
+        ("capeval:tuna-cap|judge:other", 'signature.judge: "other" → "gpt-4o-2024-08-06"'),
+        ("capeval:tuna-cap|judge:a|judge:b", 'signature.judge:b: "b" → missing'),
+        ("", "signature.capeval: missing"),
+        (None, "signature: null → "),
+        (3, "signature: 3 → "),
+        (["x"], 'signature: ["x"] → '),
+    ],
+)
+def test_wrong_signature_differs_part_by_part(typed: Typed, signature: Any, told: str) -> None:
+    code, out, _ = typed("mine", "--check", str(changed(signature=signature)))
+    assert code == 4
+    assert told in out
+
+
+def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) -> None:
+    video = json.loads(Path("a.json").read_text())
+    video[0]["domain"] = "Food"
+    Path("b.json").write_text(json.dumps(video))
+    code, out, _ = typed("mine", "--annotations", "b.json", "--check", "mine")
+    assert code == 4
+    assert "note: the annotations are not those that the file was made with" in out
+    write_judgments(
+        SCORES.with_name("judgments.jsonl"),
+        judgments("+0- 0++ | 0+- | 00 +", Provenance(judge="x", prompts=None)),
+    )
+    code, out, _ = typed("mine", "--check", "mine")
+    assert code == 4
+    assert "note: the verdicts are not of the judge that the file names" in out
+
+
+REFUSED: list[tuple[str, str]] = [
+    ("", "is empty"),
+    ("{", "line 1: broken JSON"),
+    ("[]", "must be a JSON object"),
+    ("3", "must be a JSON object"),
+    ('{"a": 1}', "is no scores.json"),
+    ('{"overall": NaN}', "NaN is not a number that JSON can hold"),
+    ('{"overall": -Infinity}', "-Infinity is not a number"),
+    ('{"overall": 1e999}', "1e999 is not a number"),
+    ('{"overall": 1, "overall": 2}', 'the key "overall" stands twice'),
+    ('{"overall": {"n": 1e300}}', "overall.n: is larger than any number"),
+    (f'{{"overall": [1, -{10**40}]}}', "overall.2: is larger than any number"),
+    (f'{{"overall": {"9" * 5000}}}', "Exceeds the limit"),
+    (f'{{"overall": {"[" * 30}{"]" * 30}}}', "is nested too deeply"),
+    (f'{{"overall": {"[" * 9999}{"]" * 9999}}}', "is nested too deeply"),
+    *(
+        (f'{{"overall": 1, "settings": {{"interval": {{"{name}": {value}}}}}}}', told)
+        for name, value, told in [
+            ("draws", "50001", "draws: must be an integer from 1 to 50,000, not 50001"),
+            ("draws", "0", "draws: must be an integer from 1"),
+            ("draws", "1e4", "draws: must be an integer from 1"),
+            ("draws", "true", "draws: must be an integer from 1"),
+            ("draws", "null", "draws: must be an integer from 1"),
+            ("seed", "-1", "seed: must be an integer from 0"),
+            ("seed", '"0"', "seed: must be an integer from 0"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), REFUSED)
+def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, told: str) -> None:
+    Path("published.json").write_text(text)
+    code, out, err = typed("mine", "--check", "published.json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("capeval: published.json: ")
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("mine", "--check", "nope.json"), "nope.json: does not exist"),
+        (("mine", "--check", "."), ".: holds no scores.json"),
+        (("mine", "--check", "mine", "--seed", "3"), "leave out --seed and --out"),
+        (("mine", "--check", "mine", "--out", "x.json"), "leave out --seed and --out"),
+        (("nope", "--check", "mine"), "nope: does not exist"),
+    ],
+)
+def test_mistake_is_one_line_and_writes_nothing(
+    typed: Typed, arguments: tuple[str, ...], told: str
+) -> None:
+    before = sorted(Path().rglob("*"))
+    code, out, err = typed(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_run_of_several_judges_asks_which(typed: Typed) -> None:
+    other = Path("runs/mine/again")
+    other.mkdir()
+    for name in ("judgments.jsonl", "scores.json"):
+        (other / name).write_bytes((SCORES.parent / name).read_bytes())
+    code, _, err = typed("runs/mine/judge", "--check", "mine")
+    assert code == 2
+    assert "holds several; name one of runs/mine/again/scores.json, runs/mine/judge" in err
+
+
+def test_hostile_text_in_a_file_stays_one_line_of_text(typed: Typed) -> None:
+    file = changed(**{"settings__[red]x\x1b[0m\n": "[bold]y\x1b\n[/bold]"})
+    code, out, _ = typed("mine", "--check", str(file))
+    assert (code, out.count("\n")) == (4, 2)
+    assert "\x1b" not in out
+    assert "[bold]y" in out

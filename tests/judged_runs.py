@@ -1,0 +1,86 @@
+"""Judged runs on disk, as `capeval judge` leaves them, for whoever reads them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.cli import main
+from capeval.evaluation.rescoring import rescore
+from capeval.files.annotations import load_annotations
+from capeval.files.jsonl import dumps
+from capeval.files.judgments import write_judgments
+from capeval.schema import Annotation, Judgment, Provenance
+from tests.scoring.making import annotation, scored
+
+__all__ = ["BY", "VIDEOS", "capeval", "judgments", "make_run", "write_annotations"]
+
+VIDEOS = [
+    annotation("a", "c3 s2 a3", "t1 a1 c2", visual_characteristic="Low-Dynamic", domain="Film"),
+    annotation("b", "c1 a3 t2", visual_characteristic="High-Dynamic,Multi-Scene", domain="Film"),
+    annotation("c", "s3 a3", "a2", visual_characteristic="High-Dynamic,Multi-Subject"),
+]
+BY = Provenance(judge="gpt-4o", prompts="tuna-cap-v1@c23452", models=("gpt-4o-2024-08-06",))
+
+
+def write_annotations(path: Path, videos: Sequence[Annotation] = VIDEOS) -> None:
+    path.write_text(json.dumps([video.model_dump() for video in videos]), encoding="utf-8")
+
+
+def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]:
+    """Judgments of `VIDEOS`: `"+0- 0++ | 0+- | 00 +"`; fewer judge only the first videos."""
+    return [
+        scored(video.index, told.strip(), provenance=by, **fields)
+        for video, told in zip(VIDEOS, labels.split("|"), strict=False)
+    ]
+
+
+def make_run(
+    name: str,
+    labels: str,
+    *,
+    runs: Path = Path("runs"),
+    by: Provenance = BY,
+    annotations: Path = Path("a.json"),
+    generation: Mapping[str, Any] | None = None,
+    captioned: int = 3,
+    folder: str = "judge",
+    change: Mapping[str, Any] | None = None,
+) -> Path:
+    """Make a run and what a judge made of it; `change` replaces values of scores.json by path."""
+    run = runs / name
+    judge = run / folder
+    judge.mkdir(parents=True)
+    lines = [{"index": v.index, "caption": "A dog.", "model": name} for v in VIDEOS[:captioned]]
+    (run / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    manifest: dict[str, Any] = {"annotations": {"path": str(annotations.absolute())}}
+    if generation:
+        manifest["generation"] = dict(generation)
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_judgments(judge / "judgments.jsonl", judgments(labels, by))
+    scores = rescore(judge, load_annotations(annotations), draws=200).scores
+    values = json.loads(json.dumps(scores.model_dump(mode="json")))
+    for path, value in (change or {}).items():
+        *parents, last = path.split(".")
+        at = values
+        for parent in parents:
+            at = at[parent]
+        at[last] = value
+    (judge / "scores.json").write_text(dumps(values, indent=1) + "\n", encoding="utf-8")
+    return judge
+
+
+def capeval(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    """Type `capeval ...` in this process; return the exit code, stdout and stderr."""
+    monkeypatch.setattr(sys, "argv", ["capeval", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
