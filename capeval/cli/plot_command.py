@@ -17,11 +17,13 @@ __all__ = ["HELP", "plot"]
 
 HELP = """Draw what the report shows as figures for a paper: SVG, PDF or PNG.
 
-WHAT is all, or some of types, characteristics, domains, events, elements, frames, and with --human
-scatter and confusion; separated by commas.
+WHAT is all, or some of types, characteristics, domains, events, elements, frames, of two runs
+forest (the second's F1 less the first's), and with --human scatter and confusion; separated by
+commas.
 """
 
 _OF_RUNS = ("types", "characteristics", "domains", "events", "elements", "frames")
+_OF_TWO = "forest"
 _OF_PEOPLE = ("scatter", "confusion")
 
 
@@ -88,17 +90,25 @@ def plot(
         require_plot_extra,
     )
 
-    known = (*_OF_RUNS, *_OF_PEOPLE)
+    known = (*_OF_RUNS, _OF_TWO, *_OF_PEOPLE)
     wanted = chosen([what], ("all", *known), "WHAT")
     forms = chosen(form or ["pdf"], FORMATS, "--format")
     named = [name for name in _OF_PEOPLE if name in wanted]
     if named and human is None:
         raise UsageError(f"{named[0]} is of judges against people; name their file with --human")
     if "all" in wanted:
-        wanted = list(known if human is not None else _OF_RUNS)
+        wanted = [
+            name
+            for name in known
+            if (name != _OF_TWO or len(run) == 2) and (name not in _OF_PEOPLE or human is not None)
+        ]
+    elif _OF_TWO in wanted and len(run) != 2:
+        raise UsageError(f"forest is of the differences of two runs, not {len(run)}; name two")
     require_plot_extra()
     judged = load_judged_runs(run, runs=runs, judge=judge, annotations=annotations, seed=seed)
     figures: dict[str, list[Figure]] = _of_runs(judged, wanted)
+    if _OF_TWO in wanted:
+        figures[_OF_TWO] = _of_two(judged, seed)
     if human is not None:
         figures |= _of_people(judged, human, annotations, wanted, seed)
     paper = Paper(WIDTHS[width.value])
@@ -124,6 +134,7 @@ _NOTHING_TO_SHOW = {
     "events": "no caption is scored",
     "elements": "no caption is scored",
     "frames": "no model has runs with different numbers of frames",
+    "forest": "the two runs cannot be compared",
     "scatter": "people's file makes no score of a caption",
     "confusion": "people's file has no labels of elements",
 }
@@ -144,6 +155,20 @@ def _of_runs(judged: dict[str, JudgedRun], wanted: list[str]) -> dict[str, list[
         "elements": [figures.by_complexity(scores, "elements")],
         "frames": [] if frames is None else [frames],
     }
+
+
+def _of_two(judged: dict[str, JudgedRun], seed: int) -> list[Figure]:
+    from capeval.errors import UsageError
+    from capeval.evaluation.comparing import compare_judged
+    from capeval.reporting.paired_figures import forest_of
+    from capeval.scoring.difference import Comparison
+
+    try:
+        found = compare_judged(judged, seed=seed)
+    except UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return []
+    return [forest_of(found)] if isinstance(found, Comparison) else []
 
 
 def _of_people(

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from capeval.reporting.figures import Forest, ForestRow
+from capeval.schema import ELEMENT_TYPES
+from capeval.scoring.difference import Comparison, TypeDifference
 
-__all__ = ["DifferenceLike", "forest_of"]
+__all__ = ["forest_of"]
 
-
-class DifferenceLike(Protocol):
-    """A difference of fractions with its interval, whoever computed it."""
-
-    @property
-    def label(self) -> str:
-        """What it is of: "Overall", a bucket."""
-        ...
-
-    @property
-    def value(self) -> float | None:
-        """First less second."""
-        ...
-
-    @property
-    def low(self) -> float | None:
-        """Lower end of the interval."""
-        ...
-
-    @property
-    def high(self) -> float | None:
-        """Upper end of the interval."""
-        ...
-
-    @property
-    def p(self) -> float | None:
-        """As it is to be shown."""
-        ...
-
-    @property
-    def n(self) -> int:
-        """Videos that both scored."""
-        ...
+_WAYS = {
+    "visual_characteristic": "",
+    "domain": "",
+    "events": " events",
+    "elements": " elements",
+}
 
 
-def forest_of(first: str, second: str, rows: Iterable[DifferenceLike]) -> Forest:
-    """Return the forest plot of `first` less `second`, in the order of `rows`."""
+def forest_of(found: Comparison) -> Forest:
+    """Return the forest plot of the F1 of a comparison: overall, by type, and in every bucket.
+
+    The p of buckets is adjusted as the comparison has it, that of types is not.
+    """
+    first, second = found.first.name, found.second.name
+    rows = [_row("Overall", found.overall.all, found.overall.all.f1.p)]
+    for name in ELEMENT_TYPES:
+        of: TypeDifference = getattr(found.overall, name)
+        rows.append(_row(name.title(), of, of.f1.p))
+    for way, unit in _WAYS.items():
+        for name, bucket in getattr(found.by, way).items():
+            rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted))
     return Forest(
         name="forest",
-        title=f"F1 of {first} less that of {second}",
-        axis=f"F1 of {first} less that of {second} (points)",
-        rows=tuple(
-            ForestRow(row.label, row.value, row.low, row.high, row.p, row.n) for row in rows
-        ),
+        title=f"F1 of {second} less that of {first}",
+        axis=f"F1 of {second} less that of {first} (points)",
+        rows=tuple(rows),
     )
+
+
+def _row(label: str, of: TypeDifference, p: float | None) -> ForestRow:
+    return ForestRow(label, of.f1.value, of.f1.low, of.f1.high, p, of.n)

@@ -85,9 +85,21 @@ def written(folder: str = "figures") -> list[str]:
 def test_all_is_all_that_the_runs_can_show(typed: Typed) -> None:
     said = typed("plot", "all", "at-8", "at-32", "--format", "svg,png")
     assert (said.code, said.err) == (0, "")
-    names = [f"{name}.{form}" for name in [*ALL, "frames"] for form in ("svg", "png")]
+    names = [f"{name}.{form}" for name in [*ALL, "frames", "forest"] for form in ("svg", "png")]
     assert said.out.splitlines() == [f"figures/{name}" for name in names]
     assert written() == sorted(names)
+
+
+def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
+    said = typed("plot", "forest", "at-8", "at-32", "--format", "svg")
+    assert (said.code, said.out, said.err) == (0, "figures/forest.svg\n", "")
+    said = typed("plot", "forest", "at-8")
+    assert (said.code, said.out) == (2, "")
+    assert "forest is of the differences of two runs, not 1" in said.err
+    said = typed("plot", "all", "at-8", "bare", "--out", "o")
+    assert said.code == 0
+    assert "cannot be compared: data" in said.err
+    assert "forest.pdf" not in written("o")
 
 
 def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:

@@ -18,7 +18,6 @@ from PIL import Image
 
 from capeval.errors import MissingExtra
 from capeval.reporting.figures import Confusion, Figure, Forest, ForestRow, Grid, Scatter, Series
-from capeval.reporting.paired_figures import forest_of
 from capeval.reporting.plots import (
     FORMATS,
     WIDTHS,
@@ -208,12 +207,6 @@ def test_forest_draws_differences_in_points() -> None:
     assert [p.get_markerfacecolor() != "white" for p in points] == [True, False]
     told = texts(drawing)
     assert {"p < 0.001", "p = 0.250", "p –", "Film (n=0)", FOREST.axis} <= set(told)
-
-
-def test_forest_is_made_of_whatever_has_differences() -> None:
-    made = forest_of("tuned", "base", iter(FOREST.rows))
-    assert made.rows == FOREST.rows
-    assert made.axis == "F1 of tuned less that of base (points)"
 
 
 def test_scatter_draws_each_caption() -> None:
