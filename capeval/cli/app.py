@@ -18,6 +18,7 @@ from capeval.cli import (
     judge_command,
     models_command,
     rate_command,
+    report_command,
     score_command,
 )
 from capeval.errors import CapevalError, one_line
@@ -40,6 +41,7 @@ app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
+app.command("report", help=report_command.HELP)(report_command.report)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")
