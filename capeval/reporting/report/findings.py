@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from capeval.evaluation.cards import ElementView, EventView, VideoCard
 from capeval.reporting.numbers import interval, percent, thousands
 from capeval.reporting.report.data import Shown
-from capeval.reporting.report.svg import Share
+from capeval.reporting.report.svg import Share, place_name
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate
 
@@ -173,8 +173,9 @@ def _ends(heading: str, known: Sequence[_Known], of: str = "") -> list[Finding]:
     if worst.value == best.value:
         return []
     text = (
-        f"{worst.name}{of}: F1 {interval(worst.estimate)} over {_videos(worst.n)}; the strongest "
-        f"is {best.name} with {interval(best.estimate)} over {_videos(best.n)}."
+        f"{place_name(worst.name, 80)}{of}: F1 {interval(worst.estimate)} over "
+        f"{_videos(worst.n)}; the strongest is {place_name(best.name, 80)}{of} with "
+        f"{interval(best.estimate)} over {_videos(best.n)}."
     )
     if (
         worst.estimate.high is not None

@@ -26,7 +26,7 @@ from capeval.reporting.report.findings import (
     findings_of,
     missed_most,
 )
-from capeval.reporting.report.svg import chart, shares
+from capeval.reporting.report.svg import chart, place_name, shares
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
@@ -137,6 +137,7 @@ def report_html(
         data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
         heads=[_head(one, prices) for one in shown],
         parts=_parts(shown),
+        place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed,
         missed_of=missed_of,
         several=len(shown) > 1,
@@ -168,6 +169,7 @@ def _template() -> jinja2.Template:
         "interval": interval,
         "thousands": thousands,
         "plain": lambda text: one_line(str(text), 300),
+        "place": place_name,
         "whole": lambda text: one_line(str(text), 2000),
     }
     environment.globals["NOTHING"] = NOTHING

@@ -4,7 +4,7 @@ const at = (id) => document.getElementById(id);
 const data = JSON.parse(at("data").textContent);
 const several = data.runs.length > 1;
 const SIGNS = { e: "✓", l: "–", c: "✗", y: "✓", n: "✗" };
-const WORDS = { e: "entailed", l: "left out", c: "contradicted", y: "covered", n: "not covered" };
+const WORDS = { e: "entailed", l: "lacking", c: "contradicted", y: "covered", n: "not covered" };
 const GROUPS = ["all", ...data.types];
 const STEP = 100;
 
@@ -246,7 +246,7 @@ function row(video) {
   const cells = {
     index: () => make("td", {}, make("a", { class: "name", href: address({ video: video.index }) }, make("bdi", {}, video.index)), ...badges(video),
       caption ? make("span", { class: "snippet", dir: "auto" }, caption.slice(0, 160)) : null),
-    lost: () => make("td", { class: "lost", title: one && `entailed ${one.e}, contradicted ${one.c}, left out ${one.l} of ${one.total}` }, one ? bar(one) : "–"),
+    lost: () => make("td", { class: "lost", title: one && `entailed ${one.e}, contradicted ${one.c}, lacking ${one.l} of ${one.total}` }, one ? bar(one) : "–"),
     gap: () => make("td", {}, difference(gap(video))),
     events: () => make("td", { class: "aside" }, String(video.events.length)),
     elements: () => make("td", { class: "aside" }, String(video.elements.length)),
@@ -288,18 +288,18 @@ const text = (tag, told, name = "text") => make(tag, { class: name, dir: "auto" 
 
 function arithmetic(video, run) {
   const judged = video.runs[run];
-  const box = make("div", {}, several ? make("h3", {}, letter(run), " ", make("bdi", {}, data.runs[run].name)) : null);
+  const box = make("div", { class: "result" }, several ? make("h3", {}, letter(run), " ", make("bdi", {}, data.runs[run].name)) : null);
   if (judged.status !== "scored") {
     const why = { unscored: `Unscored: ${judged.reason ?? ""}`, uncaptioned: "There is no caption of this video.", unjudged: "This caption has no verdict yet." }[judged.status];
     box.append(make("p", { class: "why", dir: "auto" }, why), make("p", { class: "soft" }, "It enters no mean."));
   } else {
     const all = video.sums[run][0];
     const told = all.e + all.c;
-    box.append(
+    box.append(make("div", {},
       make("p", { class: "sum" }, make("b", { class: "big" }, "F1 " + percent(all.f1))),
       make("p", { class: "sum" }, `P = entailed / told = ${all.e} / (${all.e} + ${all.c}) = ${percent(all.p)}` + (told ? "" : " (nothing told)")),
       make("p", { class: "sum" }, `R = entailed / all = ${all.e} / ${all.total} = ${percent(all.r)}`),
-      make("p", { class: "sum" }, `F1 = 2 × ${all.e} / (${told} + ${all.total}) = ${percent(all.f1)}`));
+      make("p", { class: "sum" }, `F1 = 2 × ${all.e} / (${told} + ${all.total}) = ${percent(all.f1)}`)));
     const body = GROUPS.map((group, g) => [group, video.sums[run][g]]).filter(([, one]) => one.total).map(([group, one]) =>
       make("tr", {}, make("th", { scope: "row" }, group), ...[one.e, one.c, one.l, one.total].map((n) => make("td", {}, String(n))),
         ...[one.p, one.r, one.f1].map((value) => make("td", {}, percent(value)))));
@@ -444,12 +444,13 @@ function showCard() {
   }
   at("card").dataset.place = video.place;
   const [before, after, here] = neighbours(video);
-  const go = (to, id, label) => {
-    const button = make("button", { type: "button", id, disabled: !to }, label);
+  const word = (told) => make("span", { class: "word" }, told);
+  const go = (to, id, name, ...label) => {
+    const button = make("button", { type: "button", id, disabled: !to, "aria-label": name }, label);
     if (to) button.addEventListener("click", () => move(to));
     return button;
   };
-  const back = make("button", { type: "button", id: "back" }, "← All videos ", make("kbd", { "aria-hidden": "true" }, "Esc"));
+  const back = make("button", { type: "button", id: "back", "aria-label": "All videos" }, "←", word(" All"), " videos ", make("kbd", { "aria-hidden": "true" }, "Esc"));
   back.addEventListener("click", leave);
   const link = make("button", { type: "button", id: "link" }, "Copy link");
   link.addEventListener("click", () => copy(location.href.split("#")[0] + "#" + new URLSearchParams({ video: video.index }), link));
@@ -463,7 +464,7 @@ function showCard() {
     captionOf(video, pair[0]), referenceOf(video, data.runs.map((_, run) => run)), pair.length > 1 ? captionOf(video, pair[1]) : null);
   at("card").append(
     make("div", { class: "bar-top" }, back, make("span", { class: "grow" }), make("span", { class: "soft" }, here < 0 ? "not in the list" : `${here + 1} of ${found.length}`),
-      go(before, "previous", "← Previous"), go(after, "next", "Next →"), link),
+      go(before, "previous", "Previous video", "←", word(" Previous")), go(after, "next", "Next video", word("Next "), "→"), link),
     make("div", { class: "lead" }, make("h1", { id: "card-title", tabindex: "-1" }, make("bdi", {}, video.index)), make("p", { class: "soft" }, facts)),
     ...[stripOf(video)].filter(Boolean),
     make("div", { class: "results" }, data.runs.map((_, run) => arithmetic(video, run))), matching,
@@ -602,7 +603,7 @@ at("body").addEventListener("click", (event) => {
 });
 at("more").addEventListener("click", showMore);
 new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting) && shown < found.length) showMore(); }, { rootMargin: "600px" }).observe(at("more"));
-for (const link of document.querySelectorAll("a[data-video]")) link.href = "#" + new URLSearchParams({ video: link.dataset.video });
+for (const link of document.querySelectorAll("a[data-video]")) link.href = "#" + new URLSearchParams({ video: videos[link.dataset.video].index });
 for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", () => copy(at(button.dataset.copy).textContent, button));
 at("keys-open").addEventListener("click", help);
 at("keys-close").addEventListener("click", () => at("keys").close());

@@ -16,7 +16,7 @@ from capeval.reporting.figures import Grid, Series
 from capeval.reporting.numbers import interval, percent, thousands
 from capeval.scoring import Estimate
 
-__all__ = ["Share", "chart", "shares"]
+__all__ = ["Share", "chart", "place_name", "shares"]
 
 _WIDTH = 360
 _LEFT, _RIGHT = 122, 300
@@ -75,7 +75,7 @@ def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
             start += wide
         told.append(
             f"{row.label}: entailed {_of(row.entailed, row)}, contradicted "
-            f"{_of(row.contradicted, row)}, lacked {_of(row.lacked, row)}"
+            f"{_of(row.contradicted, row)}, lacking {_of(row.lacked, row)}"
         )
     return _svg(name, title, "; ".join(told), body, 6 + 22 * len(rows))
 
@@ -89,7 +89,7 @@ def _told(grid: Grid, letters: Sequence[str]) -> str:
     parts = []
     for letter, series in zip(letters, grid.series, strict=True):
         values = ", ".join(
-            f"{one_line(place, 80)} {interval(value) if value else 'no value'}"
+            f"{place_name(place, 80)} {interval(value) if value else 'no value'}"
             for place, value in zip(grid.places, series.values, strict=True)
         )
         parts.append(f"{letter} ({one_line(series.name, 80)}): {values}")
@@ -100,7 +100,8 @@ def _rows(grid: Grid, letters: Sequence[str]) -> tuple[list[Markup], float]:
     several = len(grid.series) > 1
     step = 14 if several else 16
     high = max(step * len(grid.series) + 8, 30)
-    body = _scale(len(grid.places) * high)
+    top_value = _most(grid)
+    body = _scale(len(grid.places) * high, top_value)
     for place, label in enumerate(grid.places):
         top = place * high
         middle = top + high / 2
@@ -115,19 +116,19 @@ def _rows(grid: Grid, letters: Sequence[str]) -> tuple[list[Markup], float]:
             if value is None or value.value is None:
                 body.append(_text(_LEFT + 4, y + 4, "no value", class_="soft"))
                 continue
-            body.append(_row_mark(value, y, number, bar=not several))
+            body.append(_row_mark(value, y, number, top_value, bar=not several))
             shown = f"{letter} {percent(value.value)}" if several else percent(value.value)
             body.append(_text(_WIDTH - 4, y + 4, shown, anchor="end", class_="value"))
     return body, len(grid.places) * high + 18
 
 
-def _row_mark(value: Estimate, y: float, number: int, *, bar: bool) -> Markup:
+def _row_mark(value: Estimate, y: float, number: int, most: float, *, bar: bool) -> Markup:
     parts = []
-    at = _across(value.value or 0)
+    at = _across(value.value or 0, most)
     if bar:
         parts.append(_tag("rect", x=_LEFT, y=y - 6, width=at - _LEFT, height=12, class_="bar"))
     if value.low is not None and value.high is not None:
-        low, high = _across(value.low), _across(value.high)
+        low, high = _across(value.low, most), _across(value.high, most)
         parts.append(
             _tag(
                 "path",
@@ -139,26 +140,25 @@ def _row_mark(value: Estimate, y: float, number: int, *, bar: bool) -> Markup:
     return _tag("g", *parts, class_=f"s{number % _COLOURS}")
 
 
-def _scale(height: float) -> list[Markup]:
+def _scale(height: float, most: float) -> list[Markup]:
     parts = []
-    for tick in (0, 25, 50, 75, 100):
-        x = _across(tick / 100)
+    for tick in range(5):
+        value = most * tick / 4
+        x = _across(value, most)
         parts.append(_tag("path", d=f"M{x:.1f} 0V{height:.1f}", class_="rule"))
-        parts.append(_text(x, height + 13, str(tick), anchor="middle", class_="soft"))
+        parts.append(_text(x, height + 13, f"{100 * value:g}", anchor="middle", class_="soft"))
     return parts
 
 
-def _across(value: float) -> float:
-    return _LEFT + (_RIGHT - _LEFT) * value
+def _across(value: float, most: float) -> float:
+    return _LEFT + (_RIGHT - _LEFT) * value / most
 
 
 _TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
 
 
 def _curves(grid: Grid, letters: Sequence[str]) -> tuple[list[Markup], float]:
-    known = [v for series in grid.series for v in series.values if v is not None]
-    most = max((v.high or v.value or 0 for v in known), default=1.0)
-    top = 0.5 if most <= 0.5 else 1.0
+    top = _most(grid)
     gap = (_END - _START) / max(len(grid.places), 1)
     body = []
     for tick in range(5):
@@ -216,6 +216,13 @@ def _curve(series: Series, xs: Sequence[float], top: float, number: int, letter:
     return _tag("g", drawn, *parts, class_=f"s{number % _COLOURS}")
 
 
+def _most(grid: Grid) -> float:
+    """Return where the scale of a grid ends: scales begin at 0 and end at 50 or 100 percent."""
+    known = [v for series in grid.series for v in series.values if v is not None]
+    highest = max((v.high or v.value or 0 for v in known), default=1.0)
+    return 0.5 if highest <= 0.5 else 1.0
+
+
 def _up(value: float, top: float) -> float:
     return _BOTTOM - (_BOTTOM - _TOP) * value / top
 
@@ -245,8 +252,19 @@ def _videos(count: int) -> str:
     return f"{thousands(count)} video" + ("" if count == 1 else "s")
 
 
+def place_name(place: str, limit: int = 300) -> str:
+    """Return a bucket's name for people.
+
+    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
+    ('≤15', '≥31', '16-20')
+    """
+    if place[:2] in ("<=", ">="):
+        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
+    return one_line(place, limit)
+
+
 def _cut(label: str) -> str:
-    return one_line(label, _LONGEST_LABEL)
+    return place_name(label, _LONGEST_LABEL)
 
 
 def _svg(name: str, title: str, told: str, body: Sequence[Markup], height: float) -> Markup:

@@ -1,0 +1,92 @@
+"""Charts: what they tell stands in them as text, and nothing in them is markup of the data."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.reporting.figures import Grid, Series
+from capeval.reporting.report.svg import Share, chart, place_name, shares
+from capeval.scoring import Estimate
+
+NAMES = {"svg": "http://www.w3.org/2000/svg"}
+
+
+def grid(kind: str, *values: tuple[float | None, ...], places: int = 3) -> Grid:
+    series = tuple(
+        Series(
+            f"run {n}",
+            tuple(
+                None
+                if v is None
+                else Estimate(value=v, low=v / 2, high=None if v is None else min(1.0, v * 1.1))
+                for v in row
+            ),
+        )
+        for n, row in enumerate(values)
+    )
+    return Grid(
+        name="g",
+        title="<b>T</b>",
+        kind=kind,
+        axis="x",  # type: ignore[arg-type]
+        places=tuple(f"p{n}" for n in range(places)),
+        sizes=(5,) * places,
+        series=series,
+    )
+
+
+def parsed(markup: str) -> ElementTree.Element:
+    return ElementTree.fromstring(markup)  # ours
+
+
+@pytest.mark.parametrize("kind", ["bars", "curves"])
+def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: str) -> None:
+    root = parsed(chart(grid(kind, (0.2, None, 0.4), (0.1, 0.5, None)), ["A", "B"]))
+    described = root.findtext("desc") or ""
+    assert root.findtext("title") == "<b>T</b>"
+    assert "A (run 0): p0 20.0" in described
+    assert "p1 no value" in described
+    assert len(root.findall(".//*[@class='mark']")) == 4
+    assert "0.0" not in [text.text for text in root.iter("text")]
+
+
+def test_a_curve_is_not_drawn_over_a_gap() -> None:
+    root = parsed(chart(grid("curves", (0.2, None, 0.4)), ["A"]))
+    (line,) = root.findall(".//*[@class='line']")
+    assert line.attrib["d"].count("M") == 2
+    assert "L" not in line.attrib["d"]
+
+
+def test_series_differ_in_more_than_colour() -> None:
+    root = parsed(chart(grid("curves", *[(0.1, 0.2, 0.3)] * 4), list("ABCD")))
+    groups = list(root.findall("g"))
+    dashes = {group.find("path").get("stroke-dasharray") for group in groups}  # type: ignore[union-attr]
+    shapes = set()
+    for group in groups:
+        mark = group.find("./*[@class='mark']")
+        assert mark is not None
+        shapes.add((mark.tag, len(mark.get("d", "").split("l"))))
+    assert len(dashes) == 4
+    assert len(shapes) >= 3
+    assert {group.findall("text")[-1].text for group in groups} == set("ABCD")
+
+
+@given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l: int) -> None:  # noqa: E741
+    told = "".join(one for one in label if one.isprintable())
+    root = parsed(shares("w", told, [Share("all", e, c, l)]))
+    assert (root.findtext("title") or "") == told
+    widths = [float(part.attrib["width"]) for part in root.iter("rect")]
+    assert not widths or abs(sum(widths) - 234) < 0.2
+    assert len(widths) == sum(part > 0 for part in (e, c, l))
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"), [("<=2", "≤2"), (">=31", "≥31"), ("Film", "Film"), ("<b>", "<b>")]
+)
+def test_buckets_have_typographic_names(place: str, shown: str) -> None:
+    assert place_name(place) == shown
