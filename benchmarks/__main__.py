@@ -7,7 +7,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import correlation, decoding, generation, judging
+from benchmarks import correlation, decoding, generation, judging, reporting
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument(
         "--part",
-        choices=["judging", "decoding", "generation", "correlation"],
+        choices=["judging", "decoding", "generation", "correlation", "reporting"],
         help="this part alone",
     )
     chosen = parser.parse_args()
@@ -30,6 +30,7 @@ def main() -> None:
             "decoding": decoding.measure(Path(folder)),
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
+            "reporting": reporting.measure(Path(folder), videos=chosen.videos),
         }
         for row in chain(*(parts[name] for name in parts if chosen.part in {None, name})):
             verdict = ("yes" if row.met else "**no**") if row.target else ""

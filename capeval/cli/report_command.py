@@ -104,10 +104,9 @@ def report(
     labels = load_human_labels(human) if human else None
     if labels is not None and human is not None:
         _hold_to_runs(labels, human, loaded)
+    prices = read_prices(Path("capeval.toml"))
     strips = _strips(loaded, frames, videos)
-    page = report_html(
-        loaded, human=labels, strips=strips, prices=read_prices(Path("capeval.toml"))
-    )
+    page = report_html(loaded, human=labels, strips=strips, prices=prices)
     write_atomic(file, page)
     typer.echo(f"{one_line(str(file), 600)} ({_size(len(page.encode('utf-8')))})")
 

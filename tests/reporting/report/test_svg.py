@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -15,27 +16,19 @@ from capeval.scoring import Estimate
 NAMES = {"svg": "http://www.w3.org/2000/svg"}
 
 
-def grid(kind: str, *values: tuple[float | None, ...], places: int = 3) -> Grid:
-    series = tuple(
-        Series(
-            f"run {n}",
-            tuple(
-                None
-                if v is None
-                else Estimate(value=v, low=v / 2, high=None if v is None else min(1.0, v * 1.1))
-                for v in row
-            ),
-        )
-        for n, row in enumerate(values)
-    )
+def estimate(value: float | None) -> Estimate | None:
+    return None if value is None else Estimate(value=value, low=value / 2, high=value * 1.1)
+
+
+def grid(kind: Literal["bars", "curves"], *values: tuple[float | None, ...]) -> Grid:
     return Grid(
         name="g",
         title="<b>T</b>",
         kind=kind,
-        axis="x",  # type: ignore[arg-type]
-        places=tuple(f"p{n}" for n in range(places)),
-        sizes=(5,) * places,
-        series=series,
+        axis="x",
+        places=("p0", "p1", "p2"),
+        sizes=(5, 5, 5),
+        series=tuple(Series(f"run {n}", tuple(map(estimate, row))) for n, row in enumerate(values)),
     )
 
 
@@ -44,7 +37,7 @@ def parsed(markup: str) -> ElementTree.Element:
 
 
 @pytest.mark.parametrize("kind", ["bars", "curves"])
-def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: str) -> None:
+def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: Literal["bars", "curves"]) -> None:
     root = parsed(chart(grid(kind, (0.2, None, 0.4), (0.1, 0.5, None)), ["A", "B"]))
     described = root.findtext("desc") or ""
     assert root.findtext("title") == "<b>T</b>"
