@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from capeval.evaluation.cards import ElementView, EventView, VideoCard
 from capeval.reporting.numbers import interval, percent, thousands
+from capeval.reporting.report.charts import Share, place_name
 from capeval.reporting.report.data import Shown
-from capeval.reporting.report.svg import Share, place_name
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate
 

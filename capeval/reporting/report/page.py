@@ -19,6 +19,7 @@ from capeval.judging.words import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
 from capeval.reporting import figures
 from capeval.reporting.numbers import NOTHING, interval, money, percent, thousands
+from capeval.reporting.report.charts import chart, place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
 from capeval.reporting.report.findings import (
     FEWEST,
@@ -26,7 +27,6 @@ from capeval.reporting.report.findings import (
     findings_of,
     missed_most,
 )
-from capeval.reporting.report.svg import chart, place_name, shares
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from capeval.evaluation.cards import cards_of
 from capeval.evaluation.judged import JudgedRun
+from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.findings import Findings, Loss, findings_of, missed_most
-from capeval.reporting.report.svg import Share
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored
 

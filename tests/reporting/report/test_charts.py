@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.reporting.figures import Grid, Series
-from capeval.reporting.report.svg import Share, chart, place_name, shares
+from capeval.reporting.report.charts import Share, chart, place_name, shares
+from capeval.reporting.report.svg import Scale
 from capeval.scoring import Estimate
 
 NAMES = {"svg": "http://www.w3.org/2000/svg"}
@@ -65,7 +67,10 @@ def test_series_differ_in_more_than_colour() -> None:
         shapes.add((mark.tag, len(mark.get("d", "").split("l"))))
     assert len(dashes) == 4
     assert len(shapes) >= 3
-    assert {group.findall("text")[-1].text for group in groups} == set("ABCD")
+    letters = [one for one in root.findall("text") if "of" in one.get("class", "").split()]
+    assert {one.text for one in letters} == set("ABCD")
+    heights = [float(one.attrib["y"]) for one in letters]
+    assert all(b - a >= 11 for a, b in itertools.pairwise(heights))
 
 
 @given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
@@ -83,3 +88,13 @@ def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l:
 )
 def test_buckets_have_typographic_names(place: str, shown: str) -> None:
     assert place_name(place) == shown
+
+
+@given(st.lists(st.floats(0, 1), max_size=5), st.booleans())
+def test_scale_holds_all_values_and_few_ticks(values: list[float], zero: bool) -> None:
+    scale = Scale.around(values, zero=zero)
+    assert all(scale.low <= value <= scale.high for value in values)
+    assert 0 <= scale.low < scale.high <= 1
+    assert 4 <= len(scale.ticks) <= 6
+    assert scale.ticks[0] == scale.low
+    assert not zero or scale.low == 0
