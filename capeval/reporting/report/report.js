@@ -164,7 +164,10 @@ function readAddress() {
 }
 
 function remember() {
-  if (address() !== location.hash && (address() !== "#" || location.hash)) history.replaceState(null, "", address());
+  if (address() === location.hash || (address() === "#" && !location.hash)) return;
+  try {
+    history.replaceState(null, "", address());
+  } catch { /* some browsers refuse it when it is done often: the address lags, the page does not */ }
 }
 
 // ---- the list --------------------------------------------------------------------------------
@@ -339,6 +342,7 @@ function captionOf(video, run) {
     box.append(make("p", { class: "soft" }, judged.status === "scored" ? "The caption is not in the files of this run, and has no events." : "No caption."));
     return box;
   }
+  if (judged.votes.length) box.append(make("p", { class: "soft" }, `Events and matches are those of the first of ${judged.votes.length} passes; verdicts are the majority's.`));
   if (judged.caption !== undefined && !judged.caption.trim()) { box.append(make("p", { class: "soft" }, "The caption is empty.")); return box; }
   const piece = (told, number) => {
     const match = judged.matches[number];

@@ -339,6 +339,24 @@ async def test_votes_of_repeats_are_shown(report: Opened) -> None:
     assert await report.ask("found.length") == 1
     told = await report.ask("document.querySelectorAll('.elements li')[1].textContent")
     assert "votes ✓ ✗ ✓ (not unanimous)" in told
+    assert "those of the first of 3 passes" in await report.ask("at('card').innerText")
+
+
+async def test_signature_and_link_can_be_copied(report: Opened) -> None:
+    await report.ask("navigator.clipboard.writeText = (text) => { window.copied = text; }; 0")
+    await report.click(".copy")
+    await report.settled()
+    assert await report.ask("window.copied") == run().signature
+    await report.ask(f"location.hash = '#video=' + encodeURIComponent({json.dumps(ATTACKER)}); 0")
+    await report.settled()
+    await report.click("#link")
+    await report.settled()
+    link = await report.ask("window.copied")
+    assert link.startswith(report.file.as_uri() + "#video=a%2Fb%26c")
+    await report.press("Escape")
+    await report.ask(f"location.href = {json.dumps(link)}; 0")
+    await report.settled()
+    assert await report.ask("state.video") == ATTACKER
 
 
 async def test_caption_that_its_events_do_not_quote_is_shown_beside_them(report: Opened) -> None:
