@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.evaluation.cards import ElementView, EventView, VideoCard
@@ -15,7 +15,7 @@ from capeval.scoring import Bucket, Estimate
 __all__ = ["FEWEST", "Finding", "Findings", "Loss", "Missed", "findings_of", "missed_most"]
 
 FEWEST = 5
-"""Kinds of video with fewer are not compared: their means say little."""
+"""Types and kinds of video with fewer videos are not compared: their means say little."""
 _MAIN = 3
 _MOST_LISTED = 8
 _MOST_LOSSES = 5
@@ -156,7 +156,7 @@ class _Known:
     n: int
 
 
-def _known(places: Iterable[tuple[str, Estimate, int]], fewest: int = 1) -> list[_Known]:
+def _known(places: Iterable[tuple[str, Estimate, int]], fewest: int) -> list[_Known]:
     return [
         _Known(name, estimate.value, estimate, n)
         for name, estimate, n in places
@@ -188,7 +188,7 @@ def _ends(heading: str, known: Sequence[_Known], of: str = "") -> list[Finding]:
 
 def _types(overall: Bucket) -> list[Finding]:
     scores = [(name, getattr(overall, name)) for name in ELEMENT_TYPES]
-    return _ends("Weakest type", _known((name, one.f1, one.n) for name, one in scores))
+    return _ends("Weakest type", _known(((name, one.f1, one.n) for name, one in scores), FEWEST))
 
 
 def _weight(shares: Sequence[Share]) -> list[Finding]:
@@ -202,14 +202,18 @@ def _weight(shares: Sequence[Share]) -> list[Finding]:
         f"{percent(everything.contradicted / total)}%."
     )
     if len(types) > 1:
-        out = max(types, key=lambda one: one.lacked / one.total)
-        wrong = max(types, key=lambda one: one.contradicted / one.total)
-        if out.lacked:
-            text += f" Left out most: {out.label} ({percent(out.lacked / out.total)}%)."
-        if wrong.contradicted:
-            share = percent(wrong.contradicted / wrong.total)
-            text += f" Contradicted most: {wrong.label} ({share}%)."
+        lacked = {one.label: one.lacked / one.total for one in types}
+        wrong = {one.label: one.contradicted / one.total for one in types}
+        text += _highest("Left out most", lacked) + _highest("Contradicted most", wrong)
     return [Finding("Silent or wrong", text)]
+
+
+def _highest(what: str, by_type: Mapping[str, float]) -> str:
+    """Say which type has the highest share; nothing where all are alike."""
+    if len(set(by_type.values())) < 2:
+        return ""
+    name = max(by_type, key=lambda one: by_type[one])
+    return f" {what}: {name} ({percent(by_type[name])}%)."
 
 
 def _main(cards: Sequence[VideoCard]) -> list[Finding]:

@@ -235,7 +235,7 @@ function badges(video) {
   const judged = video.runs[state.of];
   const list = [];
   if (STATUS[judged.status]) list.push(make("span", { class: "badge alarm" }, STATUS[judged.status]));
-  if (judged.notes.length) list.push(make("span", { class: "badge" }, "repaired"));
+  if (judged.notes.length) list.push(make("span", { class: "badge" }, "notes"));
   if (unlikePeople(judged)) list.push(make("span", { class: "badge" }, "people differ"));
   if (unsteady(judged)) list.push(make("span", { class: "badge" }, "repeats differ"));
   return list;
@@ -312,7 +312,7 @@ function arithmetic(video, run) {
         make("tbody", {}, body)))));
   }
   if (judged.notes.length)
-    box.append(make("div", { class: "notes" }, make("p", {}, "Repaired:"), make("ul", {}, judged.notes.map((note) => make("li", { dir: "auto", class: "text" }, note)))));
+    box.append(make("div", { class: "notes" }, make("p", {}, "Noted by the judge:"), make("ul", {}, judged.notes.map((note) => make("li", { dir: "auto", class: "text" }, note)))));
   return box;
 }
 

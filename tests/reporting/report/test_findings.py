@@ -68,7 +68,16 @@ def test_overlapping_intervals_are_called_that() -> None:
 
 def test_few_videos_are_not_compared() -> None:
     found = told(findings_of(shown(made("+0 -", "++ 0"))))
-    assert not {"Weakest kind of video", "Weakest domain", "Beginning and end"} & found.keys()
+    compared = {"Weakest type", "Weakest kind of video", "Weakest domain", "Beginning and end"}
+    assert not compared & found.keys()
+
+
+def test_types_that_are_all_alike_are_not_ranked() -> None:
+    found = told(findings_of(shown(made(*["00 0"] * 6))))
+    assert found["Silent or wrong"] == (
+        "Of the annotated weight the captions entail 0.0%, leave out 100.0% and contradict 0.0%."
+    )
+    assert "Weakest type" not in found
 
 
 def test_nothing_scored_says_nothing() -> None:
