@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "report"]
 
-HELP = """Make one HTML file that shows what a model fails at, and why.
-
-It opens from disk and loads nothing: scores with intervals, what became of the annotated weight,
-and every video with its frames, caption, matches and verdicts. Several runs stand side by side.
-"""
+HELP = (
+    "Make one HTML file that shows what a model fails at, and why.\n\n"
+    "It opens from disk and loads nothing: scores with intervals, what became of the annotated "
+    "weight, and every video with its frames, caption, matches and verdicts. Several runs stand "
+    "side by side."
+)
 
 _FRAMES = 8
 _MANY_VIDEOS = 100
@@ -42,8 +43,8 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The file to write.  [default: report.html in the judge's folder of one run, else "
-            "in the working folder]",
+            help="The file to write; else report.html in the judge's folder of one run, or in the "
+            "working folder.",
             show_default=False,
         ),
     ] = None,
@@ -60,15 +61,14 @@ def report(
         typer.Option(
             min=0,
             max=64,
-            help="Frames of each video; 0 for none.  [default: 8, or none for more than 100 "
-            "videos]",
+            help="Frames of each video, 0 for none; else 8, or none of more than 100 videos.",
             show_default=False,
         ),
     ] = None,
     videos: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of the videos.  [default: videos/ beside the annotations]",
+            help="The folder of the videos; else videos/ beside the annotations.",
             show_default=False,
         ),
     ] = None,
@@ -192,13 +192,11 @@ def _strips(
         _say(f"no frames are shown: {missing}")
         return {}
     without = [(index, strip.note) for index, strip in taken.items() if strip.note]
-    if len(without) == len(taken):
-        _say(f"no frames are shown: {place} holds none of the videos; name another with --videos")
-        return {}
     if without:
         index, note = without[0]
-        _say(f"no frames of {len(without):,} of {len(taken):,} videos: {index}: {note}")
-    return taken
+        _say(f"no frames of {len(without):,} of {len(taken):,} videos in {place}: {index}: {note}")
+    # Where there are none at all, one line in the page says so instead of one on each card.
+    return taken if len(without) < len(taken) else {}
 
 
 def _taken(annotations: Sequence[Annotation], folder: VideoFolder, count: int) -> dict[str, Strip]:

@@ -72,7 +72,7 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
     file = Path("runs/mine/lexical-1/report.html")
     assert ended.returncode == 0
     assert ended.stdout == f"{file} ({file.stat().st_size / 1e3:.0f} kB)\n"
-    assert "no frames of 2 of 3 videos: absent: holds no video absent" in ended.stderr
+    assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.stderr
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
     assert str(broken["frames"])

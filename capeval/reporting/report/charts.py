@@ -123,7 +123,9 @@ def _told(grid: Grid, letters: Sequence[str]) -> str:
             f"{place_name(place, 80)} {interval(value) if value else 'no value'}"
             for place, value in zip(grid.places, series.values, strict=True)
         )
-        parts.append(f"{letter} ({one_line(series.name, 80)}): {values}")
+        name = one_line(series.name, 120)
+        named = name if name.startswith(f"{letter} ") else f"{letter} {name}"
+        parts.append(f"{named}: {values}")
     return "F1 in percent with 95% intervals. " + "; ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from capeval.evaluation.judged import JudgedRun
 from capeval.files.annotations import annotations_hash
 from capeval.judging.words import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
-from capeval.reporting import figures
 from capeval.reporting.numbers import NOTHING, interval, money, percent, thousands
-from capeval.reporting.report.charts import chart, place_name, shares
+from capeval.reporting.report.breakdowns import breakdowns
+from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
 from capeval.reporting.report.findings import (
     FEWEST,
@@ -29,9 +29,8 @@ from capeval.reporting.report.findings import (
 )
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Usage
-from capeval.scoring import Bucket, Estimate, TypeScores
-from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.schema import Usage
+from capeval.scoring import Estimate
 
 __all__ = ["MARK", "report_html", "same_annotations"]
 
@@ -59,23 +58,6 @@ class _Head:
     drawn: Markup
     cost: _Cost | None
     baseline: bool
-
-
-@dataclass(frozen=True)
-class _Row:
-    place: str
-    cells: tuple[TypeScores | None, ...]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One breakdown: its chart and the same as a table."""
-
-    title: str
-    axis: str
-    drawn: Markup
-    rows: tuple[_Row, ...]
-    note: str = ""
 
 
 def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
@@ -136,7 +118,7 @@ def report_html(
         script=Markup(script),  # noqa: S704
         data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
         heads=[_head(one, prices) for one in shown],
-        parts=_parts(shown),
+        parts=breakdowns(shown),
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed,
         missed_of=missed_of,
@@ -220,83 +202,3 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> _Cost | None:
             else f"by the list prices of {prices_as_of()}"
         ),
     )
-
-
-def _parts(shown: Sequence[Shown]) -> list[_Part]:
-    scores = {one.name: one.run.scores for one in shown}
-    letters = [one.letter for one in shown]
-    few = "Videos may have several characteristics."
-    parts = [
-        _part(
-            figures.by_type(scores),
-            letters,
-            [
-                _Row(name, tuple(getattr(s.overall, name) for s in scores.values()))
-                for name in ELEMENT_TYPES
-            ],
-        ),
-        _part(
-            figures.by_characteristic(scores),
-            letters,
-            _bucket_rows([s.by.visual_characteristic for s in scores.values()], CHARACTERISTICS),
-            few,
-        ),
-        _part(
-            figures.by_complexity(scores, "events"),
-            letters,
-            _bucket_rows(
-                [s.by.events for s in scores.values()], [name for _, name in EVENT_BUCKETS]
-            ),
-        ),
-        _part(
-            figures.by_complexity(scores, "elements"),
-            letters,
-            _bucket_rows(
-                [s.by.elements for s in scores.values()], [name for _, name in ELEMENT_BUCKETS]
-            ),
-        ),
-    ]
-    domains = figures.by_domain(scores)
-    parts.append(
-        _part(
-            domains, letters, _bucket_rows([s.by.domain for s in scores.values()], domains.places)
-        )
-    )
-    frames = figures.by_frames({one.name: one.run for one in shown})
-    found = [part for part in parts if part.rows]
-    if frames is not None:
-        models = [letter_of(place) for place in range(len(frames.series))]
-        found.append(
-            _Part(
-                frames.title,
-                frames.axis,
-                chart(frames, models),
-                (),
-                "Lines are models: "
-                + "; ".join(
-                    f"{letter} {one_line(clean(series.name), 120)}: "
-                    + ", ".join(
-                        f"{place} frames {interval(value) if value else NOTHING}"
-                        for place, value in zip(frames.places, series.values, strict=True)
-                    )
-                    for letter, series in zip(models, frames.series, strict=True)
-                )
-                + ".",
-            )
-        )
-    return found
-
-
-def _part(
-    grid: figures.Grid, letters: Sequence[str], rows: Sequence[_Row], note: str = ""
-) -> _Part:
-    kept = tuple(row for row in rows if any(cell and cell.n for cell in row.cells))
-    return _Part(grid.title, grid.axis, chart(grid, letters) if kept else Markup(), kept, note)
-
-
-def _bucket_rows(ways: Sequence[Mapping[str, Bucket]], order: Sequence[str]) -> list[_Row]:
-    return [
-        _Row(place, tuple(way[place].all if place in way else None for way in ways))
-        for place in order
-        if any(place in way for way in ways)
-    ]

@@ -43,7 +43,7 @@ def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: Literal["bars", "cu
     root = parsed(chart(grid(kind, (0.2, None, 0.4), (0.1, 0.5, None)), ["A", "B"]))
     described = root.findtext("desc") or ""
     assert root.findtext("title") == "<b>T</b>"
-    assert "A (run 0): p0 20.0" in described
+    assert "A run 0: p0 20.0" in described
     assert "p1 no value" in described
     assert len(root.findall(".//*[@class='mark']")) == 4
     assert "0.0" not in [text.text for text in root.iter("text")]

@@ -102,6 +102,13 @@ def test_only_the_policys_own_script_and_style_can_run(name: str) -> None:
     assert "innerHTML" not in page
 
 
+def test_names_that_look_alike_are_told_apart() -> None:
+    long = "n" * 200
+    page = report_html({f"{long}1": run(), f"{long}2": run([scored("V1", "00 +0")], name="other")})
+    assert [one["letter"] for one in data_of(page)["runs"]] == ["A", "B"]
+    assert "; B nnnn" in words_of(page)
+
+
 def test_data_hold_every_text_as_it_is() -> None:
     page = report_html({ATTACK: run()})
     _, _, rest = page.partition('id="data">')
