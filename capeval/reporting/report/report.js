@@ -8,8 +8,12 @@ const WORDS = { e: "entailed", l: "lacking", c: "contradicted", y: "covered", n:
 const GROUPS = ["all", ...data.types];
 const STEP = 100;
 
-// Text is only ever made into text nodes; a control character is shown as its picture.
-const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
+// Text is only ever made into text nodes. A control character is shown as its picture; one that ends
+// a paragraph would end its isolation too, and let an override of direction reach what follows.
+const visible = (text) => text
+  .replace(/\r\n?/g, "\n")
+  .replace(/[\u0000-\u0008\u000b-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
+  .replace(/[\u0085\u2028\u2029]/g, "↵");
 
 function make(tag, attributes, ...children) {
   const node = document.createElement(tag);
