@@ -7,7 +7,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import comparing, correlation, decoding, generation, judging
+from benchmarks import comparing, correlation, decoding, generation, judging, reporting
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument(
         "--part",
-        choices=["judging", "decoding", "generation", "correlation", "comparing"],
+        choices=["judging", "decoding", "generation", "correlation", "comparing", "reporting"],
         help="this part alone",
     )
     chosen = parser.parse_args()
@@ -31,6 +31,7 @@ def main() -> None:
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
+            "reporting": reporting.measure(Path(folder), videos=chosen.videos),
         }
         for row in chain(*(parts[name] for name in parts if chosen.part in {None, name})):
             verdict = ("yes" if row.met else "**no**") if row.target else ""

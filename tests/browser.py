@@ -24,6 +24,7 @@ _KEYS = {
     "ArrowRight": 39,
     "Delete": 46,
     "Tab": 9,
+    "Escape": 27,
 }
 
 

@@ -22,6 +22,7 @@ from capeval.cli import (
     models_command,
     plot_command,
     rate_command,
+    report_command,
     score_command,
 )
 from capeval.errors import CapevalError, one_line
@@ -43,11 +44,12 @@ app = typer.Typer(
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
-app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
-app.command("compare", help=compare_command.HELP)(compare_command.compare)
+app.command("report", help=report_command.HELP)(report_command.report)
 app.command("inspect", help=inspect_command.HELP)(inspect_command.inspect)
-app.command("plot", help=plot_command.HELP)(plot_command.plot)
+app.command("compare", help=compare_command.HELP)(compare_command.compare)
 app.command("leaderboard", help=leaderboard_command.HELP)(leaderboard_command.leaderboard)
+app.command("plot", help=plot_command.HELP)(plot_command.plot)
+app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")

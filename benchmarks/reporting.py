@@ -1,0 +1,57 @@
+"""How fast a report is made and how large it is, against the targets that the project set."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.data import make_captions, make_set
+from benchmarks.judging import Row
+
+__all__ = ["measure"]
+
+_SECONDS = 3.0
+_MEGABYTES = 15.0
+
+
+def measure(folder: Path, *, videos: int) -> Iterator[Row]:
+    """Yield the rows one by one; `folder` is for scratch files."""
+    place = folder / "reporting"
+    place.mkdir()
+    annotations = make_set(videos)
+    (place / "annotations.json").write_text(json.dumps(annotations))
+    make_captions(annotations, place / "bench.jsonl")
+    _capeval(
+        place,
+        *("judge", "bench.jsonl", "--annotations", "annotations.json"),
+        *("--judge", "lexical", "--quiet"),
+    )
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        _capeval(place, "report", "bench", "--out", "report.html", "--frames", "0")
+        times.append(time.perf_counter() - began)
+    seconds = statistics.median(times)
+    yield Row(
+        f"capeval report of {videos} videos, the whole command (median of 5)",
+        f"{seconds:.2f} s",
+        f"<= {_SECONDS:g} s",
+        seconds <= _SECONDS,
+    )
+    size = (place / "report.html").stat().st_size / 1e6
+    yield Row(
+        "the size of that report, without thumbnails",
+        f"{size:.1f} MB",
+        f"< {_MEGABYTES:g} MB",
+        size < _MEGABYTES,
+    )
+
+
+def _capeval(folder: Path, *arguments: str) -> None:
+    command = [sys.executable, "-m", "capeval", *arguments]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)

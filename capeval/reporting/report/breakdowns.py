@@ -1,0 +1,122 @@
+"""F1 by kind of element and of video: charts, and the same as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from capeval.errors import one_line
+from capeval.judging.words import clean
+from capeval.reporting import figures
+from capeval.reporting.numbers import NOTHING, interval
+from capeval.reporting.report.charts import chart
+from capeval.reporting.report.data import Shown, letter_of
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.scoring import Bucket, TypeScores
+from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+
+__all__ = ["BreakdownChart", "BreakdownRow", "breakdowns"]
+
+
+@dataclass(frozen=True)
+class BreakdownRow:
+    """One bucket; a cell for each run, None where it has no such videos."""
+
+    place: str
+    cells: tuple[TypeScores | None, ...]
+
+
+@dataclass(frozen=True)
+class BreakdownChart:
+    """One breakdown: its chart and the same as a table."""
+
+    title: str
+    axis: str
+    drawn: Markup
+    rows: tuple[BreakdownRow, ...]
+    note: str = ""
+
+
+def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
+    """Return the charts of the page in order; those without any value are left out."""
+    # Names are told apart by their letters: made fit to be shown, two may be alike.
+    scores = {f"{one.letter} {one.name}": one.run.scores for one in shown}
+    letters = [one.letter for one in shown]
+    parts = [
+        _part(
+            figures.by_type(scores),
+            letters,
+            [
+                BreakdownRow(name, tuple(getattr(s.overall, name) for s in scores.values()))
+                for name in ELEMENT_TYPES
+            ],
+        ),
+        _part(
+            figures.by_characteristic(scores),
+            letters,
+            _bucket_rows([s.by.visual_characteristic for s in scores.values()], CHARACTERISTICS),
+            "Videos may have several characteristics.",
+        ),
+        _part(
+            figures.by_complexity(scores, "events"),
+            letters,
+            _bucket_rows(
+                [s.by.events for s in scores.values()], [name for _, name in EVENT_BUCKETS]
+            ),
+        ),
+        _part(
+            figures.by_complexity(scores, "elements"),
+            letters,
+            _bucket_rows(
+                [s.by.elements for s in scores.values()], [name for _, name in ELEMENT_BUCKETS]
+            ),
+        ),
+    ]
+    domains = figures.by_domain(scores)
+    parts.append(
+        _part(
+            domains, letters, _bucket_rows([s.by.domain for s in scores.values()], domains.places)
+        )
+    )
+    frames = figures.by_frames({f"{one.letter} {one.name}": one.run for one in shown})
+    found = [part for part in parts if part.rows]
+    if frames is not None:
+        models = [letter_of(place) for place in range(len(frames.series))]
+        found.append(
+            BreakdownChart(
+                frames.title,
+                frames.axis,
+                chart(frames, models),
+                (),
+                "Lines are models: "
+                + "; ".join(
+                    f"{letter} {one_line(clean(series.name), 120)}: "
+                    + ", ".join(
+                        f"{place} frames {interval(value) if value else NOTHING}"
+                        for place, value in zip(frames.places, series.values, strict=True)
+                    )
+                    for letter, series in zip(models, frames.series, strict=True)
+                )
+                + ".",
+            )
+        )
+    return found
+
+
+def _part(
+    grid: figures.Grid, letters: Sequence[str], rows: Sequence[BreakdownRow], note: str = ""
+) -> BreakdownChart:
+    kept = tuple(row for row in rows if any(cell and cell.n for cell in row.cells))
+    return BreakdownChart(
+        grid.title, grid.axis, chart(grid, letters) if kept else Markup(), kept, note
+    )
+
+
+def _bucket_rows(ways: Sequence[Mapping[str, Bucket]], order: Sequence[str]) -> list[BreakdownRow]:
+    return [
+        BreakdownRow(place, tuple(way[place].all if place in way else None for way in ways))
+        for place in order
+        if any(place in way for way in ways)
+    ]

@@ -1,0 +1,235 @@
+"""The report's charts.
+
+Series are told apart by their letter, the shape of their marks and their dashes; colour only adds
+to that. A value that is missing is a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from capeval.errors import one_line
+from capeval.reporting.figures import Grid, Series
+from capeval.reporting.numbers import NOTHING, interval, percent, thousands
+from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
+from capeval.scoring import Estimate
+
+__all__ = ["Share", "chart", "place_name", "shares"]
+
+_WIDTH = 360
+# Of charts in rows: labels end and values begin here.
+_LEFT, _RIGHT = 122, 300
+# Of curves: the frame that they are drawn in.
+_TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
+_DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
+_LONGEST_LABEL = 19
+_LETTER_HIGH = 11.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """A row of a stacked bar: whole numbers that add up to the row's total."""
+
+    label: str
+    entailed: int
+    contradicted: int
+    lacked: int
+
+    @property
+    def total(self) -> int:
+        """The whole."""
+        return self.entailed + self.contradicted + self.lacked
+
+
+def chart(grid: Grid, letters: Sequence[str]) -> Markup:
+    """Return a grid as an SVG element; `letters` name its series.
+
+    Places without an order become rows of marks with whiskers, an order becomes curves. Bars begin
+    at 0; marks and curves, which are compared, lie on a scale around them.
+    """
+    draw = _curves if grid.kind == "curves" else _rows
+    bars = grid.kind != "curves" and len(grid.series) == 1
+    scale = Scale.around(_values(grid), zero=bars)
+    body, height = draw(grid, letters, scale)
+    return picture(grid.name, grid.title, _told(grid, letters), body, (_WIDTH, height))
+
+
+def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
+    """Return stacked bars of what was entailed, contradicted and lacking."""
+    body: list[Markup] = []
+    told: list[str] = []
+    for place, row in enumerate(rows):
+        y = 4 + 22 * place
+        body.append(text(_LEFT - 8, y + 12, row.label, anchor="end"))
+        start, end = float(_LEFT), _WIDTH - 4
+        for kind, sign, part in (
+            ("e", "✓", row.entailed),
+            ("c", "✗", row.contradicted),
+            ("l", "–", row.lacked),
+        ):
+            wide = (end - _LEFT) * part / row.total if row.total else 0.0
+            if wide > 0:
+                shape = tag("rect", x=start, y=y, width=wide, height=16, class_=f"part {kind}")
+                body.append(shape)
+            share = _of(part, row)
+            if wide >= 42:
+                body.append(text(start + 4, y + 12, f"{sign} {share}", class_=f"on {kind}"))
+            elif wide >= 12:
+                body.append(text(start + 3, y + 12, sign, class_=f"on {kind}"))
+            start += wide
+        told.append(
+            f"{row.label}: entailed {_of(row.entailed, row)}, contradicted "
+            f"{_of(row.contradicted, row)}, lacking {_of(row.lacked, row)}"
+        )
+    return picture(
+        name, title, "In percent. " + "; ".join(told), body, (_WIDTH, 6 + 22 * len(rows))
+    )
+
+
+def place_name(place: str, limit: int = 300) -> str:
+    """Return a bucket's name for people.
+
+    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
+    ('≤15', '≥31', '16-20')
+    """
+    if place[:2] in ("<=", ">="):
+        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
+    return one_line(place, limit)
+
+
+def _of(part: int, row: Share) -> str:
+    return percent(part / row.total) if row.total else NOTHING
+
+
+def _values(grid: Grid) -> list[float]:
+    return [
+        number
+        for series in grid.series
+        for estimate in series.values
+        if estimate is not None
+        for number in (estimate.value, estimate.low, estimate.high)
+        if number is not None
+    ]
+
+
+def _told(grid: Grid, letters: Sequence[str]) -> str:
+    """Return what a chart shows, in words."""
+    parts = []
+    for letter, series in zip(letters, grid.series, strict=True):
+        values = ", ".join(
+            f"{place_name(place, 80)} {interval(value) if value else 'no value'}"
+            for place, value in zip(grid.places, series.values, strict=True)
+        )
+        name = one_line(series.name, 120)
+        named = name if name.startswith(f"{letter} ") else f"{letter} {name}"
+        parts.append(f"{named}: {values}")
+    return "F1 in percent with 95% intervals. " + "; ".join(parts)
+
+
+def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+    several = len(grid.series) > 1
+    across = scale.over(_LEFT, _RIGHT)
+    step = 14
+    high = max(step * len(grid.series) + 8, 30)
+    bottom = len(grid.places) * high
+    body = []
+    for tick in scale.ticks:
+        x = across(tick)
+        body.append(tag("path", d=f"M{x:.1f} 0V{bottom}", class_="rule"))
+        body.append(text(x, bottom + 13, f"{100 * tick:g}", anchor="middle", class_="soft"))
+    for place, label in enumerate(grid.places):
+        middle = place * high + high / 2
+        body.append(
+            text(_LEFT - 8, middle - 1, place_name(label, _LONGEST_LABEL), anchor="end", tip=label)
+        )
+        count = f"{thousands(grid.sizes[place])} video" + "s" * (grid.sizes[place] != 1)
+        body.append(text(_LEFT - 8, middle + 10, count, anchor="end", class_="soft"))
+        first = middle - step * (len(grid.series) - 1) / 2
+        for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
+            y = first + step * number
+            value = series.values[place]
+            if value is None or value.value is None:
+                body.append(text(_LEFT + 4, y + 4, "no value", class_="soft"))
+                continue
+            body.append(_row(value, value.value, y, number, across, bar=not several))
+            shown = f"{letter} {percent(value.value)}" if several else percent(value.value)
+            body.append(text(_WIDTH - 4, y + 4, shown, anchor="end", class_="value"))
+    return body, bottom + 18
+
+
+def _row(
+    estimate: Estimate, value: float, y: float, number: int, across: Scale, *, bar: bool
+) -> Markup:
+    at = across(value)
+    parts = []
+    if bar:
+        parts.append(tag("rect", x=_LEFT, y=y - 6, width=at - _LEFT, height=12, class_="bar"))
+    if estimate.low is not None and estimate.high is not None:
+        low, high = across(estimate.low), across(estimate.high)
+        caps = f"M{low:.1f} {y - 3:.1f}v6M{high:.1f} {y - 3:.1f}v6"
+        parts.append(tag("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}{caps}", class_="whisker"))
+    return tag("g", *parts, mark(at, y, number), class_=f"s{number % COLOURS}")
+
+
+def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+    up = scale.over(_BOTTOM, _TOP)
+    gap = (_END - _START) / max(len(grid.places), 1)
+    body = []
+    for tick in scale.ticks:
+        y = up(tick)
+        body.append(tag("path", d=f"M{_START} {y:.1f}H{_END}", class_="rule"))
+        body.append(text(_START - 5, y + 4, f"{100 * tick:g}", anchor="end", class_="soft"))
+    for place, label in enumerate(grid.places):
+        x = _START + gap * (place + 0.5)
+        count = f"n {thousands(grid.sizes[place])}"
+        body.append(text(x, _BOTTOM + 15, place_name(label, _LONGEST_LABEL), anchor="middle"))
+        body.append(text(x, _BOTTOM + 27, count, anchor="middle", class_="soft"))
+    middle = (_START + _END) / 2
+    body.append(text(middle, _BOTTOM + 43, grid.axis, anchor="middle", class_="soft"))
+    several = len(grid.series) > 1
+    shift = min(9.0, gap / (len(grid.series) + 1))
+    ends = []
+    for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
+        offset = (number - (len(grid.series) - 1) / 2) * shift
+        xs = [_START + gap * (place + 0.5) + offset for place in range(len(grid.places))]
+        body.append(_curve(series, xs, up, number, values=not several))
+        known = [(x, v.value) for x, v in zip(xs, series.values, strict=True) if v]
+        if several and known and known[-1][1] is not None:
+            ends.append((up(known[-1][1]), letter, number))
+    return [*body, *_letters(ends)], _BOTTOM + 48
+
+
+def _letters(ends: Sequence[tuple[float, str, int]]) -> list[Markup]:
+    """Return the letters of curves beside their ends, pushed apart where these are close."""
+    placed = []
+    lowest = -_LETTER_HIGH
+    for y, letter, number in sorted(ends):
+        lowest = max(y, lowest + _LETTER_HIGH)
+        named = text(_END + 6, lowest + 4, letter, class_=f"value of s{number % COLOURS}")
+        placed.append(named)
+    return placed
+
+
+def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, values: bool) -> Markup:
+    marks: list[Markup] = []
+    line = ""
+    for x, estimate in zip(xs, series.values, strict=True):
+        if estimate is None or estimate.value is None:
+            # What is not known is not bridged.
+            line += " "
+            continue
+        y = up(estimate.value)
+        line += f"{'L' if line and line[-1] != ' ' else 'M'}{x:.1f} {y:.1f}"
+        if estimate.low is not None and estimate.high is not None:
+            low, high = up(estimate.low), up(estimate.high)
+            caps = f"M{x - 3:.1f} {low:.1f}h6M{x - 3:.1f} {high:.1f}h6"
+            marks.append(tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}{caps}", class_="whisker"))
+        marks.append(mark(x, y, number, tip=interval(estimate)))
+        if values:
+            marks.append(text(x + 6, y - 5, percent(estimate.value), class_="value small"))
+    dash = _DASHES[number % len(_DASHES)] or None
+    drawn = tag("path", d=line.strip(), class_="line", stroke_dasharray=dash)
+    return tag("g", drawn, *marks, class_=f"s{number % COLOURS}")

@@ -1,0 +1,152 @@
+"""What the page's script is given: every video with what each run made of it, in few bytes.
+
+The layout, read by `report.js` alone::
+
+    {"types": [...], "characteristics": [...], "domains": [...], "raters": [...],
+     "runs": [{"letter", "name"}], "labelled": whether people's labels are shown,
+     "videos": [{"index", "file", "kinds": [place in characteristics], "domain": place or null,
+                 "events": [[sentence, [[content, place in types, weight], ...]], ...],
+                 "frames": [[seconds, JPEG in base64], ...] or why there are none,
+                 "runs": [{"status", "reason", "caption", "told": [...], "matches": [...],
+                           "verdicts": "ecl...", "votes": ["ecl...", ...], "notes": [...],
+                           "people": [[element, place in raters, label], ...]}]}]}
+
+Elements are counted over all events from 0. A verdict is a letter: e(ntailed), l(acking),
+c(ontradicted); a label of people may also be y (covered) or n (not covered). What is empty is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from capeval.evaluation.cards import ElementView, VideoCard
+from capeval.evaluation.judged import JudgedRun
+from capeval.files.jsonl import dumps
+from capeval.reporting.report.thumbnails import Strips
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+
+__all__ = ["Shown", "embedded", "letter_of", "payload"]
+
+_LABELS = {
+    "entailment": "e",
+    "lack": "l",
+    "contradiction": "c",
+    "covered": "y",
+    "not covered": "n",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run under the letter and the name by which the report speaks of it."""
+
+    letter: str
+    name: str
+    run: JudgedRun
+    cards: tuple[VideoCard, ...]
+
+
+def letter_of(place: int) -> str:
+    """Return A to Z, then A2 and so on.
+
+    >>> [letter_of(place) for place in (0, 25, 26)]
+    ['A', 'Z', 'A2']
+    """
+    rounds, letter = divmod(place, 26)
+    return chr(ord("A") + letter) + (str(rounds + 1) if rounds else "")
+
+
+def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, Any]:
+    """Return the data of runs that are held against the same annotations."""
+    domains = sorted({card.domain for card in shown[0].cards if card.domain})
+    raters = sorted(
+        {
+            rater
+            for one in shown
+            for card in one.cards
+            for element in _elements(card)
+            for rater in element.human
+        }
+    )
+    place_of = {rater: place for place, rater in enumerate(raters)}
+    return {
+        "types": list(ELEMENT_TYPES),
+        "characteristics": list(CHARACTERISTICS),
+        "domains": domains,
+        "raters": raters,
+        "labelled": bool(raters),
+        "runs": [{"letter": one.letter, "name": one.name} for one in shown],
+        "videos": [
+            _video(cards, domains, place_of, strips or {})
+            for cards in zip(*(one.cards for one in shown), strict=True)
+        ],
+    }
+
+
+def embedded(data: object) -> str:
+    """Return JSON that cannot end the script element that it stands in, nor begin a comment.
+
+    >>> embedded("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    return dumps(data).translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def _elements(card: VideoCard) -> list[ElementView]:
+    return [element for event in card.events for element in event.elements]
+
+
+def _video(
+    cards: Sequence[VideoCard], domains: Sequence[str], raters: dict[str, int], strips: Strips
+) -> dict[str, Any]:
+    card = cards[0]
+    strip = strips.get(card.index)
+    frames: Any = strip and (strip.note or [[frame.time, frame.jpeg] for frame in strip.frames])
+    return _full(
+        index=card.index,
+        file=card.video if card.video != card.index else None,
+        kinds=[CHARACTERISTICS.index(name) for name in card.characteristics],
+        domain=domains.index(card.domain) if card.domain else None,
+        events=[
+            [
+                event.text,
+                [[e.content, ELEMENT_TYPES.index(e.type), e.weight] for e in event.elements],
+            ]
+            for event in card.events
+        ],
+        frames=frames,
+        runs=[_judged(one, raters) for one in cards],
+    )
+
+
+def _judged(card: VideoCard, raters: dict[str, int]) -> dict[str, Any]:
+    elements = _elements(card)
+    scored = card.status == "scored"
+    passes = len(elements[0].votes) if scored else 0
+    return _full(
+        status=card.status,
+        reason=card.reason,
+        caption=card.caption,
+        told=list(card.candidate_events),
+        matches=list(card.matches),
+        verdicts="".join(_LABELS[e.relation] for e in elements if e.relation) if scored else None,
+        votes=[
+            "".join(_LABELS[element.votes[turn]] for element in elements) for turn in range(passes)
+        ]
+        if passes > 1
+        else None,
+        notes=list(card.notes),
+        people=[
+            [place, raters[rater], _LABELS[label]]
+            for place, element in enumerate(elements)
+            for rater, label in sorted(element.human.items())
+        ],
+    )
+
+
+def _full(**fields: Any) -> dict[str, Any]:
+    # An empty caption is something; no caption is not.
+    return {name: value for name, value in fields.items() if value not in (None, [])}

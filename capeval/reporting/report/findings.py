@@ -1,0 +1,305 @@
+"""What a run fails at, in sentences computed from its verdicts and scores alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from capeval.evaluation.cards import ElementView, EventView, VideoCard
+from capeval.reporting.numbers import interval, percent, thousands
+from capeval.reporting.report.charts import Share, place_name
+from capeval.reporting.report.data import Shown
+from capeval.schema import ELEMENT_TYPES
+from capeval.scoring import Bucket, Estimate
+
+__all__ = ["FEWEST", "Finding", "Findings", "Loss", "Missed", "findings_of", "missed_most"]
+
+FEWEST = 5
+"""Types and kinds of video with fewer videos are not compared: their means say little."""
+_MAIN = 3
+_MOST_LISTED = 8
+_MOST_LOSSES = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence under its heading."""
+
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A video and the weight that was not entailed in it, of all its weight."""
+
+    index: str
+    lost: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one run fails at; `shares` are weights of all elements, then by type."""
+
+    sentences: tuple[Finding, ...]
+    shares: tuple[Share, ...]
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True)
+class Missed:
+    """An element of the highest weight: by how many passes of judges, of all, it was missed."""
+
+    index: str
+    id: str
+    type: str
+    content: str
+    missed: int
+    contradicted: int
+    passes: int
+
+
+def findings_of(shown: Shown) -> Findings:
+    """Return what a run fails at."""
+    scored = [card for card in shown.cards if card.status == "scored"]
+    shares = _shares(scored)
+    sentences = [
+        *_types(shown.run.scores.overall),
+        *_weight(shares),
+        *_main(scored),
+        *_events(scored),
+        *_order(scored),
+        *_kinds(shown),
+        *_unmatched(shown),
+    ]
+    losses = sorted(
+        (
+            Loss(
+                card.index,
+                card.scores["all"].total - card.scores["all"].entailed,
+                card.scores["all"].total,
+            )
+            for card in scored
+        ),
+        key=lambda loss: -loss.lost,
+    )
+    return Findings(
+        tuple(sentences),
+        shares,
+        tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost),
+    )
+
+
+def missed_most(shown: Sequence[Shown]) -> tuple[list[Missed], int]:
+    """Return main elements missed most often over all runs and passes, and how many were missed.
+
+    Of a video at most one is returned; of those missed equally often the contradicted come first,
+    then those of the video that lost the most.
+    """
+    found: list[tuple[tuple[float, float, float], Missed]] = []
+    for cards in zip(*(one.cards for one in shown), strict=True):
+        scored = [card for card in cards if card.status == "scored"]
+        if not scored:
+            continue
+        lost = sum(1 - card.scores["all"].recall for card in scored) / len(scored)
+        for places in zip(*(_elements(card) for card in scored), strict=True):
+            element = places[0]
+            votes = [vote for one in places for vote in (one.votes or (one.relation,))]
+            missed = sum(vote != "entailment" for vote in votes)
+            if element.weight < _MAIN or not missed:
+                continue
+            wrong = votes.count("contradiction")
+            rank = (-missed / len(votes), -wrong / len(votes), -lost)
+            found.append(
+                (
+                    rank,
+                    Missed(
+                        scored[0].index,
+                        element.id,
+                        element.type,
+                        element.content,
+                        missed,
+                        wrong,
+                        len(votes),
+                    ),
+                )
+            )
+    found.sort(key=lambda one: one[0])
+    of_each: dict[str, Missed] = {}
+    for _, missing in found:
+        of_each.setdefault(missing.index, missing)
+    return list(of_each.values())[:_MOST_LISTED], len(found)
+
+
+def _elements(card: VideoCard) -> list[ElementView]:
+    return [element for event in card.events for element in event.elements]
+
+
+def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
+    rows = []
+    for group in ("all", *ELEMENT_TYPES):
+        scores = [card.scores[group] for card in cards if group in card.scores]
+        entailed = sum(score.entailed for score in scores)
+        contradicted = sum(score.contradicted for score in scores)
+        total = sum(score.total for score in scores)
+        if total:
+            rows.append(Share(group, entailed, contradicted, total - entailed - contradicted))
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class _Known:
+    name: str
+    value: float
+    estimate: Estimate
+    n: int
+
+
+def _known(places: Iterable[tuple[str, Estimate, int]], fewest: int) -> list[_Known]:
+    return [
+        _Known(name, estimate.value, estimate, n)
+        for name, estimate, n in places
+        if estimate.value is not None and n >= fewest
+    ]
+
+
+def _ends(heading: str, known: Sequence[_Known], of: str = "") -> list[Finding]:
+    """Say which is the weakest and which the strongest; nothing where there is no choice."""
+    if len(known) < 2:
+        return []
+    worst = min(known, key=lambda one: one.value)
+    best = max(known, key=lambda one: one.value)
+    if worst.value == best.value:
+        return []
+    text = (
+        f"{place_name(worst.name, 80)}{of}: F1 {interval(worst.estimate)} over "
+        f"{_videos(worst.n)}; the strongest is {place_name(best.name, 80)}{of} with "
+        f"{interval(best.estimate)} over {_videos(best.n)}."
+    )
+    if (
+        worst.estimate.high is not None
+        and best.estimate.low is not None
+        and worst.estimate.high >= best.estimate.low
+    ):
+        text += " Their intervals overlap: this order may be chance."
+    return [Finding(heading, text)]
+
+
+def _types(overall: Bucket) -> list[Finding]:
+    scores = [(name, getattr(overall, name)) for name in ELEMENT_TYPES]
+    return _ends("Weakest type", _known(((name, one.f1, one.n) for name, one in scores), FEWEST))
+
+
+def _weight(shares: Sequence[Share]) -> list[Finding]:
+    if not shares:
+        return []
+    everything, *types = shares
+    total = everything.total
+    text = (
+        f"Of the annotated weight the captions entail {percent(everything.entailed / total)}%, "
+        f"leave out {percent(everything.lacked / total)}% and contradict "
+        f"{percent(everything.contradicted / total)}%."
+    )
+    if len(types) > 1:
+        lacked = {one.label: one.lacked / one.total for one in types}
+        wrong = {one.label: one.contradicted / one.total for one in types}
+        text += _highest("Left out most", lacked) + _highest("Contradicted most", wrong)
+    return [Finding("Silent or wrong", text)]
+
+
+def _highest(what: str, by_type: Mapping[str, float]) -> str:
+    """Say which type has the highest share; nothing where all are alike."""
+    if len(set(by_type.values())) < 2:
+        return ""
+    name = max(by_type, key=lambda one: by_type[one])
+    return f" {what}: {name} ({percent(by_type[name])}%)."
+
+
+def _main(cards: Sequence[VideoCard]) -> list[Finding]:
+    relations = [e.relation for card in cards for e in _elements(card) if e.weight == _MAIN]
+    if not relations:
+        return []
+    lacked, wrong = relations.count("lack"), relations.count("contradiction")
+    return [
+        Finding(
+            "The main things",
+            f"Of {_counted(len(relations), 'element')} of the highest weight, "
+            f"{percent(lacked / len(relations))}% are left out and "
+            f"{percent(wrong / len(relations))}% contradicted.",
+        )
+    ]
+
+
+def _events(cards: Sequence[VideoCard]) -> list[Finding]:
+    events = [event for card in cards for event in card.events]
+    silent = [event for event in events if not event.matched]
+    lost = _lacked(events)
+    if not lost or not silent:
+        return []
+    return [
+        Finding(
+            "Whole events or details",
+            f"{thousands(len(silent))} of {_counted(len(events), 'annotated event')} are matched "
+            f"by no part of a caption; {percent(_lacked(silent) / lost)}% of the weight left out "
+            "is lost with them, the rest is detail of events that are told.",
+        )
+    ]
+
+
+def _lacked(events: Iterable[EventView]) -> int:
+    return sum(e.weight for event in events for e in event.elements if e.relation == "lack")
+
+
+def _order(cards: Sequence[VideoCard]) -> list[Finding]:
+    several = [card for card in cards if len(card.events) > 1]
+    if len(several) < FEWEST:
+        return []
+    parts = []
+    for place in (0, -1):
+        elements = [element for card in several for element in card.events[place].elements]
+        entailed = sum(e.weight for e in elements if e.relation == "entailment")
+        parts.append(percent(entailed / sum(e.weight for e in elements)))
+    return [
+        Finding(
+            "Beginning and end",
+            f"In {_videos(len(several))} of two events or more, captions entail {parts[0]}% of "
+            f"the first event's weight and {parts[1]}% of the last one's.",
+        )
+    ]
+
+
+def _kinds(shown: Shown) -> list[Finding]:
+    by = shown.run.scores.by
+    found = []
+    for heading, buckets, of in (
+        ("Weakest kind of video", by.visual_characteristic, ""),
+        ("Weakest by events", by.events, " events"),
+        ("Weakest by elements", by.elements, " elements"),
+        ("Weakest domain", by.domain, ""),
+    ):
+        places = ((name, bucket.all.f1, bucket.all.n) for name, bucket in buckets.items())
+        found += _ends(heading, _known(places, FEWEST), of)
+    return found
+
+
+def _unmatched(shown: Shown) -> list[Finding]:
+    unmatched = shown.run.scores.unmatched_events
+    if not unmatched.unmatched or unmatched.share is None:
+        return []
+    return [
+        Finding(
+            "Not checked",
+            f"{thousands(unmatched.unmatched)} of {_counted(unmatched.candidate, 'caption event')} "
+            f"({percent(unmatched.share)}%) match no annotated event. The method neither rewards "
+            "nor punishes what they say.",
+        )
+    ]
+
+
+def _videos(count: int) -> str:
+    return _counted(count, "video")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{thousands(count)} {what}" + ("" if count == 1 else "s")

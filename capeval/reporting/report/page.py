@@ -1,0 +1,204 @@
+"""Judged runs as one page that opens from disk and loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from capeval.errors import UsageError, one_line
+from capeval.evaluation.cards import HumanLabels, cards_of
+from capeval.evaluation.judged import JudgedRun
+from capeval.files.annotations import annotations_hash
+from capeval.judging.words import clean
+from capeval.llm.prices import Price, price_of, prices_as_of
+from capeval.reporting.numbers import NOTHING, interval, money, percent, thousands
+from capeval.reporting.report.breakdowns import breakdowns
+from capeval.reporting.report.charts import place_name, shares
+from capeval.reporting.report.data import Shown, embedded, letter_of, payload
+from capeval.reporting.report.findings import (
+    FEWEST,
+    Findings,
+    findings_of,
+    missed_most,
+)
+from capeval.reporting.report.thumbnails import Strips
+from capeval.reporting.tables import BASELINE_NOTE
+from capeval.schema import Usage
+from capeval.scoring import Estimate
+
+__all__ = ["MARK", "report_html", "same_annotations"]
+
+MARK = '<meta name="generator" content="capeval report">'
+"""Stands near the beginning of every report: only a report is written over."""
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class _Cost:
+    stages: tuple[tuple[str, Usage], ...]
+    total: Usage
+    dollars: str | None
+    prices: str
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What stands first about a run."""
+
+    shown: Shown
+    measures: tuple[tuple[str, Estimate], ...]
+    findings: Findings
+    drawn: Markup
+    cost: _Cost | None
+    baseline: bool
+
+
+def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
+    """Check that the runs can stand in one report.
+
+    Raises
+    ------
+    UsageError
+        They are held against different annotations.
+    """
+    (first, held), *others = runs.items()
+    for name, run in others:
+        if annotations_hash(run.annotations) != annotations_hash(held.annotations):
+            raise UsageError(
+                f"{first} and {name} are held against different annotations "
+                f"({held.annotations_path}, {run.annotations_path}); report them apart, or name "
+                "one file for both with --annotations"
+            )
+
+
+def report_html(
+    runs: Mapping[str, JudgedRun],
+    *,
+    human: HumanLabels | None = None,
+    strips: Strips | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    runs : by the names that the page gives them; the first two are compared
+    human : labels of people, shown beside the verdicts
+    strips : frames of the videos, by index
+    prices : the user's own, before those packaged
+
+    Raises
+    ------
+    UsageError
+        The runs are held against different annotations.
+    """
+    same_annotations(runs)
+    shown = [
+        Shown(letter_of(place), one_line(clean(name), 120), run, tuple(cards_of(run, human)))
+        for place, (name, run) in enumerate(runs.items())
+    ]
+    style, script = (
+        (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
+    )
+    missed, missed_of = missed_most(shown)
+    page = _template().render(
+        mark=Markup(MARK),  # noqa: S704 # a constant
+        policy=(
+            f"default-src 'none'; img-src data:; script-src {_digest(script)}; "
+            f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
+        ),
+        style=Markup(style),  # noqa: S704 # files of ours
+        script=Markup(script),  # noqa: S704
+        data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
+        heads=[_head(one, prices) for one in shown],
+        parts=breakdowns(shown),
+        place_of={card.index: place for place, card in enumerate(shown[0].cards)},
+        missed=missed,
+        missed_of=missed_of,
+        several=len(shown) > 1,
+        fewest=FEWEST,
+        baseline_note=BASELINE_NOTE,
+        note=_frames_note(strips),
+    )
+    return clean(page)
+
+
+def _frames_note(strips: Strips | None) -> str:
+    """Say that no frames are shown, where that is so."""
+    if strips and any(strip.frames for strip in strips.values()):
+        return ""
+    return "No frames of the videos are in this report."
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "thousands": thousands,
+        "plain": lambda text: one_line(str(text), 300),
+        "place": place_name,
+        "whole": lambda text: one_line(str(text), 2000),
+    }
+    environment.globals["NOTHING"] = NOTHING
+    return environment.get_template("report.html.jinja")
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _head(one: Shown, prices: Mapping[str, Price] | None) -> _Head:
+    scores = one.run.scores
+    overall = scores.overall.all
+    findings = findings_of(one)
+    return _Head(
+        shown=one,
+        measures=(
+            ("F1", overall.f1),
+            ("Precision", overall.precision),
+            ("Recall", overall.recall),
+        ),
+        findings=findings,
+        drawn=shares(
+            f"weight-{one.letter}",
+            f"{one.letter}: what became of the annotated weight",
+            findings.shares,
+        ),
+        cost=_cost(one.run, prices),
+        baseline=bool(scores.settings.get("baseline")),
+    )
+
+
+def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> _Cost | None:
+    usage = run.scores.usage
+    if not usage:
+        return None
+    total = sum(usage.values(), Usage())
+    model = run.maker.judge
+    price = price_of(model, prices)
+    return _Cost(
+        stages=tuple(usage.items()),
+        total=total,
+        dollars=money(price.cost(total)) if price else None,
+        prices=(
+            "by the prices in capeval.toml"
+            if prices and price_of(model, {}) != price
+            else f"by the list prices of {prices_as_of()}"
+        ),
+    )

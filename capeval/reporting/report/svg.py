@@ -1,0 +1,134 @@
+"""Elements of inline SVG: whatever text they hold is escaped, and the page's style colours them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from capeval.errors import one_line
+
+__all__ = ["COLOURS", "Scale", "mark", "picture", "tag", "text"]
+
+COLOURS = 6
+"""So many series have a colour and a mark of their own."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where fractions from `low` to `high` lie between the coordinates `start` and `end`."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    start: float = 0.0
+    end: float = 1.0
+
+    @classmethod
+    def around(cls, values: Iterable[float], *, zero: bool) -> Scale:
+        """Return a scale that holds all values, from 0 on where `zero` is asked for.
+
+        >>> Scale.around([0.62, 0.71], zero=False).ticks
+        (0.6, 0.65, 0.7, 0.75, 0.8)
+        >>> Scale.around([0.31], zero=True).ticks
+        (0.0, 0.1, 0.2, 0.3, 0.4)
+        """
+        known = list(values) or [0.0, 1.0]
+        for step in (5, 10, 20, 25):
+            low = 0 if zero else math.floor(100 * min(known) / step + 1e-9) * step
+            high = math.ceil(100 * max(known) / step - 1e-9) * step
+            while high - low < 4 * step:
+                # Room on both sides, as far as there is any.
+                high += step if high < 100 else 0
+                low -= step if low > 0 and high - low < 4 * step else 0
+            if (high - low) / step <= 5:
+                break
+        ticks = range(low, high + 1, step)
+        return cls(low / 100, high / 100, tuple(tick / 100 for tick in ticks))
+
+    def over(self, start: float, end: float) -> Scale:
+        """Return the same scale laid between two coordinates."""
+        return Scale(self.low, self.high, self.ticks, start, end)
+
+    def __call__(self, value: float) -> float:
+        """Return the coordinate of a value."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + (self.end - self.start) * share
+
+
+def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
+    """Return an element; text and attributes are escaped, attributes of None are left out.
+
+    >>> tag("text", "a < b", x=1, class_="soft", stroke_width=None)
+    Markup('<text x="1" class="soft">a &lt; b</text>')
+    """
+    given = Markup("").join(
+        Markup(' {}="{}"').format(
+            key.removesuffix("_").replace("_", "-"),
+            value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0"),
+        )
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = Markup("").join(escape(child) for child in children)
+    return Markup("<{}{}>{}</{}>").format(name, given, inside, name)
+
+
+def text(
+    x: float,
+    y: float,
+    told: str,
+    *,
+    anchor: str | None = None,
+    class_: str | None = None,
+    tip: str = "",
+) -> Markup:
+    """Return a line of text; `tip` is what it is in full, where it had to be cut."""
+    title = [tag("title", one_line(tip))] if tip and tip != told else []
+    return tag("text", *title, told, x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+def mark(x: float, y: float, number: int, tip: str = "") -> Markup:
+    """Return the mark of a series: circle, square, triangle, diamond, cross, ring."""
+    title = [tag("title", tip)] if tip else []
+    match number % COLOURS:
+        case 0:
+            return tag("circle", *title, cx=x, cy=y, r=3.5, class_="mark")
+        case 1:
+            return tag("rect", *title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_="mark")
+        case 2:
+            return tag("path", *title, d=f"M{x:.1f} {y - 4.5:.1f}l4.5 8h-9z", class_="mark")
+        case 3:
+            return tag(
+                "path",
+                *title,
+                d=f"M{x:.1f} {y - 4.5:.1f}l4.5 4.5l-4.5 4.5l-4.5 -4.5z",
+                class_="mark",
+            )
+        case 4:
+            return tag(
+                "path",
+                *title,
+                d=f"M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m0 -7l-7 7",
+                class_="mark open",
+            )
+        case _:
+            return tag("circle", *title, cx=x, cy=y, r=3.2, class_="mark open")
+
+
+def picture(
+    name: str, title: str, told: str, body: Sequence[Markup], size: tuple[float, float]
+) -> Markup:
+    """Return an SVG element that says what it shows; `name` must be the only one on the page."""
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-title"),
+        tag("desc", told, id=f"{name}-desc"),
+        *body,
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        role="img",
+        class_="chart",
+        aria_labelledby=f"{name}-title {name}-desc",
+    )

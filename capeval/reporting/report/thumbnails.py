@@ -1,0 +1,102 @@
+"""Small frames of the videos, as data for a page that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capeval.errors import MissingExtra, VideoError
+from capeval.files.videos import VideoFolder
+from capeval.schema import Annotation
+from capeval.video import decoder_named, prefetch, read_policy
+from capeval.video.frames import FrameSet
+
+__all__ = ["Frame", "Strip", "Strips", "strips"]
+
+_LONGEST_SIDE = 192
+_QUALITY = 72
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame: `time` in seconds from the first, and a JPEG in base64."""
+
+    time: float
+    jpeg: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Frames of one video in order; or none, and why."""
+
+    frames: tuple[Frame, ...] = ()
+    note: str = ""
+
+
+Strips = Mapping[str, Strip]
+"""By index."""
+
+
+@dataclass
+class _Found:
+    files: dict[str, Path] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def strips(
+    annotations: Sequence[Annotation], folder: VideoFolder, count: int
+) -> Iterator[tuple[str, Strip]]:
+    """Yield for every annotated video its index and `count` frames spread evenly over it.
+
+    A video that is not there or cannot be decoded has a note instead.
+
+    Raises
+    ------
+    MissingExtra
+        Decoding or encoding needs a package that is not installed.
+    """
+    _require_pillow()
+    found = _find(annotations, folder)
+    for index, note in found.notes.items():
+        yield index, Strip(note=note)
+    policy = read_policy(str(count))
+    taken = prefetch(list(found.files.values()), policy, decoder_named("pyav"))
+    for index, (_, frames) in zip(found.files, taken, strict=True):
+        yield index, _strip(frames)
+
+
+def _find(annotations: Sequence[Annotation], folder: VideoFolder) -> _Found:
+    found = _Found()
+    for annotation in annotations:
+        try:
+            found.files[annotation.index] = folder.find(annotation.video or annotation.index)
+        except VideoError as error:
+            # The message without the folder: whoever gets the page need not know where it was.
+            found.notes[annotation.index] = error.message
+    return found
+
+
+def _strip(frames: FrameSet | VideoError) -> Strip:
+    if isinstance(frames, VideoError):
+        return Strip(note=frames.message)
+    from PIL import Image
+
+    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
+    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    made = []
+    for time, pixels in zip(frames.times, frames.frames, strict=True):
+        file = io.BytesIO()
+        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+        small.save(file, "JPEG", quality=_QUALITY)
+        made.append(Frame(round(time, 2), base64.b64encode(file.getvalue()).decode("ascii")))
+    return Strip(tuple(made))
+
+
+def _require_pillow() -> None:
+    try:
+        import PIL  # noqa: F401
+    except ImportError:
+        raise MissingExtra("frames need Pillow; install capeval[generate]") from None

@@ -1,0 +1,203 @@
+"""`capeval report`, as people type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.files.judgments import write_judgments
+from capeval.files.packaged import sample_folder
+from capeval.schema import Provenance
+from tests.scoring.making import annotation, scored
+
+ROOT = str(Path(__file__).resolve().parents[2])
+VIDEOS = [
+    annotation("sample_01", "c3 s1", "a2", domain="Film"),
+    annotation("broken", "t2"),
+    annotation("absent", "c1"),
+]
+LABELS = {"sample_01": "+0 -", "broken": "+"}
+
+
+def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = None) -> Path:
+    """A judged run in the working folder."""
+    folder = Path("runs") / run
+    (folder / name).mkdir(parents=True)
+    lines = [json.dumps({"index": video.index, "caption": "A dog."}) for video in VIDEOS]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
+    by = Provenance(judge=name, prompts=None)
+    made = [scored(i, told, provenance=by) for i, told in (labels or LABELS).items()]
+    write_judgments(folder / name / "judgments.jsonl", made)
+    return folder / name
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judged run, annotations, and videos of which one is broken and one absent."""
+    monkeypatch.chdir(tmp_path)
+    Path("annotations.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    judge("mine")
+    Path("videos").mkdir()
+    clip = sample_folder() / "videos" / "sample_01.mp4"
+    Path("videos/sample_01.mp4").write_bytes(clip.read_bytes())
+    Path("videos/broken.mp4").write_bytes(b"no video")
+
+
+def report(*arguments: str, path: str = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "capeval", "report", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "120"},
+    )
+
+
+def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
+    _, _, rest = Path(file).read_text(encoding="utf-8").partition('id="data">')
+    text, _, _ = rest.partition("</script>")
+    found: dict[str, list[dict[str, Any]]] = json.loads(text)
+    return found
+
+
+def test_one_runs_report_lies_in_its_judges_folder() -> None:
+    ended = report("mine")
+    file = Path("runs/mine/lexical-1/report.html")
+    assert ended.returncode == 0
+    assert ended.stdout == f"{file} ({file.stat().st_size / 1e3:.0f} kB)\n"
+    assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.stderr
+    first, broken, absent = data_of(str(file))["videos"]
+    assert len(first["frames"]) == 8
+    assert str(broken["frames"])
+    assert absent["frames"] == "holds no video absent"
+    assert str(Path.cwd()) not in file.read_text(encoding="utf-8")
+
+
+def test_written_again_it_is_the_same_and_small() -> None:
+    report("mine", "--out", "one.html")
+    report("mine", "--out", "two.html")
+    assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
+    assert Path("one.html").stat().st_size < 1_000_000
+    again = report("mine", "--frames", "0", "--out", "two.html")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert Path("two.html").stat().st_size < Path("one.html").stat().st_size
+
+
+def test_several_runs_lie_in_the_working_folder() -> None:
+    judge("other", labels={"sample_01": "00 +"})
+    judge("other", "another", labels={"sample_01": "++ +"})
+    ended = report("mine", "runs/other/lexical-1", "runs/other/another", "--frames", "0")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("report.html (")
+    assert [run["name"] for run in data_of("report.html")["runs"]] == [
+        "mine",
+        "other (lexical-1)",
+        "other (another)",
+    ]
+
+
+def test_bare_verdicts_need_no_run() -> None:
+    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
+    ended = report("bare.jsonl", "--annotations", "annotations.json", "--frames", "0")
+    assert (ended.returncode, ended.stdout[:11]) == (0, "report.html")
+    assert data_of("report.html")["videos"][2]["runs"] == [{"status": "uncaptioned"}]
+
+
+def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> None:
+    Path("human.csv").write_text(
+        "video_id,system,element_id,rater,label\n"
+        "sample_01,mine,1.1,Ann,lack\n"
+        "sample_01,mine,9.9,Ann,lack\n"
+        "sample_01,theirs,1.1,Ann,lack\n"
+    )
+    ended = report("mine", "--human", "human.csv", "--frames", "0")
+    assert ended.returncode == 0
+    assert ended.stderr == "human.csv: 2 of 3 labels are of no run, video or element here\n"
+    (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
+    assert mine["people"] == [[0, 0, "l"]]
+
+
+def test_a_report_is_replaced_and_nothing_else() -> None:
+    for _ in range(2):
+        assert (report("mine", "--frames", "0", "--out", "there.html")).returncode == 0
+    Path("there.html").write_text("my notes")
+    ended = report("mine", "--frames", "0", "--out", "there.html")
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "capeval: there.html: is there already and no report; name another with --out\n",
+    )
+    assert Path("there.html").read_text() == "my notes"
+
+
+BAD = {
+    "no such run": (["nine"], "is neither a file nor a run under runs/; did you mean"),
+    "named twice": (["mine", "runs/mine"], "is named twice"),
+    "no videos": (["mine", "--videos", "none"], "none: does not exist; name the folder"),
+    "folder": (["mine", "--out", "videos"], "videos: is a folder; name a file with --out"),
+    "no annotations": (["bare.jsonl"], "bare.jsonl: name its annotations with --annotations"),
+    "other annotations": (["mine", "theirs"], "are held against different annotations"),
+    "whole captions": (["mine", "--human", "scores.csv"], "--human takes labels of elements"),
+    "of nobody here": (["mine", "--human", "alien.csv"], "holds no label of mine"),
+    "bad label": (["mine", "--human", "bad.csv"], "bad.csv"),
+    "damaged": (["damaged.jsonl", "--annotations", "annotations.json"], "broken JSON"),
+    "prices": (["priced"], "capeval.toml"),
+    "no run": ([], "Missing argument"),
+    "frames": (["mine", "--frames", "65"], "--frames"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_one_line(case: str) -> None:
+    arguments, told = BAD[case]
+    Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
+    Path("damaged.jsonl").write_text('{"index": \n{"index": 1}\n')
+    Path("scores.csv").write_text("video_id,system,score\nsample_01,mine,3\n")
+    Path("alien.csv").write_text("video_id,element_id,label\nmars,1.1,lack\n")
+    Path("bad.csv").write_text("video_id,element_id,label\nsample_01,1.1,perhaps\n")
+    if case == "other annotations":
+        judge("theirs")
+        Path("more.json").write_text(json.dumps([video.model_dump() for video in VIDEOS[:2]]))
+        manifest = json.dumps({"annotations": {"path": "more.json"}})
+        Path("runs/theirs/manifest.json").write_text(manifest)
+    if case == "prices":
+        judge("priced")
+        Path("capeval.toml").write_text("[prices.x]\ninput = 'dear'\n")
+    before = sorted(Path().rglob("*"))
+    ended = report(*arguments)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert told in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert sorted(path for path in Path().rglob("*") if "cache" not in path.parts) == before
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['capeval', 'report', '--help']\n"
+        "from capeval.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'numpy', 'scipy', 'jinja2', 'av', 'PIL', 'matplotlib'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_without_the_extra_there_is_one_notice_and_a_report() -> None:
+    Path("hidden").mkdir()
+    for name in ("av", "PIL"):
+        Path(f"hidden/{name}.py").write_text("raise ImportError('not here')\n")
+    path = f"hidden:{ROOT}"
+    ended = report("mine", path=path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (0, 1)
+    assert "capeval[generate]" in ended.stderr
+    asked = report("mine", "--frames", "4", path=path)
+    assert (asked.returncode, asked.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,100 @@
+"""Charts: what they tell stands in them as text, and nothing in them is markup of the data."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.reporting.figures import Grid, Series
+from capeval.reporting.report.charts import Share, chart, place_name, shares
+from capeval.reporting.report.svg import Scale
+from capeval.scoring import Estimate
+
+NAMES = {"svg": "http://www.w3.org/2000/svg"}
+
+
+def estimate(value: float | None) -> Estimate | None:
+    return None if value is None else Estimate(value=value, low=value / 2, high=value * 1.1)
+
+
+def grid(kind: Literal["bars", "curves"], *values: tuple[float | None, ...]) -> Grid:
+    return Grid(
+        name="g",
+        title="<b>T</b>",
+        kind=kind,
+        axis="x",
+        places=("p0", "p1", "p2"),
+        sizes=(5, 5, 5),
+        series=tuple(Series(f"run {n}", tuple(map(estimate, row))) for n, row in enumerate(values)),
+    )
+
+
+def parsed(markup: str) -> ElementTree.Element:
+    return ElementTree.fromstring(markup)  # ours
+
+
+@pytest.mark.parametrize("kind", ["bars", "curves"])
+def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: Literal["bars", "curves"]) -> None:
+    root = parsed(chart(grid(kind, (0.2, None, 0.4), (0.1, 0.5, None)), ["A", "B"]))
+    described = root.findtext("desc") or ""
+    assert root.findtext("title") == "<b>T</b>"
+    assert "A run 0: p0 20.0" in described
+    assert "p1 no value" in described
+    assert len(root.findall(".//*[@class='mark']")) == 4
+    assert "0.0" not in [text.text for text in root.iter("text")]
+
+
+def test_a_curve_is_not_drawn_over_a_gap() -> None:
+    root = parsed(chart(grid("curves", (0.2, None, 0.4)), ["A"]))
+    (line,) = root.findall(".//*[@class='line']")
+    assert line.attrib["d"].count("M") == 2
+    assert "L" not in line.attrib["d"]
+
+
+def test_series_differ_in_more_than_colour() -> None:
+    root = parsed(chart(grid("curves", *[(0.1, 0.2, 0.3)] * 4), list("ABCD")))
+    groups = list(root.findall("g"))
+    dashes = {group.find("path").get("stroke-dasharray") for group in groups}  # type: ignore[union-attr]
+    shapes = set()
+    for group in groups:
+        mark = group.find("./*[@class='mark']")
+        assert mark is not None
+        shapes.add((mark.tag, len(mark.get("d", "").split("l"))))
+    assert len(dashes) == 4
+    assert len(shapes) >= 3
+    letters = [one for one in root.findall("text") if "of" in one.get("class", "").split()]
+    assert {one.text for one in letters} == set("ABCD")
+    heights = [float(one.attrib["y"]) for one in letters]
+    assert all(b - a >= 11 for a, b in itertools.pairwise(heights))
+
+
+@given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l: int) -> None:  # noqa: E741
+    told = "".join(one for one in label if one.isprintable())
+    root = parsed(shares("w", told, [Share("all", e, c, l)]))
+    assert (root.findtext("title") or "") == told
+    widths = [float(part.attrib["width"]) for part in root.iter("rect")]
+    assert not widths or abs(sum(widths) - 234) < 0.2
+    assert len(widths) == sum(part > 0 for part in (e, c, l))
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"), [("<=2", "≤2"), (">=31", "≥31"), ("Film", "Film"), ("<b>", "<b>")]
+)
+def test_buckets_have_typographic_names(place: str, shown: str) -> None:
+    assert place_name(place) == shown
+
+
+@given(st.lists(st.floats(0, 1), max_size=5), st.booleans())
+def test_scale_holds_all_values_and_few_ticks(values: list[float], zero: bool) -> None:
+    scale = Scale.around(values, zero=zero)
+    assert all(scale.low <= value <= scale.high for value in values)
+    assert 0 <= scale.low < scale.high <= 1
+    assert 4 <= len(scale.ticks) <= 6
+    assert scale.ticks[0] == scale.low
+    assert not zero or scale.low == 0

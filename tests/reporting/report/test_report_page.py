@@ -1,0 +1,199 @@
+"""What stands in the file of a report, whoever reads it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from capeval.errors import UsageError
+from capeval.evaluation.judged import JudgedRun
+from capeval.llm.prices import Price
+from capeval.reporting.numbers import percent
+from capeval.reporting.report.page import MARK, report_html
+from capeval.reporting.report.thumbnails import Frame, Strip
+from capeval.schema import HumanLabel
+from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
+from tests.scoring.making import annotation, scored
+
+NAMES = ("Precision", "Recall", "F1")
+
+
+def data_of(page: str) -> dict[str, Any]:
+    _, _, rest = page.partition('<script type="application/json" id="data">')
+    text, _, _ = rest.partition("</script>")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def words_of(page: str) -> str:
+    """What a reader without JavaScript sees, on one line."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+class Attributes(HTMLParser):
+    """What elements a page has, and the names of all their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.names |= {name for name, _ in attrs}
+
+
+def test_same_runs_give_the_same_bytes_without_a_time() -> None:
+    first = report_html({"mine": run()})
+    assert first == report_html({"mine": run()})
+    assert MARK in first[:400]
+    assert str(datetime.now(tz=UTC).year) not in words_of(first).replace("2024-08-06", "")
+
+
+def test_headline_is_that_of_the_scores() -> None:
+    one = run()
+    words = words_of(report_html({"mine": one}))
+    overall = one.scores.overall.all
+    for name, estimate in zip(NAMES, (overall.precision, overall.recall, overall.f1), strict=True):
+        low, high = percent(estimate.low), percent(estimate.high)
+        assert f"{name} {percent(estimate.value)} [{low}, {high}]" in words
+    assert "captioned 6/7, scored 4/6" in words
+    assert "unmatched events" in words
+    assert one.signature in words
+
+
+def test_cost_is_told_by_stage_and_in_money_where_the_price_is_known() -> None:
+    words = words_of(report_html({"mine": run()}))
+    # Four calls of 1,000 tokens in and 500 out, at $2.50 and $10 for a million.
+    assert "Cost: 4,000 tokens in, 2,000 out, about $0.0300" in words
+    assert "split 4 4,000 0 2,000" in words
+    own = {"gpt-4o-2024-08-06": Price(input=0, output=1000)}
+    assert "about $2.00" in words_of(report_html({"mine": run()}, prices=own))
+    unpriced = run([scored("V1", "++ ++", usage=judged()[0].usage)])
+    assert "no price is known" in words_of(report_html({"mine": unpriced}))
+    assert "No tokens are recorded" in words_of(report_html({"mine": run([scored("V1", "++ ++")])}))
+
+
+@pytest.mark.parametrize("name", ["mine", ATTACK])
+def test_only_the_policys_own_script_and_style_can_run(name: str) -> None:
+    page = report_html({name: run(), "other": run(name="other")})
+    assert ATTACK not in page
+    for tag in ("script", "style"):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src &#39;sha256-{digest}&#39;" in page
+    assert "default-src &#39;none&#39;" in page
+    assert "unsafe" not in page.split("<style>")[0]
+    parsed = Attributes()
+    parsed.feed(page)
+    assert parsed.tags["script"] == 2
+    assert not {"img", "iframe", "link", "object", "embed", "base"} & parsed.tags.keys()
+    assert not [name for name in parsed.names if name in ("style", "src") or name.startswith("on")]
+    assert "innerHTML" not in page
+
+
+def test_names_that_look_alike_are_told_apart() -> None:
+    long = "n" * 200
+    page = report_html({f"{long}1": run(), f"{long}2": run([scored("V1", "00 +0")], name="other")})
+    assert [one["letter"] for one in data_of(page)["runs"]] == ["A", "B"]
+    assert "; B nnnn" in words_of(page)
+
+
+def test_data_hold_every_text_as_it_is() -> None:
+    page = report_html({ATTACK: run()})
+    _, _, rest = page.partition('id="data">')
+    raw, _, _ = rest.partition("</script>")
+    assert not set("<>&\u2028\u2029") & set(raw)
+    found = data_of(page)
+    (video,) = [one for one in found["videos"] if one["index"] == ATTACKER]
+    assert video["runs"][0]["notes"] == [ATTACK]
+    assert video["events"][0][0] == ATTACK
+    assert found["domains"][video["domain"]] == ATTACK
+    assert ATTACK in video["runs"][0]["caption"]
+
+
+def test_half_characters_do_not_keep_a_report_from_being_written() -> None:
+    named = run(manifest={"generation": {"model": "half \ud800", "frames": "\udfff"}})
+    page = report_html({"half \ud800": named})
+    assert "half \ufffd" in page
+    page.encode("utf-8")
+
+
+def test_bare_verdicts_without_captions_are_shown() -> None:
+    bare = run([scored("V1", "+0 -0")], captions={})
+    (video, *others) = data_of(report_html({"bare": bare}))["videos"]
+    assert video["runs"][0]["verdicts"] == "elcl"
+    assert "caption" not in video["runs"][0]
+    assert {one["runs"][0]["status"] for one in others} == {"uncaptioned"}
+
+
+def test_nothing_scored_is_no_number() -> None:
+    page = report_html({"none": run([judged()[-1]])})
+    words = words_of(page)
+    assert "F1 – Precision – Recall –" in words
+    assert "No video is scored." in words
+    assert "NaN" not in page.split("<script")[0]
+
+
+def test_votes_of_repeats_and_labels_of_people_go_along() -> None:
+    repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
+    human: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
+        ("V2", "mine"): {"1.2": {ATTACK: "lack", "": "entailment"}}
+    }
+    found = data_of(report_html({"mine": run([repeated])}, human=human))
+    mine = found["videos"][1]["runs"][0]
+    assert mine["votes"] == ["ee", "ec", "ee"]
+    assert found["raters"] == ["", ATTACK]
+    assert mine["people"] == [[1, 0, "e"], [1, 1, "l"]]
+    assert "3 repeats of the judge" in words_of(report_html({"mine": run([repeated])}))
+
+
+def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
+    strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"holds no video {ATTACK}")}
+    first, second, *_ = data_of(report_html({"mine": run()}, strips=strips))["videos"]
+    assert first["frames"] == [[0.5, "/9j/"]]
+    assert second["frames"] == f"holds no video {ATTACK}"
+    assert "No frames of the videos are in this report." in report_html({"mine": run()})
+
+
+def test_lexical_baseline_is_marked_as_no_measurement() -> None:
+    lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
+    assert "It is a smoke test, not a measurement" in words_of(report_html({"mine": lexical}))
+    assert "smoke test" not in words_of(report_html({"mine": run()}))
+
+
+def frames_run(name: str, frames: str, labels: str) -> JudgedRun:
+    manifest = {"generation": {"model": "m", "frames": frames}}
+    return run(judged({"V1": labels}), name=name, manifest=manifest)
+
+
+def test_frames_curve_where_runs_of_a_model_differ_in_it() -> None:
+    runs = {name: frames_run(name, name, "+0 -0") for name in ("8", "32")}
+    assert "F1 by number of frames" in words_of(report_html(runs))
+    assert "F1 by number of frames" not in words_of(report_html({"8": runs["8"]}))
+
+
+def test_runs_of_different_annotations_do_not_stand_side_by_side() -> None:
+    other = run([scored("V1", "+0 -0")], videos=(annotation("V1", "c3 s2", "a3 t2"),))
+    with pytest.raises(UsageError, match="mine and other are held against different annotations"):
+        report_html({"mine": run(), "other": other})
+
+
+def test_every_breakdown_stands_in_a_table_too() -> None:
+    one = run()
+    words = words_of(report_html({"mine": one}))
+    for name in ("Low-Dynamic", "High-Dynamic"):
+        cell = one.scores.by.visual_characteristic[name].all
+        told = f"{name} {percent(cell.precision.value)} {percent(cell.recall.value)} "
+        assert told + percent(cell.f1.value) in words
+    assert len(VIDEOS) == one.scores.counts.annotated
