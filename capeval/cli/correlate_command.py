@@ -131,6 +131,7 @@ def correlate(
         annotations=annotations,
         runs=runs,
         missing=missing.value,
+        published=published,
     )
     settings = Settings(
         protocol=protocol_of(protocol, _parts(statistic), _parts(grouping)),
@@ -148,7 +149,7 @@ def correlate(
     if as_json:
         typer.echo(text)
     else:
-        print_correlations(found, Console(), form=form.value, published=published)
+        print_correlations(found, Console(), form=form.value)
 
 
 def _parts(values: list[str] | None) -> list[str]:

@@ -28,6 +28,8 @@ __all__ = ["Ceiling", "RatersApart"]
 _RATERS = 10
 _CAPTIONS = 1_500
 _DRAWS = 1_000
+_FEWEST = 5
+_SLACK = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,8 @@ class RatersApart:
             return Missing(f"above {_RATERS} raters or {_CAPTIONS:,} captions none is taken")
         if not self._there.all():
             return Missing("not every rater rated every caption")
-        if self.design.videos < 2:
-            return Missing("one video alone has no interval")
+        if self.design.videos < _FEWEST:
+            return Missing(f"fewer than {_FEWEST} videos are too few to resample")
         found = []
         for own, others in zip(self.ratings, self.others, strict=True):
             values = bootstrap_values(
@@ -137,7 +139,15 @@ class RatersApart:
             if self.symmetric:
                 break
         again = self.design.repeats or statistic == "pearson"
-        return percentiles(np.mean(found, axis=0), units=self.design.videos if again else None)
+        bounds = percentiles(np.mean(found, axis=0), units=self.design.videos if again else None)
+        if isinstance(bounds, Missing):
+            return bounds
+        if bounds.high - bounds.low <= _SLACK:
+            return Missing("all resamples have one value")
+        value = self.ceiling(statistic, grouping).value
+        if isinstance(value, Missing):
+            return value
+        return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
 
     def _pair(self, grouping: Grouping) -> tuple[Pair, Ints]:
         """Return the scores in one group for each rater and group, and whose each group is."""

@@ -65,7 +65,7 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     """
     values = _ratings(ratings)
     if how != "zmean" and len(values) == 1:
-        return values[0].copy()
+        return np.array(values[0])
     values, power = _scaled(values, how)
     rated = ~np.isnan(values).all(axis=0)
     result = np.full(values.shape[1], np.nan)
