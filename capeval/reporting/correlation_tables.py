@@ -26,7 +26,9 @@ __all__ = ["print_correlations", "sheets_of"]
 
 _GROUPS = "groups: used/all; those without a value are left out. "
 _USED = "item, within_system: groups used/all. "
-_RANK = "rank: a new one begins where a metric is worse (p up to .05, Holm) than all of the rank above. "
+_RANK = (
+    "rank: a new one begins where a metric is worse (p to .05, Holm) than all of the rank above. "
+)
 _ACCURACY = (
     "in-sample: with the threshold thr. found on these pairs, up to which differences of the "
     "metric are ties; cross: with thresholds found on other videos; untied: with none. "

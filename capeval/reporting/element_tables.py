@@ -17,7 +17,7 @@ _LEADING = ("kappa", "ac1")
 _PLAIN = ("accuracy", "macro_f1", "brennan_prediger", "alpha")
 _LEGEND = (
     "kappa: Cohen's; AC1: Gwet's; acc.: accuracy; mF1: macro-F1; BP: Brennan-Prediger; alpha: "
-    "Krippendorff's, nominal. Intervals resample whole videos."
+    "Krippendorff's, nominal."
 )
 
 
@@ -29,7 +29,9 @@ def element_sheets(elements: Elements) -> list[Sheet]:
         those = [t for t in tables if (t.truth, t.given) == (truth, given)]
         sheets += [_coefficients(those, elements.unjudged), _labels(those)]
     if sheets:
-        sheets[-2].note = " ".join(filter(None, [sheets[-2].note, _LEGEND]))
+        bounded_ones = any(e.low is not None for t in tables for e in t.coefficients.values())
+        resampled = "Intervals resample whole videos." if bounded_ones else ""
+        sheets[-2].note = " ".join(filter(None, [sheets[-2].note, _LEGEND, resampled]))
     return sheets
 
 

@@ -329,10 +329,8 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     assert ceiling["low"] < ceiling["value"] < ceiling["high"]
     # What differs by rater alone is said once.
-    assert result["warnings"] == [
-        "human score of x: 20 captions are few (below 30): intervals will be wide "
-        "(and so of 2 other raters)"
-    ]
+    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
 
