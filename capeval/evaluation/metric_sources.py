@@ -12,13 +12,14 @@ from capeval.evaluation.rescoring import stored_judgments
 from capeval.evaluation.summary import signature_of
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
+from capeval.files.outputs import run_files
 from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import read_text
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
-__all__ = ["Sources", "annotations_named_by", "gather", "judged_runs"]
+__all__ = ["Sources", "annotations_named_by", "files_read", "gather", "judged_runs"]
 
 _SAMPLE = "sample-"
 
@@ -106,6 +107,20 @@ def annotations_named_by(path: Path) -> str | None:
         if RunFolder(folder).exists():
             return RunFolder(folder).annotations_path()
     return None
+
+
+def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
+    """Return the files that metrics may be read from, so that none is written to.
+
+    Parameters
+    ----------
+    annotations : as given; where they are not, those that the runs name
+    runs : the folder of all runs, where every run is meant
+    """
+    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
+    found = [file for path in paths for file in run_files(path)]
+    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
+    return [*found, *(Path(text) for text in texts if text is not None)]
 
 
 def gather(
