@@ -148,9 +148,10 @@ def write_atomic(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
+        if error.errno is None:
+            raise
         # Nobody knows the temporary file by its name.
-        error.filename, error.filename2 = str(path), None
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -102,7 +102,7 @@ def test_labels_of_elements_are_three_way_or_binary(
         ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
         ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" stands twice'),
         ("video_id,score\n", "holds a header and no rows"),
-        ('video_id,score\n"v,1\n', "line 2: unexpected end of data"),
+        ('video_id,score\n"v,1\n', "line 2: is not CSV (a quote that opens here is never closed)"),
         (
             "video_id,element_id,label\nv,1.1,entailed\n",
             (

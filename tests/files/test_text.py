@@ -102,7 +102,10 @@ BROKEN = {
     "Infinity": ("[1,\nInfinity]", "line 2: Infinity is not a number that JSON can hold"),
     "-Infinity": ("[\n-Infinity]", "line 2: -Infinity is not a number that JSON can hold"),
     "beyond a float": ("[1,\n1e999]", "line 2: 1e999 is not a number that JSON can hold"),
-    "5000 digits": (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
+    "5000 digits": (
+        f'["{"1" * 5000}",\n-{"1" * 5000}]',
+        "line 2: has a number of more than 4,300 digits",
+    ),
     "doubled": ('{"a": 1,\n"a": 2}', 'line 2: the key "a" stands twice'),
     "doubled, escaped": ('{"a": 1,\n"\\u0061": 2}', 'line 2: the key "\\u0061" stands twice'),
     "doubled later": (
