@@ -104,7 +104,8 @@ def _message(fault: Any) -> str:
         return "is not a known key; remove it"
     if kind == "union_tag_invalid":
         valid = context["expected_tags"].replace("'", "")
-        return f"the {context['discriminator']} {shown(context['tag'])} is unknown; one of {valid}"
+        key = context["discriminator"].strip("'")
+        return f"the {key} {shown(context['tag'])} is unknown; one of {valid}"
     if kind in ("string_pattern_mismatch", "string_too_short"):
         return "must not be empty"
     if kind == "string_type":
