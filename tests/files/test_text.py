@@ -143,3 +143,10 @@ def test_what_json_writes_is_read_the_same(value: object) -> None:
 def test_any_text_is_read_or_refused_as_input(text: str) -> None:
     with suppress(InputError):
         parse_json(text, file=FILE)
+
+
+def test_a_link_to_nothing_is_told_as_such(tmp_path: Path) -> None:
+    link = tmp_path / "link.csv"
+    link.symlink_to("gone.csv")
+    with pytest.raises(InputError, match=r"link.csv: is a link to gone.csv, which does not exist"):
+        read_text(link)
