@@ -13,9 +13,9 @@ __all__ = ["HELP", "correlate"]
 
 HELP = """Hold metrics against people: does the judge rank captions as they do?
 
-The human file is CSV, TSV or JSON lines of `video_id, system?, rater?` with `score`, or with
-`element_id, label`; or wide, with `human, human_2, ...`. Without --auto and --metric-cols, every
-judged run under runs/ is taken; where there is none of yours, the judged sample.
+The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?` with
+`score`, or with `element_id, label`; or wide, with `human, human_2, ...`. Without --auto and
+--metric-cols, every judged run under runs/ is taken; where there is none of yours, the judged sample.
 """
 
 
@@ -178,6 +178,8 @@ def _named(text: str, runs: Path) -> tuple[str, Path]:
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():
         raise UsageError(f"--auto: {text!r} must be NAME=PATH")
+    if not name.isprintable():
+        raise UsageError(f"--auto: {name!r} has characters that no name may have")
     found = Path(path.strip())
     if not found.exists() and (runs / found).is_dir():
         found = runs / found

@@ -89,3 +89,22 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
     done = typed(folder, "score", "one")
     assert done.returncode == 2
     assert FAULTS[place][1] in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--auto", "a\x1b[2Jb=human.csv"), "has characters that no name may have"),
+        (("--metric-cols", ","), "--metric-cols names no column"),
+        (("--metric-cols", "x,y"), 'the columns "x", "y" are missing'),
+        (
+            ("--metric-cols", "score"),
+            "holds people's ratings; --metric-cols names those of metrics",
+        ),
+    ],
+)
+def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:
+    done = typed(folder, *CORRELATE, *more)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert told in done.stderr
+    assert "\x1b" not in done.stderr
