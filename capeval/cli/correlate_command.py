@@ -15,7 +15,8 @@ HELP = """Hold metrics against people: does the judge rank captions as they do?
 
 The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?` with
 `score`, or with `element_id, label`; or wide, with `human, human_2, ...`. Without --auto and
---metric-cols, every judged run under runs/ is taken; where there is none of yours, the judged sample.
+--metric-cols, every judged run under runs/ is taken; where there is none of yours, the judged
+sample.
 """
 
 
