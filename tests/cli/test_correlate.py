@@ -290,7 +290,7 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
     [
         (("--auto", "metric.csv"), "--auto: 'metric.csv' must be NAME=PATH"),
         (("--auto", "m=nowhere.csv"), "nowhere.csv: does not exist"),
-        ((), "runs: holds no judged run; judge one, or name metrics with --auto or --metric-cols"),
+        ((), "runs: holds no judged run; run `capeval judge` first (without a name it judges the"),
         (("--metric-cols", "scor"), 'line 1: the column "scor" is missing; did you mean "score"?'),
         (("--auto", "m=metric.csv", "--protocol", "wmt"), "the protocol 'wmt' is unknown; did you"),
         (("--auto", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
