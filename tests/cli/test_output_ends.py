@@ -82,7 +82,6 @@ def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told
     [
         (("--format", "latex"), "--format is of the tables, and --json prints none"),
         (("--format", "table"), "--format is of the tables, and --json prints none"),
-        (("--published",), "--published is of the tables, and --json prints none"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
