@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
     "refuses; 3 captions left unscored, videos ungenerated or runs left out, or the cost cap "
-    "reached; 4 a check or a gate failed; 130 Ctrl-C.",
+    "reached; 4 a check or a gate failed; 130 Ctrl-C; 141 whoever read the output went away.",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
@@ -79,7 +80,7 @@ def main() -> None:
             # A terminal that cannot show a dash must not end a run.
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(_run())
     except CapevalError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
@@ -87,9 +88,8 @@ def main() -> None:
         _complain("interrupted")
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _silence()
+        sys.exit(141)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}")
@@ -114,10 +114,35 @@ def main() -> None:
         sys.exit(1)
 
 
+def _run() -> int | None:
+    try:
+        code: int | None = app(standalone_mode=False)
+        if sys.stdout is not None:
+            # Else a pipe that nobody reads would only be found broken after the last line of ours.
+            sys.stdout.flush()
+    except SystemExit as end:
+        # Typer and rich make an exit code 1 of it, which is that of our own faults.
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
+    return code
+
+
+def _silence() -> None:
+    """Send what is left for a reader who went away to nowhere; Python would complain at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
     return f"{message.rstrip('.')}; see {command} --help"
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"capeval: {one_line(text, 600)}\n")
+    # Where nobody listens any more, the exit code still tells.
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

@@ -13,9 +13,10 @@ __all__ = ["HELP", "correlate"]
 
 HELP = """Hold metrics against people: does the judge rank captions as they do?
 
-The human file is CSV, TSV or JSON lines of `video_id, system?, rater?` with `score`, or with
-`element_id, label`; or wide, with `human, human_2, ...`. Without --auto and --metric-cols, every
-judged run under runs/ is taken; where there is none of yours, the judged sample.
+The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?` with
+`score`, or with `element_id, label`; or wide, with `human, human_2, ...`. Without --auto and
+--metric-cols, every judged run under runs/ is taken; where there is none of yours, the judged
+sample.
 """
 
 
@@ -108,7 +109,10 @@ def correlate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print correlations.json alone on stdout.")
     ] = False,
-    form: Annotated[_Format, typer.Option("--format", help="Of the tables.")] = _Format.table,
+    form: Annotated[
+        _Format | None,
+        typer.Option("--format", help="Of the tables; 'table' without.", show_default=False),
+    ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Add the TUNA paper's table 3 for reference.")
     ] = False,
@@ -119,18 +123,26 @@ def correlate(
 
     from capeval.correlation.protocols import protocol as protocol_of
     from capeval.correlation.video_level import Settings
-    from capeval.errors import one_line
+    from capeval.errors import UsageError, one_line
     from capeval.evaluation.correlating import Question, correlate_files
-    from capeval.files.jsonl import dumps, write_atomic
+    from capeval.evaluation.metric_sources import files_read
+    from capeval.files.jsonl import dumps
+    from capeval.files.outputs import check_output, write_output
     from capeval.reporting.correlation_tables import print_correlations
 
+    if as_json and form is not None:
+        raise UsageError("--format is of the tables, and --json prints none; leave one of them out")
+    columns = _parts(metric_cols)
+    if metric_cols and not columns:
+        raise UsageError("--metric-cols names no column")
     question = Question(
         human=human,
         auto=tuple(_named(text, runs) for text in auto or ()),
-        metric_columns=tuple(_parts(metric_cols)),
+        metric_columns=tuple(columns),
         annotations=annotations,
         runs=runs,
         missing=missing.value,
+        published=published,
     )
     settings = Settings(
         protocol=protocol_of(protocol, _parts(statistic), _parts(grouping)),
@@ -139,16 +151,20 @@ def correlate(
         seed=seed,
         raters=raters.value,
     )
+    if out is not None:
+        every = not question.auto and not columns
+        named = [path for _, path in question.auto]
+        check_output(out, [human, *files_read(named, annotations, runs if every else None)])
     found = correlate_files(question, settings)
     text = dumps(found.model_dump(mode="json"), indent=1)
     if out is not None:
-        write_atomic(out, text + "\n")
+        write_output(out, text + "\n")
     for line in found.warnings:
         sys.stderr.write(f"warning: {one_line(line, 600)}\n")
     if as_json:
         typer.echo(text)
     else:
-        print_correlations(found, Console(), form=form.value, published=published)
+        print_correlations(found, Console(), form=(form or _Format.table).value)
 
 
 def _parts(values: list[str] | None) -> list[str]:
@@ -161,6 +177,8 @@ def _named(text: str, runs: Path) -> tuple[str, Path]:
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():
         raise UsageError(f"--auto: {text!r} must be NAME=PATH")
+    if not name.isprintable():
+        raise UsageError(f"--auto: {name!r} has characters that no name may have")
     found = Path(path.strip())
     if not found.exists() and (runs / found).is_dir():
         found = runs / found

@@ -140,6 +140,9 @@ def merge(
     partial: Annotated[
         bool, typer.Option("--partial", help="Take sheets that are not filled in wholly.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an --out that holds something else.")
+    ] = False,
 ) -> None:
     """Join raters' files into human.csv, and show how well the raters agree."""
     from capeval.correlation.rater_agreement import agreement, agreement_by_type
@@ -152,10 +155,9 @@ def merge(
     )
     from capeval.errors import UsageError
     from capeval.evaluation.sources import annotations_of
-    from capeval.files.jsonl import write_atomic
+    from capeval.files.outputs import check_output, write_output
 
-    if out.resolve() in {path.resolve() for path in (*files, key)}:
-        raise UsageError(f"{out} is one of the files to be read; choose another --out")
+    check_output(out, [*files, key, *([] if annotations is None else [annotations])])
     items = read_key(key)
     known = None if annotations is None else annotations_of(annotations)
     if known is not None:
@@ -166,7 +168,12 @@ def merge(
             sys.stderr.write(line + "\n")
     raters = together(rated, partial=partial)
     text = human_csv(raters, items)
-    write_atomic(out, text)
+    if out.is_file() and not force and out.read_bytes() != text.encode("utf-8"):
+        raise UsageError(
+            f"--out: {out} exists and holds something else; choose another, or replace it with "
+            "--force"
+        )
+    write_output(out, text)
     _print(
         raters, agreement(raters), {} if known is None else agreement_by_type(raters, items, known)
     )

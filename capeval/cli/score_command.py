@@ -52,7 +52,8 @@ def score(
     from capeval.evaluation.checking import check_scores, scores_at
     from capeval.evaluation.rescoring import rescore
     from capeval.evaluation.sources import annotations_of
-    from capeval.files.jsonl import dumps, write_atomic
+    from capeval.files.jsonl import dumps
+    from capeval.files.outputs import check_output, run_files, write_output
     from capeval.files.run_folder import RunFolder
     from capeval.files.text import read_text
     from capeval.reporting.differences import differences_json, print_differences
@@ -86,11 +87,13 @@ def score(
         if checked.differences:
             raise typer.Exit(4)
         return
+    if out is not None:
+        check_output(out, [*run_files(path), known])
     rescored = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
     scores = rescored.scores
     text = dumps(scores.model_dump(mode="json"), indent=1)
     if out is not None:
-        write_atomic(out, text + "\n")
+        write_output(out, text + "\n")
     if as_json:
         typer.echo(text)
     else:

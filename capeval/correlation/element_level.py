@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from capeval.correlation.human_scores import Element
+from capeval.correlation.joining import Missing as IfMissing
+from capeval.correlation.joining import caption_names
 from capeval.correlation.result import ClassResult, ElementTable, Estimate
+from capeval.errors import InputError
 from capeval.files.ratings import Key, LabelTable
 from capeval.schema import COVERAGES, ELEMENT_TYPES, RELATIONS, LabelScale, Relation
 from capeval.stats.agreement import (
@@ -18,14 +21,18 @@ from capeval.stats.agreement import (
     coefficient_intervals,
     coefficients,
     confusion_by_video,
+    confusion_matrix,
 )
 from capeval.stats.intervals import Kind
 from capeval.stats.values import Missing, Value
 
-__all__ = ["Verdicts", "element_tables", "people"]
+__all__ = ["People", "Verdicts", "element_tables", "people", "unjudged"]
 
-Labels = dict[tuple[Key, str], str]
+Place = tuple[Key, str]
+Labels = dict[Place, str]
 """A label by caption and element."""
+
+_EACH = 20
 
 
 @dataclass
@@ -56,8 +63,38 @@ def _fill(labels: Labels, key: Key, relations: Sequence[Sequence[Relation]]) -> 
             labels[key, f"{event}.{place}"] = relation
 
 
-def people(table: LabelTable, *, each: bool = False) -> tuple[dict[str, Labels], int]:
-    """Return people's labels by name, and how many elements they were evenly divided on.
+@dataclass(frozen=True)
+class People:
+    """What people said of each element.
+
+    Attributes
+    ----------
+    truths : labels by name, as judges are held against them
+    tied : elements without a label, because raters were evenly divided on them
+    raters : each rater's own, where `truths` are made of several; none above 20 raters
+    """
+
+    truths: Mapping[str, Labels]
+    tied: frozenset[Place] = frozenset()
+    raters: Mapping[str, Labels] = field(default_factory=dict)
+
+    def without(self, captions: Collection[Key]) -> People:
+        """Return the same with some captions left out."""
+        if not captions:
+            return self
+
+        def rest(of: Mapping[str, Labels]) -> dict[str, Labels]:
+            return {
+                name: {place: label for place, label in labels.items() if place[0] not in captions}
+                for name, labels in of.items()
+            }
+
+        tied = frozenset(place for place in self.tied if place[0] not in captions)
+        return People(rest(self.truths), tied, rest(self.raters))
+
+
+def people(table: LabelTable, *, each: bool = False) -> People:
+    """Return people's labels.
 
     Several raters' labels are made one by majority; an even division is left out, not guessed.
     With `each`, raters are kept apart.
@@ -65,9 +102,11 @@ def people(table: LabelTable, *, each: bool = False) -> tuple[dict[str, Labels],
     by_rater: dict[str, Labels] = {name: {} for name in table.names}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
         by_rater[table.names[table.raters[row]]][key, element] = table.labels[row]
-    if each or len(by_rater) == 1:
-        return (by_rater if each else {"human": next(iter(by_rater.values()))}), 0
-    counts: dict[tuple[Key, str], Counter[str]] = {}
+    if each:
+        return People(by_rater)
+    if len(by_rater) == 1:
+        return People({"human": next(iter(by_rater.values()))})
+    counts: dict[Place, Counter[str]] = {}
     for labels in by_rater.values():
         for place, label in labels.items():
             counts.setdefault(place, Counter())[label] += 1
@@ -76,11 +115,62 @@ def people(table: LabelTable, *, each: bool = False) -> tuple[dict[str, Labels],
         ranked = count.most_common(2)
         if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
             found[place] = ranked[0][0]
-    return {"human": found}, len(counts) - len(found)
+    tied = frozenset(counts.keys() - found.keys())
+    return People({"human": found}, tied, by_rater if len(by_rater) <= _EACH else {})
+
+
+def unjudged(
+    table: LabelTable,
+    judges: Sequence[Verdicts],
+    reasons: Mapping[str, Mapping[Key, str]],
+    missing: IfMissing = "error",
+) -> tuple[dict[Key, int], list[str]]:
+    """Return captions that people labelled and a judge gave no verdict on, and warnings.
+
+    They are left out for all judges, so that all are held against the same labels.
+
+    Parameters
+    ----------
+    reasons : by judge and caption, why there is no verdict
+    missing : "drop" to leave them out
+
+    Returns
+    -------
+    The number of elements of each such caption, and a line for each judge that lacks some.
+
+    Raises
+    ------
+    InputError
+        There are such captions and `missing` is "error", or nothing is left.
+    """
+    places = dict.fromkeys(zip(table.keys, table.elements, strict=True))
+    elements = Counter(key for key, _ in places)
+    lost: dict[Key, int] = {}
+    warnings = []
+    for judge in judges:
+        there = {key for key, _ in judge.labels}
+        lacking = [key for key in elements if key not in there]
+        if not lacking:
+            continue
+        matched = len(places) - sum(elements[key] for key in lacking)
+        captions = f"{len(lacking)} caption{'' if len(lacking) == 1 else 's'}"
+        told = (
+            f"{judge.name}: {matched} of {len(places)} labelled elements matched; no verdict on "
+            f"{captions}: {caption_names(lacking, reasons.get(judge.name, {}))}"
+        )
+        if missing == "error":
+            raise InputError(
+                f"{told}; leave such captions out with --missing drop", file=table.file
+            )
+        warnings.append(told)
+        lost |= {key: elements[key] for key in lacking}
+    if len(lost) == len(elements) and lost:
+        raise InputError("no labelled caption has a verdict of every judge", file=table.file)
+    return lost, warnings
 
 
 def element_tables(
-    truths: Mapping[str, Labels],
+    told: People,
     judges: Sequence[Verdicts],
     elements: Mapping[str, Mapping[str, Element]],
     scale: LabelScale,
@@ -91,46 +181,87 @@ def element_tables(
 ) -> list[ElementTable]:
     """Return the tables of people against judges, judges among themselves, and their passes.
 
-    Each is of all elements and of each type, plain and weighted.
+    Each is of all elements and of each type, plain and weighted. Judges are held against each
+    other on what people labelled, be they divided or not.
 
     Parameters
     ----------
-    truths : people's labels by name; empty for judges alone
+    told : without truths for judges alone
     elements : of each video by id
     scale : "binary" collapses the judges' verdicts to covered (entailed) or not
     """
     pairs: list[tuple[str, Labels, str, Labels]] = [
         (name, labels, judge.name, judge.labels)
-        for name, labels in truths.items()
+        for name, labels in told.truths.items()
         for judge in judges
     ]
-    rated = {place for labels in truths.values() for place in labels}
+    rated = {place for labels in told.truths.values() for place in labels} | told.tied
     for one, two in combinations(judges, 2):
         pairs.append((one.name, _only(one.labels, rated), two.name, two.labels))
     for judge in judges:
         for (a, first), (b, second) in combinations(enumerate(judge.passes, start=1), 2):
             names = (f"{judge.name} pass {a}", f"{judge.name} pass {b}")
             pairs.append((names[0], _only(first, rated), names[1], second))
+    labels_of = COVERAGES if scale == "binary" else RELATIONS
     tables: list[ElementTable] = []
     for truth, expected, given, labels in pairs:
-        between = [place for place in expected if place in labels]
-        known = [place for place in between if place[1] in elements.get(place[0][0], {})]
-        if known:
-            tables += _tables(
-                (truth, given),
-                known,
-                [_on(expected[place], scale) for place in known],
-                [_on(labels[place], scale) for place in known],
-                [elements[key[0]][element] for key, element in known],
-                COVERAGES if scale == "binary" else RELATIONS,
-                ci,
-                draws,
-                seed,
-            )
+        known = _known(expected, labels, elements)
+        if not known:
+            continue
+        made = _tables(
+            (truth, given),
+            known,
+            [_on(expected[place], scale) for place in known],
+            [_on(labels[place], scale) for place in known],
+            [elements[key[0]][element] for key, element in known],
+            labels_of,
+            ci,
+            draws,
+            seed,
+        )
+        if told.truths.get(truth) is expected:
+            tied = [elements[key[0]][element].type for key, element in told.tied]
+            each = {
+                name: _coefficients(own, labels, elements, scale)
+                for name, own in told.raters.items()
+            }
+            made = [
+                table.model_copy(
+                    update={
+                        "tied": sum(table.by in ("all", of) for of in tied),
+                        "each": each if table.by == "all" and not table.weighted else {},
+                    }
+                )
+                for table in made
+            ]
+        tables += made
     return tables
 
 
-def _only(labels: Labels, rated: set[tuple[Key, str]]) -> Labels:
+def _known(
+    expected: Labels, given: Labels, elements: Mapping[str, Mapping[str, Element]]
+) -> list[Place]:
+    """Return what both sides labelled and the annotations have."""
+    between = [place for place in expected if place in given]
+    return [place for place in between if place[1] in elements.get(place[0][0], {})]
+
+
+def _coefficients(
+    truth: Labels,
+    given: Labels,
+    elements: Mapping[str, Mapping[str, Element]],
+    scale: LabelScale,
+) -> dict[str, float | None]:
+    known = _known(truth, given, elements)
+    matrix = confusion_matrix(
+        [_on(truth[place], scale) for place in known],
+        [_on(given[place], scale) for place in known],
+        COVERAGES if scale == "binary" else RELATIONS,
+    )
+    return {name: _value(value) for name, value in coefficients(matrix).items()}
+
+
+def _only(labels: Labels, rated: set[Place]) -> Labels:
     return {place: label for place, label in labels.items() if place in rated or not rated}
 
 
@@ -142,7 +273,7 @@ def _on(label: str, scale: LabelScale) -> str:
 
 def _tables(
     names: tuple[str, str],
-    places: Sequence[tuple[Key, str]],
+    places: Sequence[Place],
     truth: Sequence[str],
     given: Sequence[str],
     elements: Sequence[Element],

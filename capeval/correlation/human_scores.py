@@ -119,7 +119,8 @@ def from_labels(
         if labels < len(known[keys[place][0]]):
             partial += 1
             continue
-        values[rater, place] = measures(np.array([entailed, contradicted, total]))
+        # Rounded, so that an F1 reached by different weights is the same number.
+        values[rater, place] = measures(np.array([entailed, contradicted, total])).round(12)
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
     warnings = []
     if partial:

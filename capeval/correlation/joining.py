@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,7 @@ from capeval.files.validation import shown
 from capeval.stats.design import Design
 from capeval.stats.values import Floats
 
-__all__ = ["Joined", "Missing", "caption_name", "fitted_keys", "join"]
+__all__ = ["Joined", "Missing", "caption_name", "caption_names", "fitted_keys", "join"]
 
 Missing = Literal["error", "drop"]
 
@@ -46,6 +46,19 @@ def caption_name(key: Key) -> str:
     ('v1 of model', 'v1')
     """
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
+
+
+def caption_names(keys: Sequence[Key], reasons: Mapping[Key, str]) -> str:
+    """Return the first few captions' names, each with the reason for which it is missing.
+
+    >>> caption_names([("v1", "a"), ("v2", "a")], {("v1", "a"): "unscored: no reply"})
+    'v1 of a (unscored: no reply), v2 of a'
+    """
+    told = [
+        caption_name(key) + (f" ({reasons[key]})" if key in reasons else "") for key in keys[:_TOLD]
+    ]
+    more = f" and {len(keys) - _TOLD} more" if len(keys) > _TOLD else ""
+    return ", ".join(told) + more
 
 
 def fitted_keys(human: HumanScores, metric: MetricScores) -> MetricScores:
@@ -140,14 +153,8 @@ def _partial(
 ) -> str:
     rows = np.flatnonzero(~there)
     reasons = fitted_keys(human, metric).missing if metric.name not in human.metrics else {}
-    told = []
-    for row in rows[:_TOLD]:
-        key = human.keys[int(row)]
-        reason = reasons.get(key)
-        told.append(caption_name(key) + (f" ({reason})" if reason else ""))
-    more = f" and {len(rows) - _TOLD} more" if len(rows) > _TOLD else ""
-    matched = len(there) - len(rows)
-    return f"{metric.name}: {matched} of {len(there)} matched; missing: {', '.join(told)}{more}"
+    told = caption_names([human.keys[int(row)] for row in rows], reasons)
+    return f"{metric.name}: {len(there) - len(rows)} of {len(there)} matched; missing: {told}"
 
 
 def _no_overlap(human: HumanScores, metric: MetricScores) -> str:

@@ -6,26 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from capeval.correlation.human_scores import HumanScores
-from capeval.correlation.result import Estimate, Raters
+from capeval.correlation.joining import Joined
+from capeval.correlation.result import CeilingResult, Estimate, Raters
+from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
-from capeval.schema import RaterMode
 from capeval.stats.agreement import krippendorff_alpha
-from capeval.stats.raters import rater_ceiling
-from capeval.stats.values import Missing, Statistic, Value
+from capeval.stats.ceiling import RatersApart
+from capeval.stats.values import Missing, Value
 
 __all__ = ["agreement_of"]
 
 
 def agreement_of(
-    table: RatingTable | LabelTable,
-    scores: HumanScores | None,
-    statistics: Sequence[Statistic],
-    how: RaterMode,
+    table: RatingTable | LabelTable, joined: Sequence[Joined], settings: Settings
 ) -> Raters:
-    """Return Krippendorff's alpha and each rater's agreement with all others.
+    """Return Krippendorff's alpha, and each rater's agreement with the others.
 
-    Alpha is interval for ratings, nominal for labels; `scores` are what the ceiling is of.
+    Alpha is interval for ratings, nominal for labels. A ceiling is taken of every human score, by
+    every statistic and grouping that metrics are, on the same captions.
     """
     level: str
     alpha: Value
@@ -39,19 +37,44 @@ def agreement_of(
     else:
         level, names = "nominal", table.names
         alpha = _of_labels(table) if len(names) > 1 else Missing("there is one rater")
-    ceiling: dict[Statistic, Estimate] = {}
-    each: dict[Statistic, dict[str, float | None]] = {}
-    if len(names) > 1 and scores is not None:
-        for statistic in statistics:
-            found = rater_ceiling(scores.ratings, statistic, how="mean" if how == "each" else how)
-            ceiling[statistic] = _estimate(found.value)
-            each[statistic] = {
-                name: _estimate(value).value
-                for name, value in zip(scores.raters, found.each, strict=True)
-            }
     return Raters(
-        names=names, combined=how, alpha=_estimate(alpha), level=level, ceiling=ceiling, each=each
+        names=names,
+        combined=settings.raters,
+        alpha=_estimate(alpha),
+        level=level,
+        ceiling=tuple(one for sides in joined for one in _ceilings(sides, settings)),
     )
+
+
+def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
+    if len(joined.raters) < 2:
+        return []
+    how = "mean" if settings.raters == "each" else settings.raters
+    apart = RatersApart(joined.ratings, joined.design, how=how)
+    result = []
+    for statistic, grouping in settings.protocol.taken:
+        found = apart.ceiling(statistic, grouping)
+        bounds = (
+            Missing("no interval was asked for")
+            if settings.ci == "none" or isinstance(found.value, Missing)
+            else apart.interval(statistic, grouping, draws=settings.draws, seed=settings.seed)
+        )
+        result.append(
+            CeilingResult(
+                human=joined.human,
+                statistic=statistic,
+                grouping=grouping,
+                **_estimate(found.value).model_dump(include={"value", "reason"}),
+                low=None if isinstance(bounds, Missing) else bounds.low,
+                high=None if isinstance(bounds, Missing) else bounds.high,
+                interval_reason=bounds.reason if isinstance(bounds, Missing) else None,
+                each={
+                    name: None if isinstance(value, Missing) else value
+                    for name, value in zip(joined.raters, found.each, strict=True)
+                },
+            )
+        )
+    return result
 
 
 def _of_labels(table: LabelTable) -> Value:

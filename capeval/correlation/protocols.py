@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from capeval.errors import UsageError
 from capeval.files.validation import nearest
+from capeval.stats.design import Design
 from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Statistic
 
-__all__ = ["PROTOCOLS", "Protocol", "protocol"]
+__all__ = ["PROTOCOLS", "Protocol", "protocol", "unlike"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,21 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
+def unlike(protocol: Protocol, design: Design) -> str | None:
+    """Return in what captions are not what a protocol's source is of, or None.
+
+    >>> unlike(PROTOCOLS["tuna"], Design.of("aab", "xyx"))[-35:]
+    '3 captions of 2 videos by 2 systems'
+    """
+    if protocol.name != "tuna" or (not design.repeats and design.systems == 1):
+        return None
+    return (
+        "the protocol tuna is of one caption each of 40 videos, and its values are comparable with "
+        f"the paper's only then; here are {design.rows} captions of {design.videos} videos by "
+        f"{design.systems} system{'' if design.systems == 1 else 's'}"
+    )
+
+
 def protocol(
     name: str | None, statistics: Sequence[str] = (), groupings: Sequence[str] = ()
 ) -> Protocol:
@@ -80,5 +96,9 @@ def protocol(
         if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
     if not taken:
-        raise UsageError(f"the protocol {whole.name} takes none of these statistics and groupings")
+        told = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.taken)
+        raise UsageError(
+            f"the protocol {whole.name} takes none of these statistics and groupings; "
+            f"it takes {told}"
+        )
     return Protocol(whole.name, whole.source, taken, whole.binary)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from capeval.correlation.result import Published
+
 __all__ = ["PUBLISHED", "PUBLISHED_NOTE"]
 
-PUBLISHED: dict[str, tuple[float, float, float]] = {
-    "METEOR": (0.308, 0.448, 0.547),
-    "BERT-Score": (0.274, 0.348, 0.492),
-    "CLAIR": (0.456, 0.566, 0.410),
-    "DREAM-1K": (0.222, 0.313, 0.247),
-    "TUNA-CAP": (0.572, 0.767, 0.699),
-}
-"""Kendall, Spearman and Pearson of the TUNA paper's table 3 (ACL 2025), as fractions."""
+_SOURCE = "TUNA (ACL 2025), table 3"
+
+PUBLISHED = tuple(
+    Published(
+        metric=metric, n=40, kendall=kendall, spearman=spearman, pearson=pearson, source=_SOURCE
+    )
+    for metric, kendall, spearman, pearson in (
+        ("METEOR", 0.308, 0.448, 0.547),
+        ("BERT-Score", 0.274, 0.348, 0.492),
+        ("CLAIR", 0.456, 0.566, 0.410),
+        ("DREAM-1K", 0.222, 0.313, 0.247),
+        ("TUNA-CAP", 0.572, 0.767, 0.699),
+    )
+)
+"""The TUNA paper's table 3, as fractions."""
 
 PUBLISHED_NOTE = (
     "Published rows: TUNA (ACL 2025), table 3; not computed here, and of other captions and "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from capeval.correlation.rating_sheet import KEY_COLUMNS, csv_text, element_ids
+from capeval.correlation.rating_sheet import KEY_COLUMNS, csv_text, element_ids, key_check
 from capeval.errors import InputError, UsageError
+from capeval.files.inert import inert, plain
 from capeval.files.spreadsheets import read_spreadsheet
-from capeval.files.tables import Table
+from capeval.files.tables import CONTROL, Table
 from capeval.files.validation import nearest, shown
 from capeval.schema import RELATIONS, Annotation, Relation
 
@@ -21,12 +23,16 @@ __all__ = [
     "RatedFile",
     "check_key",
     "human_csv",
+    "rater_name",
     "read_key",
     "read_rated",
     "together",
 ]
 
 HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
+
+# Of one caption, so that a slip in a key cannot fill the memory.
+_MOST_ELEMENTS = 10_000
 
 _SHORT: dict[str, Relation] = {label[0]: label for label in RELATIONS}
 _LABELS: dict[str, Relation] = {**_SHORT, **{label: label for label in RELATIONS}}
@@ -62,14 +68,13 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
     Raises
     ------
     InputError
-        The file is no key, or an id or a video with its system stands in it twice.
+        The file is no key, an id or a video with its system stands in it twice, or a row is not
+        as it was written.
     """
+    *needed, check = KEY_COLUMNS
+    table = read_spreadsheet(path, needed, [check])
     # A video's index may end in a blank: cells are taken as they stand.
-    table = read_spreadsheet(path, KEY_COLUMNS)
-    for name in KEY_COLUMNS:
-        if "" in table.columns[name]:
-            raise table.fault("is empty", row=table.columns[name].index(""), column=name)
-    items, videos, systems, elements = (table.columns[name] for name in KEY_COLUMNS)
+    items, videos, systems, elements = (table.names(name, strip=False) for name in needed)
     table.unique([(item,) for item in items], "item_id")
     table.unique(list(zip(videos, systems, strict=True)), "video_id, system")
     found: dict[str, KeyedItem] = {}
@@ -81,10 +86,28 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
                 column="elements",
             )
         counts = tuple(int(n) for n in sizes.split(" "))
+        if sum(counts) > _MOST_ELEMENTS:
+            raise table.fault(
+                f"are {sum(counts):,} elements of one caption; {_MOST_ELEMENTS:,} are the most",
+                row=row,
+                column="elements",
+            )
+        if check in table.columns:
+            _check_row((items[row], videos[row], systems[row], sizes), table, row)
         found[items[row]] = KeyedItem(videos[row], systems[row], counts)
     if not found:
         raise InputError("holds no items", file=path)
     return found
+
+
+def _check_row(cells: tuple[str, ...], table: Table, row: int) -> None:
+    if table.columns["check"][row].strip() != "c" + key_check(*cells):
+        raise table.fault(
+            "the row is not as `capeval rate sheet` wrote it; draw the sheet again with the same "
+            "runs and seed to get its key back",
+            row=row,
+            column="check",
+        )
 
 
 def check_key(
@@ -129,18 +152,20 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     InputError
         An item, an element or a label is unknown, a place is given twice, or there are two raters.
     """
-    table = read_spreadsheet(path, ("item_id", "element_id", "label"))
+    table = read_spreadsheet(path, ("item_id", "element_id", "label"), ("rater",))
     items, given, told = (
         [cell.strip() for cell in table.columns[name]]
         for name in ("item_id", "element_id", "label")
     )
-    known = {item: set(element_ids(keyed.elements)) for item, keyed in key.items()}
+    known: dict[str, set[str]] = {}
     places: list[Place] = []
     labels: dict[Place, Relation] = {}
     for row, (item, element, label) in enumerate(zip(items, given, told, strict=True)):
-        if item not in known:
-            raise table.fault(_unknown_item(item, list(known)), row=row, column="item_id")
+        if item not in key:
+            raise table.fault(_unknown_item(item, list(key)), row=row, column="item_id")
         place = item, element.lower().removeprefix("e")
+        if item not in known:
+            known[item] = set(element_ids(key[item].elements))
         if place[1] not in known[item]:
             there = (f"e{n}.1-{size}" for n, size in enumerate(key[item].elements, 1))
             raise table.fault(
@@ -153,25 +178,52 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
             labels[place] = _label(label, table, row)
     table.unique(places, "item_id, element_id")
     every = [(i, element) for i, item in key.items() for element in element_ids(item.elements)]
-    return RatedFile(
-        _rater(table) or path.stem, path, labels, tuple(p for p in every if p not in labels)
-    )
+    return RatedFile(_rater(table, path), path, labels, tuple(p for p in every if p not in labels))
 
 
-def _rater(table: Table) -> str:
-    """Return the one name that stands in a file, if any does."""
-    raters: dict[str, int] = {}
-    for row, name in enumerate(table.columns.get("rater", [])):
-        if name.strip():
-            raters.setdefault(name.strip(), row)
+# Cannot be seen, and makes two names of one; what joins letters in some scripts is not among them.
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+
+
+def rater_name(text: str) -> str:
+    """Return a rater's name in composed characters, without those that cannot be seen.
+
+    >>> rater_name(" An\u200bn  Lee ")
+    'Ann Lee'
+    """
+    return " ".join(unicodedata.normalize("NFC", _UNSEEN.sub("", plain(text.strip()))).split())
+
+
+def _alike(rater: str) -> str:
+    """Return what names that look alike have in common."""
+    joined = re.sub("[\u200c\u200d]", "", rater)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", joined).casefold())
+
+
+def _rater(table: Table, path: Path) -> str:
+    """Return the one name that stands in a file, or its own."""
+    raters: dict[str, tuple[str, int]] = {}
+    for row, cell in enumerate(table.columns.get("rater", [])):
+        name = rater_name(cell)
+        if CONTROL.search(cell.strip()):
+            raise table.fault(f"{shown(cell)} has a control character", row=row, column="rater")
+        if name:
+            raters.setdefault(_alike(name), (name, row))
     if len(raters) > 1:
-        one, two, *_ = raters
+        (one, _), (two, row), *_ = raters.values()
         raise table.fault(
             f"two raters in one file, {shown(one)} and {shown(two)}; give each a file",
-            row=raters[two],
+            row=row,
             column="rater",
         )
-    return next(iter(raters), "")
+    if raters:
+        return next(iter(raters.values()))[0]
+    name = rater_name(path.stem)
+    if not name or CONTROL.search(path.stem):
+        raise table.fault("names no rater, and the file's name cannot; fill in the column rater")
+    return name
 
 
 def _unknown_item(item: str, known: list[str]) -> str:
@@ -208,7 +260,7 @@ def together(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[Rate
     """
     named: dict[str, RatedFile] = {}
     for file in files:
-        other = named.setdefault(file.rater.casefold(), file)
+        other = named.setdefault(_alike(file.rater), file)
         if other is not file:
             raise InputError(
                 f"is of {shown(file.rater)}, and so is {other.path}; fill in the column rater, "
@@ -231,12 +283,20 @@ def together(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[Rate
 
 
 def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
-    """Return human.csv: a row for each label, by video, system, element and rater."""
+    """Return human.csv: a row for each label, by video, system, element and rater.
+
+    Names that a spreadsheet would run have an apostrophe before them; our own reader takes it off.
+    """
     order = sorted(key, key=lambda item: (key[item].video_id, key[item].system))
     return csv_text(
         HUMAN_COLUMNS,
         (
-            (key[item].video_id, key[item].system, element, file.rater, file.labels[item, element])
+            (
+                *map(inert, (key[item].video_id, key[item].system)),
+                element,
+                inert(file.rater),
+                file.labels[item, element],
+            )
             for item in order
             for element in element_ids(key[item].elements)
             for file in files

@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 
 from capeval.errors import UsageError
+from capeval.files.inert import inert
 from capeval.files.jsonl import dumps
+from capeval.files.tables import CONTROL
+from capeval.files.validation import shown
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "csv_text",
     "draw_sheet",
     "element_ids",
+    "key_check",
     "key_csv",
     "sheet_csv",
     "sheet_html",
@@ -51,7 +55,7 @@ SHEET_COLUMNS = (
     "event",
     "caption",
 )
-KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
+KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "check")
 
 _TEMPLATE = Path(__file__).with_name("rating_sheet.html")
 
@@ -95,7 +99,8 @@ def draw_sheet(
     Videos are drawn by stratum (the set of visual characteristics that a video has), each stratum
     in proportion to its size, by the method of largest remainders. Of each video either all
     systems' captions are drawn or `per_video` of them, so that within a stratum, and then over all,
-    every system is drawn as often as every other (but for what it has not captioned).
+    every system is drawn as often as every other (but for what it has not captioned), and is rated
+    first, second, ... of a video's captions about as often as every other.
 
     Parameters
     ----------
@@ -108,9 +113,16 @@ def draw_sheet(
     Raises
     ------
     UsageError
-        There are fewer such videos, or fewer systems.
+        There are fewer such videos, or fewer systems, or a name has a control character.
     """
     systems = sorted(captions)
+    for what, names in (("run", systems), ("video", [a.index for a in annotations])):
+        for told in names:
+            if CONTROL.search(told):
+                raise UsageError(
+                    f"the {what} {shown(told)} has a control character in its name, which the "
+                    "files of a study cannot hold; rename it"
+                )
     each = len(systems) if per_video is None else per_video
     if not 1 <= each <= len(systems):
         raise UsageError(f"{each} captions of each video, but there are {len(systems)} runs")
@@ -132,9 +144,11 @@ def draw_sheet(
     rng = np.random.default_rng(seed)
     groups = [strata[key] for key in sorted(strata)]
     used: Counter[str] = Counter()
+    stood: Counter[tuple[str, int]] = Counter()
     drawn: list[tuple[Annotation, list[str]]] = []
     for group, share in zip(groups, _shares([len(g) for g in groups], videos, rng), strict=True):
         here: Counter[str] = Counter()
+        stood_here: Counter[tuple[str, int]] = Counter()
         for place in rng.permutation(len(group))[:share]:
             annotation = group[place]
             order = [systems[n] for n in rng.permutation(len(systems))]
@@ -144,7 +158,7 @@ def draw_sheet(
             chosen = there[:each]
             here.update(chosen)
             used.update(chosen)
-            drawn.append((annotation, [system for system in order if system in chosen]))
+            drawn.append((annotation, _counterbalanced(chosen, stood_here, stood, rng)))
     rows = [
         (drawn[place][0], system, captions[system][drawn[place][0].index])
         for place in rng.permutation(len(drawn))
@@ -160,6 +174,34 @@ def draw_sheet(
             for number, (annotation, system, caption) in enumerate(rows, start=1)
         ),
     )
+
+
+def _counterbalanced(
+    systems: Sequence[str],
+    here: Counter[tuple[str, int]],
+    used: Counter[tuple[str, int]],
+    rng: np.random.Generator,
+) -> list[str]:
+    """Return the systems in the order that evens out how often each has stood in each place.
+
+    `here` counts (system, place) within the stratum and `used` over all; both are brought up to
+    date. Of orders that do this equally well chance takes one. Where every video has all systems,
+    each block of as many videos as systems is a Latin square.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    size = len(systems)
+    # The sum of counts is what a sum of squares grows by, so the least is the most even.
+    cost = rng.random((size, size)) / (2 * size)
+    more = 1 + size * (1 + max(used.values(), default=0))
+    for row, system in enumerate(systems):
+        for place in range(size):
+            cost[row, place] += more * here[system, place] + used[system, place]
+    places = linear_sum_assignment(cost)[1]
+    order = [system for _, system in sorted(zip(places.tolist(), systems, strict=True))]
+    for counts in (here, used):
+        counts.update((system, place) for place, system in enumerate(order))
+    return order
 
 
 def _stratum(annotation: Annotation) -> tuple[int, ...]:
@@ -201,11 +243,6 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def _inert(text: str) -> str:
-    """Keep a spreadsheet from running a caption as a formula (OWASP, CSV injection)."""
-    return f"'{text}" if text.lstrip()[:1] in tuple("=+-@＝＋－＠|%") else text
-
-
 def sheet_csv(sheet: RatingSheet) -> str:
     """Return the sheet for a spreadsheet: a row for each element, `label` and `rater` to fill in.
 
@@ -219,7 +256,7 @@ def sheet_csv(sheet: RatingSheet) -> str:
             sentence = event.event
             for n, element in enumerate(event.visual_elements, start=1):
                 video, told, text, of = map(
-                    _inert, (item.annotation.index, element.content, caption, sentence)
+                    inert, (item.annotation.index, element.content, caption, sentence)
                 )
                 rows.append(
                     (item.item_id, video, f"e{e}.{n}", element.type, told, "", "", of, text)
@@ -229,20 +266,22 @@ def sheet_csv(sheet: RatingSheet) -> str:
     return "\ufeff" + csv_text(SHEET_COLUMNS, rows)
 
 
+def key_check(*cells: str) -> str:
+    """Return what stands, after a "c", in the column `check` of a key's row, given its other cells.
+
+    It shows that a row is as it was written: a spreadsheet makes 7 of 007, and a hand may slip.
+    """
+    return hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
+
+
 def key_csv(sheet: RatingSheet) -> str:
     """Return the key: of each id the video, the system, and how many elements each event has."""
-    return csv_text(
-        KEY_COLUMNS,
-        (
-            (
-                item.item_id,
-                item.annotation.index,
-                item.system,
-                " ".join(str(len(event.visual_elements)) for event in item.annotation.events),
-            )
-            for item in sheet.items
-        ),
-    )
+    rows = []
+    for item in sheet.items:
+        sizes = " ".join(str(len(event.visual_elements)) for event in item.annotation.events)
+        names = (item.item_id, item.annotation.index, item.system, sizes)
+        rows.append((*map(inert, names), "c" + key_check(*names)))
+    return csv_text(KEY_COLUMNS, rows)
 
 
 def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:

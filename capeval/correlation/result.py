@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.stats.values import Grouping, Statistic
 
 __all__ = [
+    "CeilingResult",
     "ClassResult",
     "ComparisonResult",
     "Correlation",
@@ -17,6 +18,7 @@ __all__ = [
     "Elements",
     "Estimate",
     "Groups",
+    "Published",
     "Raters",
     "Ties",
 ]
@@ -117,7 +119,12 @@ class ClassResult(_Part):
 class ElementTable(_Part):
     """Two sets of labels of the same elements: rows of `confusion` are `truth`.
 
-    `by` is "all" or a type of element; `weighted` counts elements by their weight.
+    Attributes
+    ----------
+    by : "all" or a type of element
+    weighted : whether elements count by their weight
+    tied : elements left out because raters were evenly divided on them
+    each : the coefficients against each rater's own labels, where several were made one
     """
 
     truth: str
@@ -130,27 +137,64 @@ class ElementTable(_Part):
     confusion: tuple[tuple[float, ...], ...]
     coefficients: dict[str, Estimate]
     classes: dict[str, ClassResult]
+    tied: int = 0
+    each: dict[str, dict[str, float | None]] = Field(default_factory=dict)
 
 
 class Elements(_Part):
-    """Labels of elements; `tied` are those on which raters were evenly divided."""
+    """Labels of elements.
+
+    Attributes
+    ----------
+    labels : how many people gave
+    tied : elements left out because raters were evenly divided on them
+    unjudged : elements left out because a judge gave no verdict on their caption
+    """
 
     scale: str | None = None
     labels: int = 0
     tied: int = 0
+    unjudged: int = 0
     tables: tuple[ElementTable, ...] = ()
 
 
+class CeilingResult(_Part):
+    """How well each rater agrees with the others' combined score, and the mean over raters.
+
+    It is of the captions of the `results` of the same human score. It is no upper bound: a metric
+    is held against the combined score of all raters, a rater against that of all but one.
+    """
+
+    human: str
+    statistic: Statistic
+    grouping: Grouping
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+    interval_reason: str | None = None
+    each: dict[str, float | None] = Field(default_factory=dict)
+
+
 class Raters(_Part):
-    """The people: how their ratings were made one, how they agree, and the ceiling they set."""
+    """The people: how their ratings were made one, how they agree, and the ceilings they set."""
 
     names: tuple[str, ...]
     combined: str
     alpha: Estimate
     level: str
-    ceiling: dict[Statistic, Estimate] = Field(default_factory=dict)
-    """By statistic, over all captions: each rater against all others, and the mean."""
-    each: dict[Statistic, dict[str, float | None]] = Field(default_factory=dict)
+    ceiling: tuple[CeilingResult, ...] = ()
+
+
+class Published(_Part):
+    """A row that others published: for reference, not computed here."""
+
+    metric: str
+    n: int
+    kendall: float
+    spearman: float
+    pearson: float
+    source: str
 
 
 class Correlations(_Part):
@@ -162,4 +206,5 @@ class Correlations(_Part):
     raters: Raters
     warnings: tuple[str, ...]
     inputs: dict[str, Any]
+    published: tuple[Published, ...] = ()
     signature: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.correlation.element_level import element_tables, people
+from capeval.correlation.element_level import element_tables, people, unjudged
 from capeval.correlation.human_scores import (
     HumanScores,
     elements_of,
@@ -16,8 +16,10 @@ from capeval.correlation.human_scores import (
     from_ratings,
     meets,
 )
-from capeval.correlation.joining import Missing, join
+from capeval.correlation.joining import Joined, Missing, join
 from capeval.correlation.people import agreement_of
+from capeval.correlation.protocols import unlike
+from capeval.correlation.published import PUBLISHED
 from capeval.correlation.result import (
     ComparisonResult,
     Correlation,
@@ -25,6 +27,7 @@ from capeval.correlation.result import (
     Elements,
 )
 from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.warning_lines import gathered
 from capeval.errors import UsageError, one_line
 from capeval.evaluation.metric_sources import (
     Sources,
@@ -48,7 +51,7 @@ class Question:
     """What is to be held against what.
 
     `auto` are (name, path) pairs; without them and without `metric_columns`, every judged run
-    under `runs`, or the judged sample.
+    under `runs`, or the judged sample. `published` adds the paper's rows for reference.
     """
 
     human: Path
@@ -57,6 +60,7 @@ class Question:
     annotations: str | tuple[Annotation, ...] | None = None
     runs: Path = Path("runs")
     missing: Missing = "error"
+    published: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,22 +117,29 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
     table, annotations, sources = sides.table, sides.annotations, sides.sources
     scores, warnings = sides.scores, list(sides.warnings)
     elements = Elements()
-    if isinstance(table, LabelTable):
-        elements = _elements(table, sources, annotations or (), settings, warnings)
+    joined: list[Joined] = []
+    for human in scores:
+        metrics = [m for m in sources.metrics.values() if meets(human.name, m.measure)]
+        if metrics:
+            joined.append(join(human, metrics, question.missing))
+    if isinstance(table, LabelTable) and annotations is not None:
+        elements, lost = _elements(table, sources, annotations, question, settings)
+        warnings += lost
+    if joined and (told := unlike(settings.protocol, joined[0].design)):
+        warnings.append(told)
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     matched: dict[str, int] = {}
-    for human in scores:
-        metrics = [m for m in sources.metrics.values() if meets(human.name, m.measure)]
-        if not metrics:
-            continue
-        joined = join(human, metrics, question.missing)
-        matched[human.name] = len(joined.keys)
-        found = analyse(joined, settings)
+    for both in joined:
+        matched[both.human] = len(both.keys)
+        found = analyse(both, settings)
         results += found[0]
         comparisons += found[1]
         warnings += found[2]
-    statistics = tuple(dict.fromkeys(statistic for statistic, _ in settings.protocol.taken))
+    if settings.raters == "each":
+        warnings = gathered(
+            warnings, table.raters if isinstance(table, RatingTable) else table.names
+        )
     digest = hashlib.sha256(question.human.read_bytes()).hexdigest()
     inputs: dict[str, Any] = {
         "human": {
@@ -159,9 +170,10 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         results=tuple(results),
         comparisons=tuple(comparisons),
         elements=elements,
-        raters=agreement_of(table, scores[0] if scores else None, statistics, settings.raters),
+        raters=agreement_of(table, joined, settings),
         warnings=tuple(dict.fromkeys(warnings)),
         inputs=inputs,
+        published=PUBLISHED if question.published else (),
         signature=_signature(digest, inputs, sources, settings),
     )
 
@@ -191,30 +203,43 @@ def _elements(
     table: LabelTable,
     sources: Sources,
     annotations: Sequence[Annotation],
+    question: Question,
     settings: Settings,
-    warnings: list[str],
-) -> Elements:
-    truths, tied = people(table, each=settings.raters == "each")
-    if tied:
-        warnings.append(f"raters are evenly divided on {tied} elements, which are left out")
+) -> tuple[Elements, list[str]]:
+    judges = list(sources.judges.values())
+    reasons = {
+        judge.name: {
+            key: reason
+            for metric in sources.metrics.values()
+            if metric.name.rpartition(":")[0] == judge.name
+            for key, reason in metric.missing.items()
+        }
+        for judge in judges
+    }
+    lost, warnings = unjudged(table, judges, reasons, question.missing)
+    told = people(table, each=settings.raters == "each").without(lost)
+    if told.tied:
+        warnings.append(
+            f"raters are evenly divided on {len(told.tied)} elements, which are left out; "
+            "that flatters a judge: see --raters each"
+        )
     scale: LabelScale = "binary" if settings.protocol.binary else table.scale
-    known = {annotation.index: elements_of(annotation) for annotation in annotations}
+    tables = element_tables(
+        told,
+        judges,
+        {annotation.index: elements_of(annotation) for annotation in annotations},
+        scale,
+        ci=settings.ci,
+        draws=settings.draws,
+        seed=settings.seed,
+    )
     return Elements(
         scale=scale,
         labels=len(table.labels),
-        tied=tied,
-        tables=tuple(
-            element_tables(
-                truths,
-                list(sources.judges.values()),
-                known,
-                scale,
-                ci=settings.ci,
-                draws=settings.draws,
-                seed=settings.seed,
-            )
-        ),
-    )
+        tied=len(told.tied),
+        unjudged=sum(lost.values()),
+        tables=tuple(tables),
+    ), warnings
 
 
 def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: Settings) -> str:

@@ -12,13 +12,14 @@ from capeval.evaluation.rescoring import stored_judgments
 from capeval.evaluation.summary import signature_of
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
+from capeval.files.outputs import run_files
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import read_text
+from capeval.files.text import parse_json, read_text
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
-__all__ = ["Sources", "annotations_named_by", "gather", "judged_runs"]
+__all__ = ["Sources", "annotations_named_by", "files_read", "gather", "judged_runs"]
 
 _SAMPLE = "sample-"
 
@@ -59,7 +60,8 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     judged = [run for run in RunFolder.all(runs) if run.judges()]
     if not judged:
         raise InputError(
-            "holds no judged run; judge one, or name metrics with --auto or --metric-cols",
+            "holds no judged run; run `capeval judge` first (without a name it judges the bundled "
+            "sample), or name metrics with --auto or --metric-cols",
             file=runs,
         )
     own = [run for run in judged if not run.name.startswith(_SAMPLE)]
@@ -108,6 +110,20 @@ def annotations_named_by(path: Path) -> str | None:
     return None
 
 
+def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
+    """Return the files that metrics may be read from, so that none is written to.
+
+    Parameters
+    ----------
+    annotations : as given; where they are not, those that the runs name
+    runs : the folder of all runs, where every run is meant
+    """
+    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
+    found = [file for path in paths for file in run_files(path)]
+    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
+    return [*found, *(Path(text) for text in texts if text is not None)]
+
+
 def gather(
     named: Sequence[tuple[str, Path]],
     runs: Sequence[RunFolder],
@@ -135,12 +151,35 @@ def gather(
     return sources
 
 
+# What the entries of a TUNA result file have, and no file of scores.
+_OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
+
+
 def _is_judged(path: Path) -> bool:
     if path.is_dir():
         return True
-    first = read_text(path).lstrip().split("\n", 1)[0]
-    # A TUNA result file is a JSON list; a list of metrics' values names them at once.
-    return '"status"' in first or (first[0] == "[" and '"metric"' not in first)
+    text = read_text(path).lstrip()
+    if text[0] == "[":
+        return any(key in text for key in _OF_RESULTS)
+    first = text.split("\n", 1)[0]
+    if first.strip() == "{":
+        _refuse_report(path, text)
+    return '"status"' in first
+
+
+def _refuse_report(path: Path, text: str) -> None:
+    """Tell what to name instead of a file that sums a run up."""
+    value = parse_json(text, file=path)
+    what = next((what for key, what in _REPORTS.items() if key in value), "")
+    if what:
+        raise InputError(f"is {what}", file=path)
+
+
+_REPORTS = {
+    "overall": "a scores.json, which sums captions up; name the judgments.jsonl beside it",
+    "results": "a correlations.json, a result and no metric; name what it was made from",
+    "annotations": "a run's manifest; name the run, its folder",
+}
 
 
 def _judges_at(path: Path) -> list[Path]:
@@ -149,8 +188,21 @@ def _judges_at(path: Path) -> list[Path]:
         if len(judges) > 1:
             told = ", ".join(str(judge.path) for judge in judges)
             raise InputError(f"was judged by several; name one of {told}", file=path)
-        return [judge.judgments for judge in judges] or [path]
+        if not judges:
+            raise InputError(_no_judgments(path), file=path)
+        return [judge.judgments for judge in judges]
     return [path]
+
+
+def _no_judgments(path: Path) -> str:
+    if RunFolder(path).exists():
+        return f"is a run that is not judged; run `capeval judge {path}` first"
+    runs = [run for run in RunFolder.all(path) if run.judges()]
+    if runs:
+        names = ", ".join(str(run.path) for run in runs[:5])
+        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
+        return f"is a folder of runs and no run; name one of {names}{more}"
+    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
 
 
 def _judged(
@@ -161,7 +213,10 @@ def _judged(
     systems: Collection[str | None],
 ) -> None:
     if annotations is None:
-        raise UsageError(f"{path}: name its annotations with --annotations")
+        raise UsageError(
+            f"{path}: these are judgments, and no run that knows their annotations; name them with "
+            "--annotations"
+        )
     by_index: Mapping[str, Annotation] = {a.index: a for a in annotations}
     judgments, _ = stored_judgments(path, annotations)
     full = path.absolute()

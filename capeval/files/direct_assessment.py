@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from capeval.files.tables import Table
-from capeval.files.validation import shown
+from capeval.files.validation import cut, shown
 
 __all__ = ["is_direct_assessment", "ratings_of"]
 
@@ -41,12 +41,13 @@ def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table,
     for row, line in enumerate(lines):
         if not re.fullmatch(r"[0-9]{1,9}", line):
             raise table.fault(f"{shown(line)} is not a line number", row=row, column="SID")
+    systems = table.names("SYS")
     kept = [row for row, line in enumerate(lines) if int(line)]
     if not kept:
         raise table.fault("no row has a line number above 0", column="SID")
     warnings = tuple(
         f"{table.file}: line {table.lines[row]}: SID is 0 and lines count from 1, so this row of "
-        f"{table.columns['SYS'][row]} rates no caption: skipped"
+        f"{cut(systems[row])} rates no caption: skipped"
         for row, line in enumerate(lines)
         if not int(line)
     )
@@ -57,4 +58,5 @@ def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table,
     }
     # A line number is a number: 07 and 7 are one video.
     columns["video_id"] = [str(int(lines[row])) for row in kept]
-    return Table(table.file, columns, [table.lines[row] for row in kept]), warnings
+    kept_lines = [table.lines[row] for row in kept]
+    return Table(table.file, columns, kept_lines, table.header), warnings

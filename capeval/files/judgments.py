@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.files.validation import shown
+from capeval.files.validation import complaint, shown
 from capeval.schema import JUDGMENT, Judgment
 
 __all__ = ["judgment_line", "load_judgments", "write_judgments"]
@@ -44,12 +45,13 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
         try:
             judgment = JUDGMENT.validate_python(value)
         except ValidationError as faults:
-            fault = faults.errors(include_url=False)[0]
+            field, message = complaint(faults)
             raise InputError(
-                f"{fault['msg']}, not {shown(fault.get('input'))}",
+                message,
                 file=path,
                 where=f"index {shown(index)}",
-                field=".".join(str(part) for part in fault["loc"]),
+                # The field of a union begins with the kind that was tried.
+                field=re.sub(r"^(un)?scored(\.|$)", "", field),
             ) from None
         result[judgment.index] = judgment
     return result

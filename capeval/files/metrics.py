@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from capeval.files.ratings import Key
-from capeval.files.tables import read_table
-from capeval.files.validation import shown
+from capeval.files.table_reading import read_table
+from capeval.files.validation import cut, shown
 
 __all__ = ["MetricScores", "load_metrics", "merge"]
 
@@ -109,8 +109,8 @@ def merge(first: MetricScores, second: MetricScores) -> None:
     )
     if twice:
         video, system = min(twice, key=str)
-        told = shown(video) + (f" of {system}" if system else "")
-        raise ValueError(f"{first.name} has two scores of {told}")
+        told = shown(video) + (f" of {cut(system)}" if system else "")
+        raise ValueError(f"{cut(first.name)} has two scores of {told}")
     first.scores.update(second.scores)
     first.missing.update(second.missing)
     first.sources.extend(second.sources)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.files.direct_assessment import is_direct_assessment, ratings_of
-from capeval.files.tables import Table, read_table
+from capeval.files.table_reading import read_table
+from capeval.files.tables import Table
 from capeval.files.validation import nearest, shown
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 
@@ -23,7 +24,7 @@ __all__ = ["Key", "Keys", "LabelTable", "RatingTable", "load_human"]
 Key = tuple[str, str | None]
 """Video and system; None where the file tells no systems."""
 
-_WIDE = re.compile(r"human(_\d+)?")
+_WIDE = re.compile(r"human(_[0-9]+)?")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
@@ -113,7 +114,7 @@ class LabelTable:
 
 
 def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
-    """Read a human file; CSV, TSV or JSON lines.
+    """Read a human file; CSV or JSON lines.
 
     Parameters
     ----------
@@ -132,16 +133,32 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
     warnings: tuple[str, ...] = ()
     if is_direct_assessment(table):
         table, warnings = ratings_of(table, metric_columns)
-    for name in metric_columns:
-        if name not in table.columns:
-            near = nearest(name, list(table.columns))
-            raise table.fault(f"the column {shown(name)} is missing{near}")
+    table.need(metric_columns)
+    _refuse_people(table, metric_columns)
     if any(_WIDE.fullmatch(name) for name in table.columns):
         return _wide(table, metric_columns)
-    return replace(_long(table, metric_columns), warnings=warnings)
+    found = _long(table, metric_columns)
+    return replace(found, warnings=(*warnings, *found.warnings))
 
 
-_HINT = "; remove it, or name it with --metric-cols if it holds a metric's scores"
+_HINT = (
+    "; remove it, or name it with --metric-cols if it holds a metric's scores",
+    "; remove them, or name them with --metric-cols if they hold metrics' scores",
+)
+_KEYS = ("video_id", "system", "rater")
+# What a misspelt column may be meant for in any layout.
+_MEANT = ("human", "element_id", "label")
+
+
+def _refuse_people(table: Table, metric_columns: Sequence[str]) -> None:
+    for name in metric_columns:
+        if name == "score" or _WIDE.fullmatch(name):
+            raise table.fault(
+                f"the column {shown(name)} holds people's ratings; --metric-cols names those of "
+                "metrics"
+            )
+        if name in _KEYS:
+            raise table.fault(f"the column {shown(name)} holds names, and no metric's scores")
 
 
 def _keys(table: Table) -> Keys:
@@ -161,24 +178,30 @@ def _refuse_repeated(table: Table, keys: Keys) -> None:
 
 def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     humans = [name for name in table.columns if _WIDE.fullmatch(name)]
-    metrics = [name for name in metric_columns if name not in humans]
-    table.only({"video_id", "system", *humans, *metrics}, ["video_id"], _HINT)
+    table.only({"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _MEANT)
     keys = _keys(table)
     _refuse_repeated(table, keys)
     ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
+    rated = [at for at, given in enumerate(ratings) if not np.isnan(given).all()]
+    if not rated:
+        raise table.fault(f"the columns {', '.join(map(shown, humans))} are empty in every row")
     return RatingTable(
         table.file,
         keys,
-        tuple(humans),
-        ratings,
-        {name: table.numbers(name, gaps=True) for name in metrics},
+        tuple(humans[at] for at in rated),
+        ratings if len(rated) == len(humans) else ratings[rated],
+        {name: table.numbers(name, gaps=True) for name in metric_columns},
+        tuple(
+            f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
+            for at, name in enumerate(humans)
+            if at not in rated
+        ),
     )
 
 
 def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
-    known = {"video_id", "system", "rater", "score"}
-    metrics = [name for name in metric_columns if name not in known]
-    table.only({*known, *metrics}, ["video_id", "score"], _HINT)
+    metrics = metric_columns
+    table.only({*_KEYS, "score", *metrics}, ["video_id", "score"], _HINT, _MEANT)
     keys = _keys(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:

@@ -1,12 +1,10 @@
-"""Tables that people keep: CSV, TSV or JSON lines, as columns, with the place of every row."""
+"""Tables that people keep, as columns, with the place of every row."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,55 +12,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError
-from capeval.files.text import parse_json, read_text
-from capeval.files.validation import nearest, shown
+from capeval.files.inert import plain
+from capeval.files.validation import cut, nearest, shown
 
-__all__ = ["Table", "read_table"]
+__all__ = ["CONTROL", "LARGEST", "Table"]
 
-_CHUNK = 20_000
+LARGEST = 1e150
+"""Beyond it the squares that statistics are made of leave the range of numbers."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Found in what no name may have: it would move a terminal's cursor, or end a line."""
+
+_MOST_TOLD = 10
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file's columns by name; `lines` are the rows' line numbers from 1."""
+    """A file's columns by name.
+
+    `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In text
+    an apostrophe keeps a name from being a formula; it is no part of the name.
+    """
 
     file: Path
     columns: dict[str, list[Any]]
     lines: Sequence[int]
+    header: int | None = 1
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def fault(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
-        """Return the error that names this file, the line of a row and a column."""
-        where = "line 1" if row is None else f"line {self.lines[row]}"
-        return InputError(message, file=self.file, where=where, field=column)
+        """Return the error that names this file, a row's line or the header's, and a column."""
+        line = self.header if row is None else self.lines[row]
+        where = "" if line is None else f"line {line}"
+        return InputError(message, file=self.file, where=where, field=cut(column))
 
-    def only(self, known: Collection[str], needed: Collection[str], hint: str = "") -> None:
+    def only(
+        self,
+        known: Collection[str],
+        needed: Collection[str],
+        hint: tuple[str, str] = ("", ""),
+        also: Collection[str] = (),
+    ) -> None:
         """Refuse columns that are not `known`, and the lack of any `needed`.
 
+        Parameters
+        ----------
+        hint : what to do about one unknown column, and about several
+        also : names that an unknown column may be meant for, beside those that are known
+
         Raises
         ------
         InputError
-            Names the column and the nearest that there is.
+            Names the columns and the nearest that there are.
         """
-        for name in self.columns:
-            if name not in known:
-                near = nearest(name, [n for n in known if n not in self.columns])
-                raise self.fault(f"the column {shown(name)} is unknown{near}{hint}")
-        for name in needed:
-            if name not in self.columns:
-                raise self.fault(
-                    f"the column {shown(name)} is missing{nearest(name, list(self.columns))}"
-                )
+        unknown = [name for name in self.columns if name not in known]
+        if unknown:
+            meant = [name for name in (*known, *also) if name not in self.columns]
+            told = _told([(name, nearest(name, meant)) for name in unknown], "unknown")
+            raise self.fault(told + hint[len(unknown) > 1])
+        self.need(needed)
 
-    def names(self, column: str) -> list[str]:
-        """Return a column of names, without the blanks around them.
+    def need(self, needed: Collection[str]) -> None:
+        """Refuse the lack of columns.
 
         Raises
         ------
         InputError
-            A name is empty or no string.
+            Names them and the nearest that there are.
+        """
+        lacking = [name for name in needed if name not in self.columns]
+        if lacking:
+            there = list(self.columns)
+            raise self.fault(_told([(n, nearest(n, there)) for n in lacking], "missing"))
+
+    def names(self, column: str, *, strip: bool = True) -> list[str]:
+        """Return a column of names, without the blanks around them unless they are to stay.
+
+        Raises
+        ------
+        InputError
+            A name is empty, no string, or has a control character.
         """
         values = self.columns[column]
         try:
@@ -76,6 +107,19 @@ class Table:
                 "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
             )
             raise self.fault(message, row=row, column=column)
+        if not strip:
+            found = list(values)
+        together = "".join(found)
+        if self.header is not None and "'" in together:
+            found = [plain(name) for name in found]
+            found = [name.strip() for name in found] if strip else found
+        if CONTROL.search(together):
+            row = next(row for row, name in enumerate(found) if CONTROL.search(name))
+            raise self.fault(
+                f"{shown(found[row])} has a control character, which no name may have",
+                row=row,
+                column=column,
+            )
         return found
 
     def numbers(self, column: str, *, gaps: bool = False) -> NDArray[np.float64]:
@@ -88,8 +132,9 @@ class Table:
         """
         values = self.columns[column]
         try:
-            # float() takes 1_000 for a number.
-            if "_" in "".join(values):
+            # float() takes 1_000 for a number, and the digits of every script.
+            together = "".join(values)
+            if "_" in together or not together.isascii():
                 raise ValueError
             found = np.fromiter(map(float, values), np.float64, len(values))
         except (TypeError, ValueError):
@@ -98,7 +143,7 @@ class Table:
                 dtype=np.float64,
             )
         else:
-            odd = np.flatnonzero(~np.isfinite(found))
+            odd = np.flatnonzero(~(np.abs(found) <= LARGEST))
             if len(odd):
                 self._number(values[odd[0]], int(odd[0]), column, gaps)
         return found
@@ -108,18 +153,26 @@ class Table:
             if gaps:
                 return float("nan")
             raise self.fault("is empty", row=row, column=column)
+        digits = isinstance(value, str) and "_" not in value and value.isascii()
         number = None
-        if isinstance(value, str) and "_" not in value:
+        if digits or (isinstance(value, int | float) and not isinstance(value, bool)):
             try:
                 number = float(value)
             except ValueError:
-                number = None
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            number = float(value)
+                pass
+            except OverflowError:
+                number = float("inf")
         if number is None or np.isnan(number):
-            raise self.fault(f"{shown(value)} is not a number", row=row, column=column)
-        if np.isinf(number):
-            raise self.fault(f"{shown(value)} is not finite", row=row, column=column)
+            raise self.fault(
+                f"{shown(value)} is not a number{_hint_of(value)}", row=row, column=column
+            )
+        if abs(number) > LARGEST:
+            told = (
+                "is not finite"
+                if isinstance(value, str) and "inf" in value.lower()
+                else f"is too large to compute with (beyond {LARGEST:.0e})".replace("+", "")
+            )
+            raise self.fault(f"{shown(value)} {told}", row=row, column=column)
         return number
 
     def unique(self, keys: Sequence[Any], columns: str) -> None:
@@ -135,7 +188,7 @@ class Table:
         first: dict[Any, int] = {}
         for row, key in enumerate(keys):
             if key in first:
-                told = ", ".join(str(part) for part in key if part is not None)
+                told = ", ".join(cut(str(part)) for part in key if part is not None)
                 raise self.fault(
                     f"{told} stands twice (line {self.lines[first[key]]} and this)",
                     row=row,
@@ -148,128 +201,22 @@ def _name(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def read_table(path: Path | str) -> Table:
-    """Read a table; JSON is told by its first character, TSV by a tab in its header.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a row has not the header's fields.
-    """
-    path = Path(path)
-    text = read_text(path)
-    return _of_json(path, text) if text.lstrip()[0] in "{[" else _of_text(path, text)
+def _hint_of(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", value):
+        return "; write decimals with a point"
+    if isinstance(value, str) and not value.isascii():
+        return "; write it with the digits 0 to 9 alone"
+    return ""
 
 
-def _of_text(path: Path, text: str) -> Table:
-    header_line = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = "\t" if "\t" in header_line else ","
-    if text.startswith(header_line):
-        plain = _plain(path, text, header_line, delimiter)
-        if plain is not None:
-            return plain
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = [name.strip() for name in next(row for row in reader if any(row))]
-        _distinct(header, path)
-        columns: list[list[str]] = [[] for _ in header]
-        lines: list[int] = []
-        for chunk in _chunks(reader, one_line_each='"' not in text):
-            ragged = set(map(len, chunk[0])) != {len(header)}
-            rows, numbers = _whole_rows(path, *chunk, len(header)) if ragged else chunk
-            # By columns at once: a million small lists would be walked by every garbage collection.
-            for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
-                column.extend(cells)
-            lines.extend(numbers)
-    except csv.Error as fault:
-        raise InputError(str(fault), file=path, where=f"line {reader.line_num}") from None
-    if not lines:
-        raise InputError("holds a header and no rows", file=path)
-    return Table(path, dict(zip(header, columns, strict=True)), lines)
-
-
-def _plain(path: Path, text: str, header_line: str, delimiter: str) -> Table | None:
-    """Return a table without quotes, blank or ragged lines, a million rows a second; or None."""
-    if '"' in text or "\r" in text:
-        return None
-    text = text.rstrip("\n") + "\n"
-    data = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
-    marks = data[(data == ord(delimiter)) | (data == ord("\n"))]
-    header = [name.strip() for name in header_line.split(delimiter)]
-    width = len(header)
-    if len(marks) % width or len(marks) == width:
-        return None
-    ends = (marks == ord("\n")).reshape(-1, width)
-    if not ends[:, -1].all() or ends[:, :-1].any():
-        return None
-    _distinct(header, path)
-    cells = text.replace("\n", delimiter).split(delimiter)
-    rows = len(ends)
-    columns = {name: cells[width + at : width * rows : width] for at, name in enumerate(header)}
-    if width == 1 and not all(map(str.strip, columns[header[0]])):
-        return None
-    return Table(path, columns, range(2, rows + 1))
-
-
-_Rows = tuple[list[list[str]], Sequence[int]]
-
-
-def _chunks(reader: Any, *, one_line_each: bool) -> Iterator[_Rows]:
-    while True:
-        start = reader.line_num
-        if one_line_each:
-            rows = list(islice(reader, _CHUNK))
-            numbers: Sequence[int] = range(start + 1, start + 1 + len(rows))
-        else:
-            told = [(row, reader.line_num) for row in islice(reader, _CHUNK)]
-            rows, numbers = [row for row, _ in told], [line for _, line in told]
-        if not rows:
-            return
-        yield rows, numbers
-
-
-def _whole_rows(path: Path, rows: list[list[str]], lines: Sequence[int], width: int) -> _Rows:
-    """Return the rows that are not blank; all must be as wide as the header."""
-    kept = [at for at, row in enumerate(rows) if any(cell.strip() for cell in row)]
-    for at in kept:
-        if len(rows[at]) != width:
-            raise InputError(
-                f"has {len(rows[at])} fields where the header has {width}",
-                file=path,
-                where=f"line {lines[at]}",
-            )
-    return [rows[at] for at in kept], [lines[at] for at in kept]
-
-
-def _distinct(header: Sequence[str], path: Path) -> None:
-    for name in header:
-        if not name:
-            raise InputError("the header has an unnamed column", file=path, where="line 1")
-        if header.count(name) > 1:
-            raise InputError(f"the column {shown(name)} stands twice", file=path, where="line 1")
-
-
-def _of_json(path: Path, text: str) -> Table:
-    records: list[tuple[int, Any]]
-    if text.lstrip()[0] == "[":
-        records = list(enumerate(parse_json(text, file=path), start=1))
-    else:
-        records = [
-            (number, parse_json(line, file=path, line=number))
-            for number, line in enumerate(text.split("\n"), start=1)
-            if line.strip()
-        ]
-    if not records:
-        raise InputError("holds no records", file=path)
-    names: dict[str, None] = {}
-    for line, record in records:
-        if not isinstance(record, dict):
-            raise InputError(
-                f"must be a JSON object, not {shown(record)}", file=path, where=f"line {line}"
-            )
-        names.update(dict.fromkeys(record))
-    return Table(
-        path,
-        {name: [record.get(name) for _, record in records] for name in names},
-        [line for line, _ in records],
-    )
+def _told(named: Sequence[tuple[str, str]], what: str) -> str:
+    """Say which columns are unknown or missing; each has its `; did you mean X?`, or nothing."""
+    if len(named) == 1:
+        name, near = named[0]
+        return f"the column {shown(name)} is {what}{near}"
+    told = [
+        shown(name) + (f" ({near.removeprefix('; ')})" if near else "")
+        for name, near in named[:_MOST_TOLD]
+    ]
+    more = f" and {len(named) - _MOST_TOLD} more" if len(named) > _MOST_TOLD else ""
+    return f"the columns {', '.join(told)}{more} are {what}"

@@ -7,6 +7,8 @@ import json
 import math
 import re
 import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,8 @@ def read_text(path: Path) -> str:
 def _missing(path: Path) -> str:
     from difflib import get_close_matches
 
+    if path.is_symlink():
+        return f"is a link to {path.readlink()}, which does not exist"
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
@@ -112,10 +116,12 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
     except _DuplicateKey:
         key, at = _doubled_key(text)
         raise InputError(
-            f"the key {key} stands twice", file=file, where=f"line {line + at}"
+            f"the key {key if len(key) <= 60 else key[:59] + '…'} stands twice",
+            file=file,
+            where=f"line {line + at}",
         ) from None
     except _NotANumber as fault:
-        at = _lines_before(text, str(fault))
+        at = _lines_before(text, str(fault).__eq__)
         raise InputError(
             f"{str(fault)[:60]} is not a number that JSON can hold",
             file=file,
@@ -123,8 +129,13 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
         ) from None
     except RecursionError:
         raise InputError("is nested too deeply", file=file, where=f"line {line}") from None
-    except ValueError as fault:
-        raise InputError(str(fault), file=file, where=f"line {line}") from None
+    except ValueError:
+        # Python reads no integer of more than some thousands of digits.
+        most = sys.get_int_max_str_digits()
+        at = _lines_before(text, lambda word: len(word) > most and word.lstrip("-").isdigit())
+        raise InputError(
+            f"has a number of more than {most:,} digits", file=file, where=f"line {line + at}"
+        ) from None
 
 
 # What matters of JSON text that is known to be whole up to a fault: strings, and all that is not.
@@ -150,8 +161,8 @@ def _doubled_key(text: str) -> tuple[str, int]:
     raise AssertionError("no key stands twice")
 
 
-def _lines_before(text: str, word: str) -> int:
+def _lines_before(text: str, meant: Callable[[str], bool]) -> int:
     for found in _STRING_OR_WORD.finditer(text):
-        if found.group() == word:
+        if meant(found.group()):
             return text.count("\n", 0, found.start())
     return 0

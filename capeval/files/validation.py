@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
 
-__all__ = ["nearest", "shown", "validated"]
+__all__ = ["complaint", "cut", "nearest", "shown", "validated"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -23,7 +23,16 @@ def shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(text)
+
+
+def cut(text: str, limit: int = 60) -> str:
+    """Return text that leaves room for what is said about it.
+
+    >>> cut("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def nearest(value: Any, valid: Sequence[str]) -> str:
@@ -53,9 +62,15 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as faults:
-        fault = faults.errors(include_url=False)[0]
-    field = ".".join(str(p + 1) if isinstance(p, int) else p for p in fault["loc"])
-    raise InputError(_message(fault), file=file, where=where, field=field) from None
+        field, message = complaint(faults)
+    raise InputError(message, file=file, where=where, field=field) from None
+
+
+def complaint(faults: ValidationError) -> tuple[str, str]:
+    """Return the dotted field (list positions from 1) of the first fault, and what it is."""
+    fault = faults.errors(include_url=False)[0]
+    field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
+    return field, _message(fault)
 
 
 def _message(fault: Any) -> str:
@@ -77,7 +92,21 @@ def _message(fault: Any) -> str:
         return f"must be a JSON object, not {shown(value)}"
     if kind == "too_short":
         return "must have at least one entry"
-    if kind == "string_pattern_mismatch":
+    if kind in ("dict_type", "model_attributes_type"):
+        return f"must be a JSON object, not {shown(value)}"
+    if kind in ("int_type", "int_from_float", "int_parsing"):
+        return f"must be a whole number, not {shown(value)}"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}, not {shown(value)}"
+    if kind == "none_required":
+        return f"must be null, not {shown(value)}"
+    if kind == "extra_forbidden":
+        return "is not a known key; remove it"
+    if kind == "union_tag_invalid":
+        valid = context["expected_tags"].replace("'", "")
+        key = context["discriminator"].strip("'")
+        return f"the {key} {shown(context['tag'])} is unknown; one of {valid}"
+    if kind in ("string_pattern_mismatch", "string_too_short"):
         return "must not be empty"
     if kind == "string_type":
         return f"must be a string, not {shown(value)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capeval.errors import one_line
 from capeval.stats.values import Grouping, Statistic
 
-__all__ = ["GROUPING_WORDS", "STATISTIC_WORDS", "of_human"]
+__all__ = ["GROUPING_WORDS", "STATISTIC_WORDS", "of_human", "with_interval"]
 
 STATISTIC_WORDS: dict[Statistic, str] = {
     "kendall_b": "Kendall tau-b",
@@ -29,3 +29,12 @@ def of_human(human: str, rater: str | None) -> str:
     ('human recall', 'human score of Ann')
     """
     return f"human {human}" + (f" of {one_line(rater)}" if rater else "")
+
+
+def with_interval(heading: str, there: bool) -> str:
+    """Return the heading of a column of values, with or without intervals.
+
+    >>> with_interval("Value", True), with_interval("Value", False)
+    ('Value [95%]', 'Value')
+    """
+    return f"{heading} [95%]" if there else heading

@@ -100,17 +100,17 @@ def confusions_of(sides: Sides) -> list[Confusion]:
     if not isinstance(sides.table, LabelTable):
         return []
     annotations: Sequence[Annotation] = sides.annotations or ()
-    truths, _ = people(sides.table)
+    told = people(sides.table)
     tables = [
         table
         for table in element_tables(
-            truths,
+            told,
             list(sides.sources.judges.values()),
             {annotation.index: elements_of(annotation) for annotation in annotations},
             sides.table.scale,
             ci="none",
         )
-        if table.truth in truths and table.by == "all" and not table.weighted
+        if table.truth in told.truths and table.by == "all" and not table.weighted
     ]
     return [
         Confusion(

@@ -102,11 +102,11 @@ def bounded(value: float | None, low: float | None, high: float | None) -> str:
     """Return a coefficient with its interval.
 
     >>> bounded(0.5, 0.25, 0.75), bounded(0.5, None, None)
-    ('0.500 [0.25, 0.75]', '0.500')
+    ('0.500 [0.250, 0.750]', '0.500')
     """
     if value is None or low is None or high is None:
         return coefficient(value)
-    return f"{coefficient(value)} [{round(low, 2) + 0.0:.2f}, {round(high, 2) + 0.0:.2f}]"
+    return f"{coefficient(value)} [{coefficient(low)}, {coefficient(high)}]"
 
 
 def p_value(p: float | None) -> str:

@@ -18,7 +18,7 @@ __all__ = ["Format", "Sheet", "print_sheets", "rendered"]
 Format = Literal["table", "markdown", "latex"]
 
 # Names are folded down to this where that makes their table fit the terminal.
-_NAME = 18
+_NAME = 16
 
 
 @dataclass
@@ -40,25 +40,62 @@ class Sheet:
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
-    """Print tables in a terminal. A number is never cut: the terminal wraps the line instead."""
-    for sheet in sheets:
-        console.print(Text(sheet.title, style="bold"))
-        console.print(_table(sheet, console), crop=False)
-        if sheet.note:
-            console.print(Text(sheet.note, style="dim"))
-        console.print()
+    """Print tables in a terminal. What is wider goes on in a further table; no number is cut."""
+    for whole in sheets:
+        for sheet in _parts(whole, console):
+            console.print(Text(sheet.title, style="bold"))
+            console.print(_table(sheet, console), crop=False)
+            if sheet.note:
+                console.print(Text(sheet.note, style="dim"))
+            console.print()
 
 
 def _table(sheet: Sheet, console: Console) -> Table:
     """Return a table as it stands; of a narrow terminal with less air, and long names folded."""
-    room = console.width
     table, wide = _laid_out(sheet, console)
-    if wide > room:
+    if wide > console.width:
         table, wide = _laid_out(sheet, console, air=0)
-    names = max(len(row[0]) for row in [sheet.header, *sheet.rows])
-    if room < wide <= room + names - _NAME:
-        table, _ = _laid_out(sheet, console, air=0, fold=names - (wide - room))
+    if wide > console.width and (fold := _fold(sheet, wide - console.width)):
+        table, _ = _laid_out(sheet, console, air=0, fold=fold)
     return table
+
+
+def _fold(sheet: Sheet, excess: int) -> int | None:
+    """Return the width down to which names are folded, or None where that does not help."""
+    names = max(len(row[0]) for row in [sheet.header, *sheet.rows])
+    return names - excess if names - excess >= _NAME else None
+
+
+def _parts(sheet: Sheet, console: Console) -> list[Sheet]:
+    """Return a table, or, where it does not fit the terminal, several with the same rows."""
+    wide = _laid_out(sheet, console, air=0)[1]
+    if wide <= console.width or _fold(sheet, wide - console.width):
+        return [sheet]
+    widths = [max(len(row[at]) for row in _lines(sheet)) + 1 for at in range(len(sheet.header))]
+    names = sum([min(widths[0], _NAME + 1), *widths[1 : sheet.left]])
+    groups: list[list[int]] = [[]]
+    room = console.width + 1 - names
+    for at in range(sheet.left, len(sheet.header)):
+        if groups[-1] and sum(widths[n] for n in groups[-1]) + widths[at] > room:
+            groups.append([])
+        groups[-1].append(at)
+    parts = []
+    for number, group in enumerate(groups):
+        columns = [*range(sheet.left), *group]
+        parts.append(
+            Sheet(
+                sheet.title + (" (continued)" if number else ""),
+                [sheet.header[at] for at in columns],
+                [[row[at] for at in columns] if len(row) > 1 else row for row in sheet.rows],
+                sheet.left,
+                sheet.note if number == len(groups) - 1 else "",
+            )
+        )
+    return parts
+
+
+def _lines(sheet: Sheet) -> list[list[str]]:
+    return [sheet.header, *(row for row in sheet.rows if len(row) > 1)]
 
 
 def _laid_out(

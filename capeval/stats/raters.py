@@ -1,19 +1,20 @@
-"""Several people's ratings: made one, and the ceiling that they set for a metric."""
+"""Several people's ratings made one: of all raters, and of all but one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.correlation import correlate_arrays
-from capeval.stats.values import Floats, Mask, Missing, Statistic, Value
+from capeval.stats.values import Floats, Mask
 
-__all__ = ["Ceiling", "combine", "constant_raters", "rater_ceiling"]
+__all__ = ["How", "combine", "combine_others", "constant_raters"]
 
 How = Literal["mean", "median", "zmean"]
+
+_DIGITS = 12
+_LARGEST_POWER = 300
 
 
 def _ratings(ratings: ArrayLike) -> Floats:
@@ -44,6 +45,10 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     lenient rater can be averaged. A rater who always gave the same number says nothing then and
     is left out: see `constant_raters`.
 
+    Scores that are equal of the numbers as typed come out equal: those of several raters are
+    rounded to 12 significant digits of the largest rating. Else the order in which floats are added
+    would decide which of two equal captions is the better one.
+
     Parameters
     ----------
     ratings : (raters, items), NaN where a rater gave none
@@ -55,70 +60,107 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
 
     >>> combine([[1, 2, 3], [10, 20, 30]], "zmean").tolist()
     [-1.0, 0.0, 1.0]
+    >>> combine([[0.1, 0.3], [0.2, 0.1], [0.3, 0.2]]).tolist()
+    [0.2, 0.2]
     """
     values = _ratings(ratings)
-    if how == "zmean":
-        values = values[~constant_raters(values)]
-        there = ~np.isnan(values)
-        count = there.sum(axis=1, keepdims=True)
-        centred = values - np.where(there, values, 0.0).sum(axis=1, keepdims=True) / count
-        squares = np.where(there, centred**2, 0.0).sum(axis=1, keepdims=True)
-        values = centred / np.sqrt(squares / (count - 1))
-    there = ~np.isnan(values)
+    if how != "zmean" and len(values) == 1:
+        return np.array(values[0])
+    values, power = _scaled(values, how)
+    rated = ~np.isnan(values).all(axis=0)
     result = np.full(values.shape[1], np.nan)
-    rated = there.any(axis=0)
     if how == "median":
         result[rated] = np.nanmedian(values[:, rated], axis=0)
     else:
-        result[rated] = np.where(there, values, 0.0).sum(axis=0)[rated] / there.sum(axis=0)[rated]
-    return result
+        total, count = _sums(values)
+        result[rated] = total[rated] / count[rated]
+    return _rounded(np.ldexp(result, power), np.ldexp(_top(values), power))
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """How well people agree with one another, by the statistic that metrics are held to.
+def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
+    """Return for each rater the others' combined score: (raters, items), NaN where there is none.
 
-    `value` is the mean over the raters that have one; `each` holds every rater's.
-    """
-
-    value: Value
-    each: tuple[Value, ...]
-
-
-def rater_ceiling(ratings: ArrayLike, statistic: Statistic, *, how: How = "mean") -> Ceiling:
-    """Return each rater's agreement with all the others, and its mean.
-
-    Each rater is left out in turn and held against the others' combined score on the items that
-    both have, as a metric is held against people.
+    Row by row it is `combine` of the other rows, in time linear in the raters.
 
     Parameters
     ----------
-    ratings : (raters, items), NaN where a rater gave none
-    how : as for `combine`
+    ratings, how : as for `combine`
 
     Raises
     ------
     ValueError
         `ratings` has not two dimensions or holds an infinity.
 
-    >>> rater_ceiling([[1, 2, 3, 4], [2, 4, 6, 8], [1, 2, 3, 9]], "kendall_b").value
-    1.0
+    >>> combine_others([[1, 2], [3, 6], [5, float("nan")]]).tolist()
+    [[4.0, 6.0], [3.0, 2.0], [2.0, 4.0]]
     """
-    values = _ratings(ratings)
-    if len(values) < 2:
-        return Ceiling(Missing("one rater alone sets no ceiling"), ())
-    each: list[Value] = []
-    for rater, own in enumerate(values):
-        others = combine(np.delete(values, rater, axis=0), how)
-        both = ~np.isnan(own) & ~np.isnan(others)
-        found = correlate_arrays(own[both], others[both], statistic)
-        if isinstance(found, Missing):
-            found = Missing(found.reason.replace("the metric", "the rater"))
-        each.append(found)
-    numbers = [value for value in each if not isinstance(value, Missing)]
-    mean: Value = (
-        sum(numbers) / len(numbers)
-        if numbers
-        else Missing("no rater agrees or differs with others")
+    given = _ratings(ratings)
+    values, power = _scaled(given, how)
+    there = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if how == "median":
+            found = _other_medians(values, there)
+        else:
+            total, count = _sums(values)
+            found = (total - np.where(there, values, 0.0)) / (count - there)
+    others = np.where(there.sum(axis=0) > there, found, np.nan)
+    if how == "zmean":
+        # A rater who is left out of the others is held against them all the same.
+        everyone = np.full_like(given, np.nan)
+        if len(values):
+            everyone[:] = combine(values)
+        everyone[~constant_raters(given)] = others
+        others = everyone
+    return _rounded(np.ldexp(others, power), np.ldexp(_top(values), power))
+
+
+def _scaled(values: Floats, how: How) -> tuple[Floats, int]:
+    """Return numbers of which sums are finite, and the power of two that was taken from them.
+
+    For "zmean" they are standardised, and raters without a deviation are left out.
+    """
+    top = _top(values)
+    power = int(np.frexp(top)[1])
+    values = np.ldexp(values, -power)
+    if how != "zmean":
+        return values, power
+    values = values[~constant_raters(values)]
+    there = ~np.isnan(values)
+    count = there.sum(axis=1, keepdims=True)
+    centred = values - np.where(there, values, 0.0).sum(axis=1, keepdims=True) / count
+    # Scaled again, lest squares of very small deviations vanish.
+    top_each = np.where(there, np.abs(centred), 0.0).max(axis=1, keepdims=True, initial=0.0)
+    centred /= top_each
+    squares = np.where(there, centred**2, 0.0).sum(axis=1, keepdims=True)
+    return centred / np.sqrt(squares / (count - 1)), 0
+
+
+def _sums(values: Floats) -> tuple[Floats, Floats]:
+    """Return the sum and number of the ratings of each item."""
+    there = ~np.isnan(values)
+    return np.where(there, values, 0.0).sum(axis=0), there.sum(axis=0).astype(np.float64)
+
+
+def _other_medians(values: Floats, there: Mask) -> Floats:
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    place = np.argsort(order, axis=0, kind="stable")
+    # Where a rater stands among those of an item; who did not rate it stands behind them.
+    left = np.maximum(there.sum(axis=0) - there, 1)
+    low, high = (
+        np.take_along_axis(ordered, at + (at >= place), axis=0)
+        for at in ((left - 1) // 2, left // 2)
     )
-    return Ceiling(mean, tuple(each))
+    return np.asarray((low + high) / 2)
+
+
+def _top(values: Floats) -> float:
+    """Return the largest magnitude; what is added up to nothing is nothing beside it."""
+    there = values[~np.isnan(values)]
+    return float(np.abs(there).max(initial=0.0))
+
+
+def _rounded(values: Floats, top: float) -> Floats:
+    decimals = _DIGITS - 1 - int(np.floor(np.log10(top))) if top else 0
+    # Beyond this a power of ten is no float any more. Adding 0 turns -0 into 0.
+    return values if abs(decimals) > _LARGEST_POWER else np.round(values, decimals) + 0.0

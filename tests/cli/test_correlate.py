@@ -219,6 +219,54 @@ def test_an_unscored_caption_is_missing_and_not_zero(tmp_path: Path) -> None:
     assert {r["n"] for r in result["results"] if r["grouping"] == "pooled"} <= {0, 3}
 
 
+def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: Path) -> None:
+    told = ("++ +", "+0 0", "+- +")
+    last = Unscored(index="d", reason="no valid reply")
+    judged(tmp_path, one=[*(scored(v.index, t) for v, t in zip(VIDEOS, told, strict=False)), last])
+    # The last is not labelled in full, so that it has no score and only its labels are lost.
+    path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS[:3]})
+    path.write_text(path.read_text("utf-8") + "d,one,1.1,lack\nd,one,1.2,lack\n", "utf-8")
+    line = (
+        "judge: 9 of 11 labelled elements matched; no verdict on 1 caption: "
+        "d of one (unscored: no valid reply)"
+    )
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"capeval: human.csv: {line}; leave such captions out with --missing drop\n"
+    )
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert line in result["warnings"]
+    assert result["elements"]["unjudged"] == 2
+    assert {t["n"] for t in result["elements"]["tables"] if t["by"] == "all"} == {9}
+
+
+def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) -> None:
+    told = ("++ +", "+0 0", "+- +", "00 +")
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, told, strict=True)])
+    path = labelled(tmp_path, {(v.index, "one"): t for v, t in zip(VIDEOS, told, strict=True)})
+    header, *lines = path.read_text("utf-8").splitlines()
+    # The second rater differs from the first, and from the judge, on all of the last video.
+    other = {"lack": "contradiction", "entailment": "lack"}
+    rows = [f"{header.replace('label', 'rater,label')}"]
+    for line in lines:
+        place, _, label = line.rpartition(",")
+        theirs = other[label] if line.startswith("d,") else label
+        rows += [f"{place},Ann,{label}", f"{place},Bob,{theirs}"]
+    path.write_text("\n".join(rows), "utf-8")
+    result = found(tmp_path, "--human", "human.csv")
+    table = result["elements"]["tables"][0]
+    assert (table["n"], table["tied"], result["elements"]["tied"]) == (9, 3, 3)
+    assert table["coefficients"]["accuracy"]["value"] == 1
+    assert table["each"]["Ann"]["accuracy"] == 1
+    assert table["each"]["Bob"]["accuracy"] == pytest.approx(9 / 12)
+    for form in ("table", "markdown", "latex"):
+        done = correlate(tmp_path, "--human", "human.csv", *QUICK, "--format", form)
+        text = " ".join(done.stdout.split())
+        assert "3 of 12 elements left out, on which raters are evenly divided" in text
+        assert "flatters the judge" in text
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -242,10 +290,14 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
     [
         (("--auto", "metric.csv"), "--auto: 'metric.csv' must be NAME=PATH"),
         (("--auto", "m=nowhere.csv"), "nowhere.csv: does not exist"),
-        ((), "runs: holds no judged run; judge one, or name metrics with --auto or --metric-cols"),
+        ((), "runs: holds no judged run; run `capeval judge` first (without a name it judges the"),
         (("--metric-cols", "scor"), 'line 1: the column "scor" is missing; did you mean "score"?'),
         (("--auto", "m=metric.csv", "--protocol", "wmt"), "the protocol 'wmt' is unknown; did you"),
         (("--auto", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
+        (
+            ("--auto", "m=metric.csv", "--protocol", "tuna", "--grouping", "item"),
+            "it takes kendall_b by pooled, spearman by pooled, pearson by pooled",
+        ),
         (("--auto", "m=other.csv"), "none of its 24 captions has a score of m"),
         (("--auto", "m=metric.csv", "--auto", "m=metric.csv"), "m has two scores of"),
     ],
@@ -262,7 +314,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, typed: tuple[str, ...],
 def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     lines = ["video_id,rater,score,m"]
-    for video in range(30):
+    for video in range(20):
         good = rng.random()
         lines += [f"v{video},{rater},{good + rng.random() / 3},{good}" for rater in ("x", "y", "z")]
     (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
@@ -272,8 +324,13 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     raters = result["raters"]
     assert raters["names"] == ["x", "y", "z"]
     assert 0.5 < raters["alpha"]["value"] < 1
-    each = raters["each"]["pearson"]
-    assert raters["ceiling"]["pearson"]["value"] == pytest.approx(np.mean(list(each.values())))
+    (ceiling,) = [c for c in raters["ceiling"] if c["statistic"] == "pearson"]
+    assert (ceiling["human"], ceiling["grouping"]) == ("score", "pooled")
+    assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
+    assert ceiling["low"] < ceiling["value"] < ceiling["high"]
+    # What differs by rater alone is said once.
+    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
 
@@ -293,6 +350,38 @@ def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
         result = found(tmp_path, *typed, name)
         assert {(r["statistic"], r["grouping"]) for r in result["results"]} == taken
         assert f"|protocol:{name}|" in result["signature"]
+
+
+def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
+    told = "here are 24 captions of 12 videos by 2 systems"
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--protocol")
+    assert any(told in line for line in found(tmp_path, *typed, "tuna")["warnings"])
+    assert not any(told in line for line in found(tmp_path, *typed, "wmt23")["warnings"])
+    ratings(tmp_path, systems=1)
+    assert not any("tuna" in line for line in found(tmp_path, *typed, "tuna")["warnings"])
+
+
+def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
+    ratings(tmp_path)
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK, "--out", "c.json")
+    assert correlate(tmp_path, *typed).returncode == 0
+    assert json.loads((tmp_path / "c.json").read_text("utf-8"))["published"] == []
+    assert correlate(tmp_path, *typed, "--published").returncode == 0
+    rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
+    assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
+    assert {(row["n"], row["source"]) for row in rows} == {(40, "TUNA (ACL 2025), table 3")}
+
+
+def test_equal_means_of_raters_are_equal_in_any_order(tmp_path: Path) -> None:
+    rows = [(".1", ".2", ".3"), (".3", ".2", ".1"), (".2", ".1", ".3"), (".3", ".1", ".2")]
+    lines = ["video_id,human,human_2,human_3,m"]
+    lines += [f"v{n},{','.join(row)},{n}" for n, row in enumerate(rows)]
+    (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
+    typed = ("--human", "human.csv", "--metric-cols", "m", "--grouping", "pooled")
+    for how in ("mean", "median"):
+        of = value(found(tmp_path, *typed, "--raters", how), statistic="kendall_b")
+        assert (of["value"], of["reason"]) == (None, "the human scores are constant")
 
 
 @pytest.mark.parametrize(("form", "mark"), [("markdown", "| --- |"), ("latex", r"\midrule")])

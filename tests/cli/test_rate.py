@@ -145,3 +145,27 @@ async def test_mistakes_are_one_line(tmp_path: Path) -> None:
         assert ended.code == 2, arguments
         assert message in ended.err
         assert ended.err.count("\n") == 1
+
+
+async def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None:
+    assert (await capeval(tmp_path, "rate", "sheet", "--videos", "1")).code == 0
+    fill(tmp_path / "rating" / "sheet.csv", tmp_path / "ann.csv")
+    command = ("rate", "merge", "ann.csv", "--key", "rating/key.csv")
+    human = tmp_path / "human.csv"
+    assert (await capeval(tmp_path, *command)).code == 0
+    made = human.read_bytes()
+    assert (await capeval(tmp_path, *command)).code == 0
+    human.write_text("two weeks of work", encoding="utf-8")
+    refused = await capeval(tmp_path, *command)
+    assert refused.code == 2
+    assert refused.err == (
+        "capeval: --out: human.csv exists and holds something else; choose another, or replace it "
+        "with --force\n"
+    )
+    assert human.read_text(encoding="utf-8") == "two weeks of work"
+    assert (await capeval(tmp_path, *command, "--force")).code == 0
+    assert human.read_bytes() == made
+    linked = tmp_path / "key"
+    linked.hardlink_to(tmp_path / "rating" / "key.csv")
+    wrong = await capeval(tmp_path, *command, "--out", "key", "--force")
+    assert (wrong.code, "is one of the files to be read" in wrong.err) == (2, True)

@@ -227,7 +227,7 @@ def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('{"index": "a", "status": "scored"}', 'index "a": scored.candidate_events: '),
+        ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "a", "status": "perhaps"}', 'index "a": '),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "holds no records"),

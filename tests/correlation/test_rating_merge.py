@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from capeval.correlation.rating_merge import (
     together,
 )
 from capeval.correlation.rating_sheet import draw_sheet, key_csv, sheet_csv
-from capeval.errors import InputError
+from capeval.errors import InputError, UsageError
+from capeval.files.ratings import LabelTable, load_human
 from capeval.schema import RELATIONS, Annotation
 from capeval.stats.values import Missing
 from tests.correlation.rating_examples import annotation
@@ -121,6 +123,8 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
         (KEY + "s12ab-003,v,a,1\n", "v, a stands twice"),
         (KEY + "s12ab-003,x,,1\n", "system: is empty"),
         (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
+        (KEY + "s12ab-003,x,a,9999 2\n", "elements: are 10,001 elements of one caption"),
+        (KEY + "s12ab-003,x\x00,a,1\n", "line 4: video_id: .* has a control character"),
     ],
 )
 def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
@@ -129,7 +133,21 @@ def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "index", [" v ", "a\rb", "a\r\nb\n", '"', "=1", "v\u2028w", "0x1e5", "a;b;c;d;e"]
+    "index",
+    [
+        " v ",
+        '"',
+        "=1",
+        "'=1",
+        "'v",
+        " -x",
+        "@\u00a0'",
+        "v\u2028w",
+        "0x1e5",
+        "a;b;c;d;e",
+        "|x",
+        "%1",
+    ],
 )
 def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
     sheet = draw_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
@@ -137,8 +155,25 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
     assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
     file = rated_with(tmp_path, sheet_csv(sheet), key)
     assert set(file.labels) == {(sheet.items[0].item_id, e) for e in ("1.1", "1.2", "2.1")}
-    rows = list(csv.reader(io.StringIO(human_csv([file], key), newline="")))
-    assert [row[:3] for row in rows[1:]] == [[index, f"s{index}", e] for e in ("1.1", "1.2", "2.1")]
+    human = tmp_path / "human.csv"
+    human.write_text(
+        human_csv([replace(file, rater=f"={index}")], key), encoding="utf-8", newline=""
+    )
+    table = load_human(human)
+    assert isinstance(table, LabelTable)
+    assert list(table.keys) == [(index.strip(), f"s{index}".strip())] * 3
+    assert table.names == (f"={index}".strip(),)
+    for text in (key_csv(sheet), sheet_csv(sheet), human.read_text(encoding="utf-8")):
+        for row in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")):
+            assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
+
+
+@pytest.mark.parametrize("name", ["a\rb", "a\r\nb", "a\x00b", "\x1b[2J", "a\x85b"])
+def test_no_study_is_made_of_names_that_end_a_line(name: str) -> None:
+    with pytest.raises(UsageError, match=r"the video .* has a control character in its name"):
+        draw_sheet([annotation(name)], {"s": {name: "x"}})
+    with pytest.raises(UsageError, match=r"the run .* has a control character in its name"):
+        draw_sheet([annotation("v")], {name: {"v": "x"}})
 
 
 def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
@@ -158,6 +193,62 @@ def test_half_filled_sheets_need_partial(tmp_path: Path) -> None:
     assert together([ann], partial=True) == (ann,)
     with pytest.raises(InputError, match="holds no labels"):
         together([rated(tmp_path, "item_id,element_id,label\n", "bo.csv")], partial=True)
+
+
+def test_a_key_that_was_edited_is_refused(tmp_path: Path) -> None:
+    sheet = draw_sheet(
+        [annotation("007"), annotation("w")], {s: {"007": "x", "w": "y"} for s in "ab"}
+    )
+    text = key_csv(sheet)
+    assert len(read_key(key_file(tmp_path, text))) == 4
+    lines = [line.split(",") for line in text.splitlines()]
+    swapped = [[item, system, video, *rest] for item, video, system, *rest in lines[1:]]
+    for edited in (
+        [lines[0], *swapped],
+        [[cell.replace("007", "7") for cell in line] for line in lines],
+        [lines[0], [lines[2][0], *lines[1][1:]], [lines[1][0], *lines[2][1:]]],
+        [lines[0], [*lines[1][:4], "c0"]],
+    ):
+        path = key_file(tmp_path, "".join(",".join(line) + "\n" for line in edited))
+        with pytest.raises(InputError, match="check: the row is not as `capeval rate sheet` wrote"):
+            read_key(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("ann", "ann\u200b"),
+        ("ann", " ANN "),
+        ("Zoë", "Zoe\u0308"),
+        ("Ann Lee", "Ann\u00a0Lee"),
+        ("ann", "\uff41nn"),
+        ("ann", "\u202eann"),
+        ("=ann", "'=ann"),
+    ],
+)
+def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: str) -> None:
+    header = "item_id,element_id,label,rater\n"
+    texts = [f"{header}s12ab-001,e1.1,e,{told}\n" for told in (name, other)]
+    files = [rated(tmp_path, text, f"{n}.csv") for n, text in enumerate(texts)]
+    with pytest.raises(InputError, match=r"1.csv: is of .*, and so is .*0.csv"):
+        together(files, partial=True)
+    one = rated(tmp_path, f"{texts[0]}s12ab-001,e1.2,e,{other}\n")
+    assert one.rater == name
+
+
+@pytest.mark.parametrize(
+    ("header", "rater", "name", "told"),
+    [
+        ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
+        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" stands twice'),
+        ("rater", "", "\u200b.csv", "line 1: names no rater, and the file's name cannot"),
+    ],
+)
+def test_raters_must_have_names(
+    tmp_path: Path, header: str, rater: str, name: str, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        rated(tmp_path, f"item_id,element_id,label,{header}\ns12ab-001,e1.1,e,{rater}\n", name)
 
 
 def test_a_rater_is_there_once(tmp_path: Path) -> None:

@@ -130,6 +130,14 @@ async def test_damaged_storage_is_passed_over(page: Page) -> None:
         assert await page.ask("boxes().length") > 0
 
 
+async def test_no_spreadsheet_runs_a_name(page: Page, tmp_path: Path) -> None:
+    await page.click("#rater")
+    await page.press(*"=cmd|calc")
+    file = await downloaded(page, tmp_path)
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    assert {row["rater"] for row in rows} == {"'=cmd|calc"}
+
+
 async def test_export_is_what_was_given(page: Page, tmp_path: Path) -> None:
     await page.click("#export")
     assert await page.ask("at('status').textContent") == "Enter your name first."

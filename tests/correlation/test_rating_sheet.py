@@ -77,6 +77,32 @@ def test_captions_of_a_video_stand_together_and_systems_in_no_order() -> None:
     assert set(firsts) == set(SYSTEMS)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("videos", [6, 7, 40])
+def test_every_system_stands_in_every_place_about_equally_often(videos: int, seed: int) -> None:
+    sheet = draw_sheet(ANNOTATIONS, captions(), videos=videos, seed=seed)
+    strata: dict[str, Counter[tuple[str, int]]] = {"all": Counter()}
+    for number, item in enumerate(sheet.items):
+        stratum = str(item.annotation.visual_characteristic)
+        for counts in (strata["all"], strata.setdefault(stratum, Counter())):
+            counts[item.system, number % 3] += 1
+    for counts in strata.values():
+        times = [counts[system, place] for system in SYSTEMS for place in range(3)]
+        assert max(times) - min(times) <= 1 + (counts is strata["all"])
+
+
+def test_systems_come_first_about_equally_often_where_only_some_are_drawn() -> None:
+    for seed in range(10):
+        sheet = draw_sheet(ANNOTATIONS, captions(), videos=40, per_video=2, seed=seed)
+        firsts = Counter(item.system for item in sheet.items[::2])
+        assert max(firsts.values()) - min(firsts.values()) <= 3
+    orders = {
+        tuple(i.system for i in draw_sheet(ANNOTATIONS, captions(), videos=40, seed=s).items)
+        for s in range(5)
+    }
+    assert len(orders) == 5
+
+
 def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
     some = captions(ANNOTATIONS[:10])
     some["gamma"] = {"v03": "Three.", "v04": "Four."}

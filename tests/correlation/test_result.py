@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from capeval.correlation.result import (
+    CeilingResult,
     ClassResult,
     ComparisonResult,
     Correlation,
@@ -14,13 +15,23 @@ from capeval.correlation.result import (
     ElementTable,
     Estimate,
     Groups,
+    Published,
     Raters,
     Ties,
 )
 from tests.correlation.making import ROOT
 
 PARTS = [
-    *(ClassResult, ComparisonResult, Correlation, Correlations, Elements, ElementTable),
+    *(
+        CeilingResult,
+        ClassResult,
+        ComparisonResult,
+        Published,
+        Correlation,
+        Correlations,
+        Elements,
+        ElementTable,
+    ),
     *(Estimate, Groups, Raters, Ties),
 ]
 

@@ -6,7 +6,8 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.files.direct_assessment import is_direct_assessment, ratings_of
-from capeval.files.tables import Table, read_table
+from capeval.files.table_reading import read_table
+from capeval.files.tables import Table
 from tests.correlation.making import ROOT
 
 HEADER = "SYS,SID,RAW.SCR,Z.SCR,N,HIT\n"

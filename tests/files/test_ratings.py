@@ -19,6 +19,12 @@ def written(folder: Path, text: str, name: str = "human.csv") -> Path:
     return path
 
 
+OPEN = "a quote that opens here is never closed"
+DOUBLED = "a quote inside a quoted cell must stand twice"
+LARGE = "is too large to compute with (beyond 1e150)"
+LONG_NAME = "x" * 200_000
+KEY = '"' + "x" * 58 + "…"
+
 LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
 
 
@@ -27,6 +33,8 @@ LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
     [
         LONG,
         LONG.replace(",", "\t"),
+        LONG.replace(",", ";"),
+        LONG.replace(",", ";").replace("v1", '"v1"'),
         LONG.replace("\n", "\r\n"),
         "\ufeff" + LONG,
         LONG + "\n\n",
@@ -37,7 +45,18 @@ LONG = "video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"
             for v, r, s in (("v1", "x", 1), ("v1", "y", 2), ("v2", "x", 3.5))
         ),
     ],
-    ids=["csv", "tsv", "crlf", "bom", "blank lines", "blank lines first", "quoted", "jsonl"],
+    ids=[
+        "csv",
+        "tsv",
+        "semicolons",
+        "semicolons quoted",
+        "crlf",
+        "bom",
+        "blank lines",
+        "blank lines first",
+        "quoted",
+        "jsonl",
+    ],
 )
 def test_one_rating_a_row_is_read_alike_from_every_layout(tmp_path: Path, text: str) -> None:
     table = load_human(written(tmp_path, text))
@@ -102,7 +121,7 @@ def test_labels_of_elements_are_three_way_or_binary(
         ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
         ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" stands twice'),
         ("video_id,score\n", "holds a header and no rows"),
-        ('video_id,score\n"v,1\n', "line 2: unexpected end of data"),
+        ('video_id,score\n"v,1\n', "line 2: is not CSV (a quote that opens here is never closed)"),
         (
             "video_id,element_id,label\nv,1.1,entailed\n",
             (
@@ -119,6 +138,86 @@ def test_labels_of_elements_are_three_way_or_binary(
             "video_id,element_id,label\nv,1.1,1\nv,1.1,0\n",
             "line 3: video_id, system, element_id: v, 1.1, human stands twice (line 2 and this)",
         ),
+        ('video_id,score\nv,"\n1"\nw,"\nx"\n', r'line 4: score: "\nx" is not a number'),
+        ('video_id,score\nu,1\n"v,1\nw,2\n', f"line 3: is not CSV ({OPEN})"),
+        ('video_id,score\nu,1\n"v,1\n"w",2\n', f"line 3: is not CSV ({DOUBLED})"),
+        (f'video_id,score\n"{LONG_NAME}",x\n', 'line 2: score: "x" is not a number'),
+        (
+            f"video_id,score\n{LONG_NAME},1\n{LONG_NAME},2\n",
+            f"line 3: video_id, system: {LONG_NAME[:59]}… stands twice (line 2 and this)",
+        ),
+        (
+            f'{{"video_id": "v", "{LONG_NAME}": 1, "{LONG_NAME}": 2}}',
+            f"line 1: the key {KEY} stands twice",
+        ),
+        (
+            "video_id;score\nv;0,5\n",
+            'line 2: score: "0,5" is not a number; write decimals with a point',
+        ),
+        (
+            "video_id,score\nv,\u0661\n",
+            'line 2: score: "\u0661" is not a number; write it with the digits 0 to 9 alone',
+        ),
+        (
+            "video_id,score\nv,\uff11\n",
+            'line 2: score: "\uff11" is not a number; write it with the digits 0 to 9 alone',
+        ),
+        (
+            "video_id,score\nv,\u00a01\n",
+            'line 2: score: " 1" is not a number; write it with the digits 0 to 9 alone',
+        ),
+        ("video_id,score\nv,2e150\n", f'line 2: score: "2e150" {LARGE}'),
+        ("video_id,score\nv,-1.5e308\n", f'line 2: score: "-1.5e308" {LARGE}'),
+        ("video_id,score\nv,1e999\n", f'line 2: score: "1e999" {LARGE}'),
+        (f'{{"video_id": "v", "score": {"1" * 310}}}', f"line 1: score: {'1' * 59}… {LARGE}"),
+        (f'{{"video_id": "v", "score": {"1" * 4000}}}', f"line 1: score: {'1' * 59}… {LARGE}"),
+        ('{"video_id": "v", "score": 1e200}', f"line 1: score: 1e+200 {LARGE}"),
+        (
+            f'{{"video_id": "v", "score": 1}}\n{{"video_id": "w", "score": {"1" * 5001}}}',
+            "line 2: has a number of more than 4,300 digits",
+        ),
+        (
+            "video_id,score\n\u0000v,1\n",
+            r'line 2: video_id: "\u0000v" has a control character, which no name may have',
+        ),
+        (
+            '[{"video_id": "v", "score": 1},\n\n{"video_id": "w\\u001b[2J", "score": 1}]',
+            r'line 3: video_id: "w\u001b[2J" has a control character, which no name may have',
+        ),
+        (
+            "video_id,sco\x1bre\nv,1\n",
+            r'line 1: the column "sco\u001bre" has a control character in its name',
+        ),
+        (
+            '[\n {"video_id": "v",\n  "score": 1},\n {"video_id": "w",\n  "score": "x"}]',
+            'line 4: score: "x" is not a number',
+        ),
+        ('[{"video_id": "v"},\n 7]', "line 2: must be a JSON object, not 7"),
+        ('{"video_id": "v"}', 'the column "score" is missing'),
+        (
+            '{\n"video_id": "v"\n}',
+            "is one JSON object over several lines; records must be JSON lines, a JSON list or CSV",
+        ),
+        (
+            "\n\nvideo_id,humen\nv,1\n",
+            (
+                'line 3: the column "humen" is unknown; did you mean "human"?; remove it, or name '
+                "it with --metric-cols if it holds a metric's scores"
+            ),
+        ),
+        (
+            "video,scores,zzz\nv,1,2\n",
+            (
+                'line 1: the columns "video" (did you mean "video_id"?), "scores" (did you mean '
+                '"score"?), "zzz" are unknown; remove them, or name them with --metric-cols if '
+                "they hold metrics' scores"
+            ),
+        ),
+        ("rater\nx\n", 'line 1: the columns "video_id", "score" are missing'),
+        (
+            "video_id,human,human_2\nv,,\n",
+            'line 1: the columns "human", "human_2" are empty in every row',
+        ),
         ('{"video_id": "v", "score": true}\n', "line 1: score: true is not a number"),
         ('{"video_id": 7, "score": 1}\n', "line 1: video_id: must be a name, not 7"),
         ('{"video_id": "v", "score": 1}\n[1]\n', "line 2: must be a JSON object, not [1]"),
@@ -130,6 +229,51 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str,
     with pytest.raises(InputError) as error:
         load_human(path)
     assert str(error.value) == f"{path}: {told}"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "told"),
+    [
+        ("video_id,human,m\nv,1,2\n", ["human"], '"human" holds people\'s ratings; --metric-cols'),
+        ("video_id,score,m\nv,1,2\n", ["m", "score"], '"score" holds people\'s ratings'),
+        ("video_id,score\nv,1\n", ["video_id"], '"video_id" holds names, and no metric'),
+        (
+            "video_id,score,bleu\nv,1,2\n",
+            ["blue", "rouge"],
+            r'the columns "blue" \(did you mean "bleu"\?\), "rouge" are missing',
+        ),
+        ('{"video_id": "v", "score": 1}', ["x"], r'human.csv: the column "x" is missing$'),
+    ],
+)
+def test_columns_of_metrics_must_be_metrics(
+    tmp_path: Path, text: str, columns: list[str], told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        load_human(written(tmp_path, text), columns)
+
+
+def test_a_rater_who_gave_nothing_is_left_out_and_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "video_id,human,human_2,human_3\nv,1,,2\nw,,,3\n")
+    table = load_human(path)
+    assert isinstance(table, RatingTable)
+    assert table.raters == ("human", "human_3")
+    np.testing.assert_array_equal(table.ratings, [[1, np.nan], [2, 3]])
+    assert table.warnings == (
+        f'{path}: the column "human_2" is empty in every row: this rater is left out',
+    )
+
+
+def test_an_apostrophe_that_keeps_a_name_from_running_is_no_part_of_it(tmp_path: Path) -> None:
+    text = "video_id,system,score\n'=v,'tis,1\n\"'-w\",''@x,2\n"
+    assert list(load_human(written(tmp_path, text)).keys) == [("=v", "'tis"), ("-w", "'@x")]
+    lines = '{"video_id": "\'=v", "score": 1}'
+    assert list(load_human(written(tmp_path, lines)).keys) == [("'=v", None)]
+
+
+def test_large_but_possible_numbers_are_read(tmp_path: Path) -> None:
+    table = load_human(written(tmp_path, "video_id,score\nu,1e150\nv,-1E+150\nw, +.5 \n"))
+    assert isinstance(table, RatingTable)
+    assert table.ratings.tolist() == [[1e150, -1e150, 0.5]]
 
 
 def test_a_metric_of_the_human_file_is_one_for_all_raters_of_a_caption(tmp_path: Path) -> None:

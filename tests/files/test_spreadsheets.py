@@ -44,3 +44,10 @@ def test_the_interpreters_limit_is_put_back(tmp_path: Path) -> None:
 def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_spreadsheet(saved(tmp_path, text), ["label"])
+
+
+def test_columns_that_are_read_stand_once_and_others_as_they_like(tmp_path: Path) -> None:
+    table = read_spreadsheet(saved(tmp_path, "a,b,b,\n1,2,3,4\n"), ["a"], ["c"])
+    assert table.columns["a"] == ["1"]
+    with pytest.raises(InputError, match='line 1: the column "b" stands twice'):
+        read_spreadsheet(saved(tmp_path, "a,b,B\n1,2,3\n"), ["a"], ["b"])

@@ -102,7 +102,10 @@ BROKEN = {
     "Infinity": ("[1,\nInfinity]", "line 2: Infinity is not a number that JSON can hold"),
     "-Infinity": ("[\n-Infinity]", "line 2: -Infinity is not a number that JSON can hold"),
     "beyond a float": ("[1,\n1e999]", "line 2: 1e999 is not a number that JSON can hold"),
-    "5000 digits": (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
+    "5000 digits": (
+        f'["{"1" * 5000}",\n-{"1" * 5000}]',
+        "line 2: has a number of more than 4,300 digits",
+    ),
     "doubled": ('{"a": 1,\n"a": 2}', 'line 2: the key "a" stands twice'),
     "doubled, escaped": ('{"a": 1,\n"\\u0061": 2}', 'line 2: the key "\\u0061" stands twice'),
     "doubled later": (
@@ -140,3 +143,10 @@ def test_what_json_writes_is_read_the_same(value: object) -> None:
 def test_any_text_is_read_or_refused_as_input(text: str) -> None:
     with suppress(InputError):
         parse_json(text, file=FILE)
+
+
+def test_a_link_to_nothing_is_told_as_such(tmp_path: Path) -> None:
+    link = tmp_path / "link.csv"
+    link.symlink_to("gone.csv")
+    with pytest.raises(InputError, match=r"link.csv: is a link to gone.csv, which does not exist"):
+        read_text(link)

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from capeval.correlation.published import PUBLISHED
 from capeval.correlation.result import (
+    CeilingResult,
     ClassResult,
     ComparisonResult,
     Correlation,
@@ -32,7 +34,7 @@ from capeval.stats.values import GROUPINGS, Grouping, Statistic
 
 GOLDEN = Path(__file__).parent / "golden"
 ONE = Groups(used=1, dropped=0)
-STATISTICS: tuple[Statistic, ...] = ("kendall_b", "pearson")
+STATISTICS: tuple[Statistic, ...] = ("kendall_b", "pearson", "acc_eq")
 # Value and rank by metric, out of order; a constant metric has neither.
 SIX = {
     "lexical-1:f1": (0.412, 3),
@@ -49,12 +51,34 @@ def correlations(metrics: dict[str, tuple[float | None, int | None]]) -> Correla
     return Correlations(
         results=tuple(_results(metrics)),
         comparisons=tuple(_comparisons(metrics)),
-        elements=Elements(scale="binary", labels=10, tables=tuple(_element_tables())),
-        raters=Raters(names=("human",), combined="mean", alpha=Estimate(value=None), level="x"),
+        elements=Elements(scale="binary", labels=10, tied=52, tables=tuple(_element_tables())),
+        raters=Raters(
+            names=("Ann", "Bob", "[i]C"),
+            combined="mean",
+            alpha=Estimate(value=0.8123),
+            level="interval",
+            ceiling=tuple(_ceilings()),
+        ),
         warnings=(),
         inputs={},
+        published=PUBLISHED,
         signature="capeval:correlate|v:0",
     )
+
+
+def _ceilings() -> Iterator[CeilingResult]:
+    for grouping in GROUPINGS[:2]:
+        for statistic in STATISTICS:
+            yield CeilingResult(
+                human="score",
+                statistic=statistic,
+                grouping=grouping,
+                value=0.7,
+                low=0.61 if grouping == "pooled" else None,
+                high=0.78 if grouping == "pooled" else None,
+                interval_reason=None if grouping == "pooled" else "not every rater has all",
+                each={"Ann": 0.7, "Bob": 0.75, "[i]C": None},
+            )
 
 
 def _element_tables() -> Iterator[ElementTable]:
@@ -75,6 +99,10 @@ def _element_tables() -> Iterator[ElementTable]:
                     "covered": ClassResult(precision=0.854, recall=0.691, f1=0.764, support=152),
                     "not covered": ClassResult(precision=None, recall=0.0, f1=None, support=262),
                 },
+                tied=52 if by == "all" else 0,
+                each={"Ann": dict.fromkeys(names, 0.4), "Bob": dict.fromkeys(names, 0.45)}
+                if by == "all"
+                else {},
             )
 
 
@@ -97,6 +125,10 @@ def _results(metrics: dict[str, tuple[float | None, int | None]]) -> Iterator[Co
                     reason=None if there else "the metric is constant",
                     ties=Ties(metric=0.02, human=0.1),
                     cluster=rank,
+                    constant=0.1 if statistic == "acc_eq" else None,
+                    threshold=0.0123 if statistic == "acc_eq" and there else None,
+                    cross_fitted=value if statistic == "acc_eq" else None,
+                    untied=value if statistic == "acc_eq" else None,
                 )
 
 
@@ -139,7 +171,7 @@ def _compared(
 def shown(found: Correlations, form: Format, width: int = 80) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None)
-    print_correlations(found, console, form=form, published=True)
+    print_correlations(found, console, form=form)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -200,7 +232,43 @@ def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int
 def test_elements_fit_eighty_columns() -> None:
     elements = shown(correlations(TWO), "table").split("Labels of human")[0]
     assert max(map(len, elements.splitlines())) <= 80
-    assert elements.count("0.500 [0.25, 0.75]") == 8
+    assert elements.count("0.500 [0.250, 0.750]") == 8
+
+
+@pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
+def test_tables_fit_eighty_columns(metrics: dict[str, tuple[float | None, int | None]]) -> None:
+    text = shown(correlations(metrics), "table").split("Krippendorff's alpha (interval)")[0]
+    tables = [line for line in text.splitlines() if "[/red]" not in line or "Metric" in line]
+    assert [line for line in tables if len(line) > 80 and ": the metric is" not in line] == []
+
+
+def test_the_best_metric_stands_first_within_a_statistic() -> None:
+    pooled = shown(correlations(SIX), "table", 200).split("human score, pooled")[1]
+    lines = [line.split() for line in pooled.splitlines()[3:10]]
+    assert [line[0] for line in lines] == [
+        *("clair", "gpt-4o-2024-08-06:f1", "[red]_bert|score_[/red]", "autodq-f1"),
+        *("lexical-1:f1", "meteor", "constant"),
+    ]
+
+
+def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() -> None:
+    one = correlations({"clair": (0.7, None)})
+    bare = [r.model_copy(update={"low": None, "high": None}) for r in one.results]
+    text = shown(one.model_copy(update={"results": tuple(bare)}), "table")
+    video = text.split("human score, pooled")[1].split("Published")[0]
+    assert "95%" not in video
+    assert "rank" not in video
+
+
+def test_a_table_wider_than_the_terminal_goes_on_in_another() -> None:
+    out = io.StringIO()
+    sheet = Sheet("t", ["Name", *"abcdef"], [["x", *["1" * 9] * 6], ["head"]], note="Read.")
+    print_sheets([sheet], Console(file=out, width=40))
+    text = out.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
+    assert text.count("t (continued)") == 1
+    assert text.count("1" * 9) == 6
+    assert text.count("Read.") == 1
 
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:

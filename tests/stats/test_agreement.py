@@ -19,7 +19,7 @@ from capeval.stats.agreement import (
     krippendorff_alpha,
     macro_f1,
 )
-from capeval.stats.raters import combine, constant_raters, rater_ceiling
+from capeval.stats.raters import combine, constant_raters
 from capeval.stats.values import Interval, Missing
 
 LABELS = ("entailment", "lack", "contradiction")
@@ -208,18 +208,3 @@ def test_zmean_takes_away_severity_and_leaves_out_who_says_nothing() -> None:
     z = (severe - severe.mean()) / severe.std(ddof=1)
     assert combine([severe, lenient, silent], "zmean") == pytest.approx(z)
     assert np.isnan(combine([silent], "zmean")).all()
-
-
-def test_ceiling_holds_each_rater_against_the_others() -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.random(50)
-    ratings = truth + rng.normal(size=(3, 50)) / 3
-    found = rater_ceiling(ratings, "pearson")
-    expected = [
-        np.corrcoef(ratings[n], np.delete(ratings, n, axis=0).mean(axis=0))[0, 1] for n in range(3)
-    ]
-    assert list(found.each) == pytest.approx(expected)
-    assert found.value == pytest.approx(np.mean(expected))
-    silent = rater_ceiling([ratings[0], np.ones(50)], "pearson")
-    assert silent.each[1] == Missing("the rater is constant")
-    assert isinstance(rater_ceiling(ratings[:1], "pearson").value, Missing)

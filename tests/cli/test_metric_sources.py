@@ -1,0 +1,110 @@
+"""What is named as a metric and is none, and judgments that are not right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.correlation.making import make_run, write_annotations
+from tests.scoring.making import annotation, scored
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
+CORRELATE = ("correlate", "--human", "human.csv", "--draws", "99")
+JUDGMENTS = "runs/one/judge/judgments.jsonl"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    rows = "".join(f"{v.index},{n}\n" for n, v in enumerate(VIDEOS))
+    (tmp_path / "human.csv").write_text("video_id,score\n" + rows, "utf-8")
+    return tmp_path
+
+
+def typed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "capeval", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+SOURCES = {
+    "runs": "runs: is a folder of runs and no run; name one of runs/one",
+    "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
+    "empty": "empty: is neither a judged run nor a judge's folder: it holds no judgments.jsonl",
+    "scores.json": "scores.json: is a scores.json, which sums captions up; name the judgments",
+    "list.json": 'list.json: line 3: score: "x" is not a number',
+    "numbers.json": "numbers.json: line 1: must be a JSON object, not 1",
+    "link": "link: is a link to gone, which does not exist",
+    "judgments.jsonl": 'index "a": matches.1: must be at least 1, not 0',
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> None:
+    (folder / "runs" / "bare").mkdir()
+    (folder / "runs" / "bare" / "captions.jsonl").write_text('{"index": "a", "caption": "A."}\n')
+    (folder / "empty").mkdir()
+    (folder / "scores.json").write_text('{\n "overall": {}\n}')
+    (folder / "list.json").write_text(
+        '[{"video_id": "a", "score": 1},\n\n{"video_id": "b", "score": "x"}]'
+    )
+    (folder / "numbers.json").write_text("[1, 2]")
+    (folder / "link").symlink_to("gone")
+    judged = (folder / JUDGMENTS).read_text("utf-8").replace('"matches": [1', '"matches": [0')
+    (folder / "judgments.jsonl").write_text(judged, "utf-8")
+    typed_source = (*CORRELATE, "--auto", f"m={source}", "--annotations", "annotations.json")
+    done = typed(folder, *typed_source)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert SOURCES[source] in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
+    done = typed(folder, *CORRELATE, "--runs", "empty")
+    assert done.stderr.startswith(
+        "capeval: empty: holds no judged run; run `capeval judge` first (without a name it judges "
+    )
+
+
+FAULTS = {
+    '"matches": [1': ('"matches": [0', "matches.1: must be at least 1, not 0"),
+    '"matches": [': ('"matches": ["x", ', 'matches.1: must be a whole number, not "x"'),
+    '"scored"': ('"scord"', 'the status "scord" is unknown; one of scored, unscored'),
+    '"reason": null': ('"reason": 3', "reason: must be null, not 3"),
+    '"notes"': ('"nots"', "nots: is not a known key; remove it"),
+    '["entailment"': ('["entails"', 'relations.1.1: "entails" is unknown; one of entailment'),
+    '"index": "a"': ('"index": 5', "index 5: index: must be a string, not 5"),
+}
+
+
+@pytest.mark.parametrize("place", FAULTS)
+def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, place: str) -> None:
+    path = folder / JUDGMENTS
+    text = path.read_text("utf-8")
+    assert place in text
+    path.write_text(text.replace(place, FAULTS[place][0], 1), "utf-8")
+    done = typed(folder, "score", "one")
+    assert done.returncode == 2
+    assert FAULTS[place][1] in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--auto", "a\x1b[2Jb=human.csv"), "has characters that no name may have"),
+        (("--metric-cols", ","), "--metric-cols names no column"),
+        (("--metric-cols", "x,y"), 'the columns "x", "y" are missing'),
+        (
+            ("--metric-cols", "score"),
+            "holds people's ratings; --metric-cols names those of metrics",
+        ),
+    ],
+)
+def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:
+    done = typed(folder, *CORRELATE, *more)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert told in done.stderr
+    assert "\x1b" not in done.stderr

@@ -1,0 +1,125 @@
+"""Where output goes: to files that hold nothing else, and to readers who may go away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runs import ROOT
+from tests.correlation.making import make_run, write_annotations
+from tests.scoring.making import annotation, scored
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    rows = "".join(f"{v.index},{n},{n % 3}\n" for n, v in enumerate(VIDEOS))
+    (tmp_path / "human.csv").write_text("video_id,score,m\n" + rows, "utf-8")
+    metric = "video_id,score\n" + "".join(f"{v.index},1\n" for v in VIDEOS)
+    (tmp_path / "metric.csv").write_text(metric, "utf-8")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "human.csv")
+    return tmp_path
+
+
+def typed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "capeval", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+CORRELATE = ("correlate", "--human", "human.csv", "--draws", "99")
+JUDGMENTS = "runs/one/judge/judgments.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        ((*CORRELATE, "--metric-cols", "m"), "human.csv"),
+        ((*CORRELATE, "--metric-cols", "m"), "hard.csv"),
+        ((*CORRELATE, "--auto", "x=metric.csv"), "metric.csv"),
+        ((*CORRELATE, "--auto", "x=runs/one"), JUDGMENTS),
+        ((*CORRELATE, "--auto", "x=one"), "runs/one/captions.jsonl"),
+        (CORRELATE, JUDGMENTS),
+        (CORRELATE, "annotations.json"),
+        ((*CORRELATE, "--annotations", "annotations.json"), "annotations.json"),
+        (("score", "one"), JUDGMENTS),
+        (("score", "one"), "annotations.json"),
+    ],
+)
+def test_no_command_overwrites_what_it_reads(
+    folder: Path, command: tuple[str, ...], out: str
+) -> None:
+    before = contents(folder)
+    done = typed(folder, *command, "--out", out)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"capeval: --out: {out} is one of the files to be read")
+    assert done.stderr.count("\n") == 1
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("out", "told"), [("", "--out names no file"), ("runs", "--out: runs is a folder")]
+)
+def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
+    for command in ((*CORRELATE, "--auto", "x=none.csv"), ("score", "one")):
+        done = typed(folder, *command, "--out", out)
+        assert done.returncode == 2
+        assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--format", "latex"), "--format is of the tables, and --json prints none"),
+        (("--format", "table"), "--format is of the tables, and --json prints none"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    folder: Path, more: tuple[str, ...], told: str
+) -> None:
+    done = typed(folder, *CORRELATE, "--metric-cols", "m", "--json", *more)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*CORRELATE, "--metric-cols", "m"),
+        (*CORRELATE, "--metric-cols", "m", "--json", "--out", "c.json"),
+        ("score", "one"),
+        ("score", "one", "--json"),
+        ("models",),
+        ("--help",),
+        ("rate", "--help"),
+    ],
+)
+@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stderr too"])
+def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(
+    folder: Path, command: tuple[str, ...], both: bool
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "capeval", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if both else subprocess.PIPE,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        told = b"" if process.stderr is None else process.stderr.read()
+        assert process.wait(60) == 141
+    assert b"Error" not in told
+    assert b"a fault" not in told
+    if "--out" in command and not both:
+        assert json.loads((folder / "c.json").read_text("utf-8"))["results"]
