@@ -42,7 +42,7 @@ __all__ = [
     "williams",
 ]
 
-_CHUNK = 1_000_000
+_CHUNK = 400_000
 _SLACK = 1e-9
 _FEWEST = 999
 _CELLS = 20_000_000

@@ -3,8 +3,8 @@
 With s = 1 for a video whose metrics are swapped and 0 for another, the pairs that a metric and
 people order alike are a quadratic form in s, and so is the covariance of their ranks, which is a
 sum over pairs as well. What the two metrics have after a swap and after its opposite shares that
-form. The sizes of the classes of equal values, on which ties rest, are linear in s. So thousands of
-swaps are a few matrix products, and tau-b, tau-c, acc_eq and rho share them.
+form, and of acc_eq it cancels. Ties are such a form too, or follow from the sizes of the classes of
+equal values, which are linear in s. So thousands of swaps are a few matrix products.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from capeval.stats.concordance import Totals, totals
+from capeval.stats.concordance import totals
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals
 from capeval.stats.design import Design, group_means
 from capeval.stats.ranks import average_ranks, dense_codes
@@ -24,6 +23,7 @@ from capeval.stats.values import OF_PAIRS, Floats, Ints, Statistic
 __all__ = ["GroupSwap", "SystemSwap", "on_one_scale"]
 
 _DIGITS = 10
+_EXACT = 256
 
 
 def on_one_scale(values: Floats, statistic: Statistic) -> Floats:
@@ -118,72 +118,72 @@ class GroupSwap:
 
     def _by_forms(self, here: Counts, statistics: Sequence[Statistic]) -> dict[Statistic, Floats]:
         a, b = self._ranks()
-        size = len(a)
-        taus = [one for one in statistics if one in OF_PAIRS]
+        y = dense_codes(self.y)
+        size, classes_y = len(a), int(y.max()) + 1
         signs = [_signs(a, a), _signs(a, b), _signs(b, b)]
+        signs_y = _signs(y, y)
         result: dict[Statistic, Floats] = {}
-        codes_y = dense_codes(self.y)
-        ranks_y = (2 * average_ranks(self.y)).astype(np.int64)
-        by_value = _Classes(a, b, self.starts)
-        sums = [by_value.sums(here, side) for side in (0, 1)]
+        if "acc_eq" in statistics:
+            right = _Form([self._by_video((one == signs_y).astype(np.float32)) for one in signs])
+            result["acc_eq"] = right.difference(here) / (size * (size - 1.0))
+        if not set(statistics) - {"acc_eq"}:
+            return result
+        tied = _Form([self._by_video(1 - np.abs(one)) for one in signs]).values(here)
+        sums = self._classes(here, a, b, tied)
+        taus = [one for one in statistics if one in {"kendall_b", "kendall_c"}]
         if taus:
-            scores = self._scores(here, signs, _signs(codes_y, codes_y))
-            tied_y = _tied(np.bincount(codes_y))
-            both = None
-            if tied_y and "acc_eq" in taus:
-                span = int(codes_y.max()) + 1
-                both = _Classes(a * span + codes_y, b * span + codes_y, self.starts)
-            pairs = size * (size - 1) / 2
+            score = _Form([self._by_video(one * signs_y) for one in signs]).values(here)
+            untied_y = float(np.abs(signs_y).sum(dtype=np.float64)) / 2
             sides: list[dict[Statistic, Floats]] = []
             for side in (0, 1):
-                score, found = scores[side] / 2, sums[side]
-                tied_x = (found.squares - size) / 2
-                tied_both = (
-                    np.zeros(len(here))
-                    if both is None
-                    else (both.sums(here, side).squares - size) / 2
-                )
-                ordered = pairs - tied_x - tied_y + tied_both
-                counted = Totals(
-                    concordant=(ordered + score) / 2,
-                    discordant=(ordered - score) / 2,
-                    untied_x=pairs - tied_x,
-                    untied_y=np.full(len(here), pairs - tied_y),
-                    tied_both=tied_both,
-                    classes_x=found.classes,
-                    classes_y=np.full(len(here), int(codes_y.max()) + 1),
-                )
-                sides.append({one: from_totals(counted, size, one) for one in taus})
+                untied_x = (float(size) ** 2 - tied[side]) / 2
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    tau_b = score[side] / 2 / np.sqrt(untied_x * untied_y)
+                    classes = np.minimum(sums[side][1], classes_y)
+                    tau_c = score[side] / (float(size) ** 2 * (classes - 1) / classes)
+                found: dict[Statistic, Floats] = {"kendall_b": tau_b, "kendall_c": tau_c}
+                sides.append({one: np.clip(found[one], -1.0, 1.0) for one in taus})
             result |= {one: sides[0][one] - sides[1][one] for one in taus}
         if "spearman" in statistics:
-            scores = self._scores(here, signs, (ranks_y[:, None] - ranks_y).astype(np.float32))
+            ranks_y = (2 * average_ranks(self.y)).astype(np.int64)
+            weights = (ranks_y[:, None] - ranks_y).astype(np.float32)
+            score = _Form([self._by_video(one * weights) for one in signs]).values(here)
             squares_y = float(((ranks_y - ranks_y.mean()) ** 2).sum()) / 4
             values = []
             for side in (0, 1):
                 # The sum of squares of average ranks is short of n^3 / 12 by that of tied classes.
-                squares_x = (float(size) ** 3 - sums[side].cubes) / 12
+                squares_x = (float(size) ** 3 - sums[side][0]) / 12
                 fine = (squares_x > 0) & (squares_y > 0)
                 root = np.sqrt(np.where(fine, squares_x * squares_y, 1.0))
-                values.append(np.where(fine, np.clip(scores[side] / 8 / root, -1, 1), np.nan))
+                values.append(np.where(fine, np.clip(score[side] / 8 / root, -1, 1), np.nan))
             result["spearman"] = values[0] - values[1]
         return result
 
-    def _scores(self, here: Counts, signs: Sequence[Counts], weights: Counts) -> list[Floats]:
-        """Return the weighted sums of the signs of all ordered pairs, of both sides.
-
-        `signs` are those of a less a, a less b and b less b; those of b less a are the second's,
-        turned and negated, and so are the weights.
-        """
-        of_a, mixed, of_b = (self._by_video(one * weights) for one in signs)
-        constant = of_a.sum(dtype=np.float64)
-        linear = 2 * (mixed.sum(axis=0, dtype=np.float64) - of_a.sum(axis=1, dtype=np.float64))
-        form = of_a - mixed - mixed.T + of_b
-        whole = form.sum(axis=1, dtype=np.float64)
-        # Whole numbers below 2 ** 24, so single precision is exact until they are summed.
-        drawn = np.einsum("ij,ij->i", (here @ form).astype(np.float64), here)
-        first = constant + here @ linear + drawn
-        second = constant + linear.sum() + whole.sum() - here @ (linear + 2 * whole) + drawn
-        return [first, second]
+    def _classes(
+        self, here: Counts, a: Ints, b: Ints, tied: Sequence[Floats]
+    ) -> list[tuple[Floats, Floats]]:
+        """Return for both sides the sum of cubed sizes of the classes, and how many there are."""
+        size = len(a)
+        codes = dense_codes(np.concatenate([a, b]))
+        count = int(codes.max()) + 1
+        in_a, in_b = codes[:size], codes[size:]
+        before = [np.bincount(one, minlength=count).astype(np.float32) for one in (in_a, in_b)]
+        if max(one.max() for one in before) == 1:
+            # Without ties of their own, two metrics make classes of one or two.
+            doubles = [(one - size) / 2 for one in tied]
+            return [(size + 6 * two, size - two) for two in doubles]
+        video = np.repeat(np.arange(len(self.starts)), self.sizes)
+        change = np.zeros((len(self.starts), count), dtype=np.float32)
+        np.add.at(change, (video, in_b), 1.0)
+        np.add.at(change, (video, in_a), -1.0)
+        moved = here @ change
+        result = []
+        for sizes in (before[0] + moved, before[1] - moved):
+            # Below 256 captions every cube is exact in single precision.
+            exact = sizes if size <= _EXACT else sizes.astype(np.float64)
+            cubes = np.einsum("ij,ij->i", exact * exact, exact).astype(np.float64)
+            result.append((cubes, np.count_nonzero(sizes, axis=1).astype(np.float64)))
+        return result
 
     def _by_video(self, matrix: Counts) -> Counts:
         if len(self.starts) == len(matrix):
@@ -196,39 +196,33 @@ def _signs(a: Ints, b: Ints) -> Counts:
     return np.asarray(np.sign(a[:, None] - b), dtype=np.float32)
 
 
-def _tied(sizes: NDArray[np.integer]) -> float:
-    return float((sizes * (sizes - 1.0)).sum()) / 2
+class _Form:
+    """The sum over ordered pairs of captions of what a matrix has for them, after swaps.
 
+    Parameters
+    ----------
+    matrices : (videos, videos) each, of pairs of a and a, of a and b, of b and b; what pairs of b
+        and a have is the second one turned
+    """
 
-class _Sums:
-    """Sums of squared and cubed sizes of the classes of equal values in each draw, and how many."""
+    def __init__(self, matrices: Sequence[Counts]) -> None:
+        of_a, mixed, of_b = matrices
+        self.constant = of_a.sum(dtype=np.float64)
+        self.linear = 2 * (mixed.sum(axis=0, dtype=np.float64) - of_a.sum(axis=1, dtype=np.float64))
+        self.form = of_a - mixed - mixed.T + of_b
+        self.whole = self.form.sum(axis=1, dtype=np.float64)
 
-    def __init__(self, sizes: Counts) -> None:
-        squared = sizes * sizes
-        self.squares = squared.sum(axis=1, dtype=np.float64)
-        self.cubes = np.einsum("ij,ij->i", squared.astype(np.float64), sizes)
-        self.classes = np.count_nonzero(sizes, axis=1)
+    def values(self, here: Counts) -> list[Floats]:
+        """Return (draws,) sums after (draws, videos) swaps, and after the opposite ones."""
+        # Whole numbers below 2 ** 24, so single precision is exact until they are summed.
+        drawn = np.einsum("ij,ij->i", (here @ self.form).astype(np.float64), here)
+        first = self.constant + here @ self.linear + drawn
+        return [first, first - self.difference(here)]
 
-
-class _Classes:
-    """Sizes of classes of equal values after swaps."""
-
-    def __init__(self, a: Ints, b: Ints, starts: NDArray[np.intp]) -> None:
-        codes = dense_codes(np.concatenate([a, b]))
-        in_a, in_b = codes[: len(a)], codes[len(a) :]
-        video = np.zeros(len(a), dtype=np.int64)
-        video[starts[1:]] = 1
-        video = np.cumsum(video)
-        count = int(codes.max()) + 1
-        change = np.zeros((len(starts), count), dtype=np.float32)
-        np.add.at(change, (video, in_b), 1.0)
-        np.add.at(change, (video, in_a), -1.0)
-        self.change = change
-        self.sides = [np.bincount(one, minlength=count).astype(np.float32) for one in (in_a, in_b)]
-
-    def sums(self, here: Counts, side: int) -> _Sums:
-        moved = here @ self.change
-        return _Sums(self.sides[0] + moved if side == 0 else self.sides[1] - moved)
+    def difference(self, here: Counts) -> Floats:
+        """Return the first less the second, in which the form cancels."""
+        total = self.linear.sum() + self.whole.sum()
+        return np.asarray(2 * (here @ (self.linear + self.whole)) - total)
 
 
 class SystemSwap:
