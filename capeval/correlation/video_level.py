@@ -177,7 +177,9 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
                     f"{', '.join(same)} gave one number to all captions and is left out of zmean"
                 )
         # The same ratings in another order must tie.
-        scores = [(None, steady(combine(joined.ratings, settings.raters)))]
+        largest = float(np.nanmax(np.abs(joined.ratings), initial=0.0))
+        scale = 1.0 if settings.raters == "zmean" else largest
+        scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
     result = []
     for rater, y in scores:
         there = ~np.isnan(y)

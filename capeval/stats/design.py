@@ -120,4 +120,5 @@ def group_means(values: Floats, group: Ints) -> Floats:
     >>> group_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
     [2.0, 5.0]
     """
-    return steady(np.asarray(np.bincount(group, weights=values) / np.bincount(group)))
+    means = np.asarray(np.bincount(group, weights=values) / np.bincount(group))
+    return steady(means, float(np.abs(values).max(initial=0.0)))

@@ -376,7 +376,7 @@ def _system_p(
         centre = values.mean() if statistic == "acc_eq" else 0.0
         extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
         return PValue(float(extreme.mean()), _EVERY)
-    affordable = _WORK // len(a)
+    affordable = _WORK // (4 * len(a))
     if affordable < _FEWEST:
         return Missing(f"{len(a)} systems are too many to permute")
     draws = min(draws, affordable)

@@ -84,17 +84,18 @@ def known(value: float, reason: str) -> Value:
     return Missing(reason) if np.isnan(value) else float(value)
 
 
-def steady(values: Floats) -> Floats:
-    """Return values rounded to 12 significant digits of the largest of them.
+def steady(values: Floats, scale: float = 0.0) -> Floats:
+    """Return values rounded to 12 significant digits of the largest of them, or of `scale`.
 
     The mean of 0.1, 0.2 and 0.3 depends in its last digit on the order in which they are added,
-    and is not that of 0.2 thrice: what is equal as typed would not tie. NaN stays.
+    and is not that of 0.2 thrice: what is equal as typed would not tie. NaN stays. `scale` is the
+    largest of what was added up, beside which a sum may be nothing but the error of adding.
 
     >>> equal = np.array([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1])
     >>> np.ptp(equal) > 0, np.ptp(steady(equal)) > 0
     (np.True_, np.False_)
     """
-    largest = float(np.nanmax(np.abs(values), initial=0.0)) if values.size else 0.0
+    largest = max(scale, float(np.nanmax(np.abs(values), initial=0.0)))
     if not largest:
         return values
     decimals = 11 - math.floor(math.log10(largest))
