@@ -136,8 +136,9 @@ def p_value(
     - `item`: the human order of whole videos is reversed, each with even odds, which turns the sign
       of the video's correlation; in every way for up to 10 videos (exact), and by the normal limit
       above 20,000.
-    - `within_system`: whole videos are permuted, the systems staying where they are; where a system
-      lacks a video, as `pooled`.
+    - `within_system`: whole videos are permuted, the systems staying where they are. Where a system
+      lacks the video whose turn it is, it takes the next one of the permutation's cycle, which
+      leaves all orders of its own captions as likely as they are.
 
     Where no video repeats, captions are permuted (within each system for `within_system`). `system`
     alone is about other systems: their means are permuted, up to 6 in every way (exact). Where the
@@ -172,7 +173,7 @@ def p_value(
         )
     if grouping == "item":
         return _item_p(pair, statistic, permuted, seed, threshold, use)
-    if design.repeats and (grouping == "pooled" or design.grid is None):
+    if design.repeats and grouping == "pooled":
         if design.videos < FEWEST:
             return too_few(design.videos, design)
         tested: Statistic = "kendall_b" if statistic == "acc_eq" else statistic
@@ -194,7 +195,8 @@ def p_value(
             return found
         return PValue(bootstrap_p(found, design.videos), _BOOTSTRAP)
     # Only the work decides: how many draws were asked for must not change the method.
-    affordable = _WORK // design.rows
+    cells = design.videos * design.systems if design.repeats else 0
+    affordable = _WORK // max(design.rows, cells // 10)
     if affordable < _FEWEST:
         tested = "kendall_b" if statistic == "acc_eq" else statistic
         return _analytic_p(pair, tested, grouping, only)
@@ -339,18 +341,33 @@ def _shuffles(
 ) -> Iterator[NDArray[np.intp]] | None:
     """Return (chunk, n) rearrangements of the rows, `draws` in all, or None if there is none.
 
-    On a grid whole videos are permuted; else no video repeats, and captions are, within groups.
+    Where videos repeat whole ones are permuted within systems; else captions, within groups.
     """
     step = max(1, _CHUNK // design.rows)
     chunks = [min(step, draws - start) for start in range(0, draws, step)]
-    if design.repeats and design.grid is not None:
-        blocks = [design.grid]
-    else:
-        strata = same_sized(design.groups(grouping))
-        blocks = [one[:, None] for _, rows in strata for one in rows]
+    blocks = [one[:, None] for _, rows in same_sized(design.groups(grouping)) for one in rows]
     if all(len(rows) < 2 for rows in blocks):
         return None
+    if design.repeats:
+        return (_video_shuffle(design, size, rng) for size in chunks)
     return (_block_shuffle(blocks, design.rows, size, rng) for size in chunks)
+
+
+def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    cell = np.full((design.systems, design.videos), -1)
+    cell[design.system, design.video] = np.arange(design.rows)
+    result = np.empty((draws, design.rows), dtype=np.intp)
+    order = _orders(design.videos, draws, rng)
+    for row_of in cell:
+        own = np.flatnonzero(row_of >= 0)
+        at = order[:, own]
+        # The permutation that one of all videos induces on some is as random as it is itself.
+        gap = row_of[at] < 0
+        while gap.any():
+            at[gap] = order[np.nonzero(gap)[0], at[gap]]
+            gap = row_of[at] < 0
+        result[:, row_of[own]] = row_of[at]
+    return result
 
 
 def _block_shuffle(

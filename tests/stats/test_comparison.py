@@ -151,7 +151,14 @@ def test_unbalanced_designs_have_a_p_too(grouping: Grouping) -> None:
     found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
     assert isinstance(found, PValue)
     assert found.p <= 0.01
-    assert found.method == ("sign flips of videos" if grouping == "item" else "bootstrap of videos")
+    assert (
+        found.method
+        == {
+            "item": "sign flips of videos",
+            "pooled": "bootstrap of videos",
+            "within_system": "permutation of videos",
+        }[grouping]
+    )
 
 
 def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
