@@ -58,6 +58,7 @@ _MANY = 20_000
 _CELLS = 20_000_000
 _PAIRS = 12_000_000
 _ROWS = 100_000
+_MANY_GROUPS = 1_000
 _GROUPS = 5_000
 _SYSTEMS = 20_000_000
 _PERFECT = 1 - 1e-12
@@ -183,7 +184,8 @@ def too_large(design: Design, grouping: Grouping) -> bool:
     (True, False)
     """
     sizes = np.bincount(design.groups(grouping)).astype(np.float64)
-    return bool(sizes.max() > LARGEST or sizes @ sizes > _PAIRS or design.rows > _ROWS)
+    many = len(sizes) > _MANY_GROUPS or design.rows > _ROWS
+    return bool(many or sizes.max() > LARGEST or sizes @ sizes > _PAIRS)
 
 
 def _no_group(pair: Pair, statistic: Statistic, grouping: Grouping) -> Missing:
