@@ -100,7 +100,8 @@ def steady(values: Floats, scale: float = 0.0) -> Floats:
         return values
     decimals = 11 - math.floor(math.log10(largest))
     # Beyond this, 10 to the power of the decimals would leave the range of floats.
-    return np.round(values, decimals) if abs(decimals) <= 290 else values
+    # Adding 0 turns -0 into 0.
+    return np.round(values, decimals) + 0.0 if abs(decimals) <= 290 else values
 
 
 def as_pairs(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
