@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TypedDict
+from typing import TypedDict, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties
+from capeval.files.ratings import Key
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     Comparison,
+    compared,
     holm,
     leave_one_system_out,
-    paired_permutation,
     rank_clusters,
     williams,
 )
@@ -29,13 +31,16 @@ from capeval.stats.pairwise import Calibration, calibrate
 from capeval.stats.ranks import tie_share
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.significance import p_value
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value
+from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Statistic, Value, steady
 
 __all__ = ["FEW", "MANY_TIES", "Settings", "analyse"]
 
 FEW = 30
 MANY_TIES = 0.3
 _LEAVE_OUT = 20_000
+_LARGE = 500
+_SWAPS = 1_000
+_REACHED = 0.01
 
 
 @dataclass(frozen=True)
@@ -59,27 +64,103 @@ class _Sides:
     metrics: dict[str, Pair]
     design: Design
     systems: tuple[str, ...]
+    exponents: dict[str, int] = field(default_factory=dict)
+    """By which power of two a metric's scores were divided."""
 
 
 def analyse(
     joined: Joined, settings: Settings
 ) -> tuple[list[Correlation], list[ComparisonResult], list[str]]:
-    """Return correlations, comparisons of the metrics, and warnings."""
+    """Return correlations, comparisons of the metrics, and warnings.
+
+    The order in which captions are given changes nothing.
+    """
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     warnings: list[str] = list(joined.warnings)
+    joined = _in_order(joined)
+    draws = _swaps(joined, settings)
+    pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
     for sides in _sides(joined, settings, warnings):
         warnings += _warnings(sides)
+        swapped = _swapped(sides, settings, draws)
         for statistic, grouping in settings.protocol.taken:
             found = _one_way(sides, statistic, grouping, settings)
-            tests = _compare(sides, statistic, grouping, settings)
+            tests = _compare(sides, statistic, grouping, swapped[statistic, grouping])
             results += _clustered(found, tests)
             comparisons += tests
+    least = pairs / (draws + 1)
+    if least > _REACHED and comparisons:
+        warnings.append(
+            f"{draws} draws for {pairs} pairs of metrics: no adjusted p of a permutation can be "
+            f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
+        )
     return results, comparisons, warnings
+
+
+def _swaps(joined: Joined, settings: Settings) -> int:
+    """Return with how many swaps metrics are compared: Holm's p of the best can reach .01."""
+    if settings.draws is not None:
+        return settings.draws
+    pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
+    return max(_SWAPS, 100 * pairs)
+
+
+def _in_order(joined: Joined) -> Joined:
+    """Return the same with captions by the names of video and system, and so numbered."""
+    design = joined.design
+    _, first = np.unique(design.video, return_index=True)
+    video = _by_name([joined.keys[int(row)][0] for row in first])[design.video]
+    _, first = np.unique(design.system, return_index=True)
+    system = _by_name([joined.keys[int(row)][1] or "" for row in first])[design.system]
+    order = np.lexsort((system, video))
+    return replace(
+        joined,
+        keys=_Reordered(joined.keys, order),
+        ratings=joined.ratings[:, order],
+        metrics={name: values[order] for name, values in joined.metrics.items()},
+        design=Design(video[order], system[order]),
+    )
+
+
+def _by_name(names: list[str]) -> Ints:
+    """Return the place of each name among the sorted ones."""
+    places = np.empty(len(names), dtype=np.int64)
+    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return places
+
+
+class _Reordered(Sequence[Key]):
+    """Keys in another order, without a copy of a million of them."""
+
+    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
+        self._keys, self._order = keys, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, at: int) -> Key: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Key]: ...
+    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
+        if isinstance(at, slice):
+            return _Reordered(self._keys, self._order[at])
+        return self._keys[int(self._order[at])]
+
+
+def _exponent(values: Floats) -> int:
+    """Return the power of two of values whose squares floats cannot hold, else 0."""
+    largest = np.nanmax(np.abs(values), initial=0.0)
+    exponent = int(np.frexp(largest)[1])
+    return exponent if abs(exponent) > _LARGE else 0
 
 
 def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sides]:
     scores: list[tuple[str | None, Floats]]
+    # Divided by a power of two, numbers keep all their digits.
+    joined = replace(joined, ratings=np.ldexp(joined.ratings, -_exponent(joined.ratings)))
+    exponents = {name: _exponent(values) for name, values in joined.metrics.items()}
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
     else:
@@ -95,7 +176,10 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
                 warnings.append(
                     f"{', '.join(same)} gave one number to all captions and is left out of zmean"
                 )
-        scores = [(None, combine(joined.ratings, settings.raters))]
+        # The same ratings in another order must tie.
+        largest = float(np.nanmax(np.abs(joined.ratings), initial=0.0))
+        scale = 1.0 if settings.raters == "zmean" else largest
+        scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
     result = []
     for rater, y in scores:
         there = ~np.isnan(y)
@@ -116,22 +200,24 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
                 rater,
                 y[there],
                 {
-                    name: Pair.of(values[there], y[there], design)
+                    name: Pair.of(np.ldexp(values[there], -exponents[name]), y[there], design)
                     for name, values in joined.metrics.items()
                 },
                 design,
                 systems,
+                exponents,
             )
         )
     return result
 
 
 def _warnings(sides: _Sides) -> list[str]:
-    n = len(sides.y)
+    videos = sides.design.videos
     who = f"{sides.human} of {sides.rater}" if sides.rater else sides.human
     found = []
-    if n < FEW:
-        found.append(f"human {who}: {n} captions are few (below {FEW}): intervals will be wide")
+    if videos < FEW:
+        what = "videos" if sides.design.repeats else "captions"
+        found.append(f"human {who}: {videos} {what} are few (below {FEW}): intervals will be wide")
     shares = {f"human {who}": tie_share(sides.y)}
     shares |= {name: pair.ties("pooled")[0] for name, pair in sides.metrics.items()}
     for name, share in shares.items():
@@ -190,7 +276,9 @@ def _one(
         value=_value(value),
         n=found.n,
         groups=Groups(used=found.used, dropped=found.dropped),
-        threshold=_value(threshold) if statistic == "acc_eq" else None,
+        threshold=_unscaled(threshold, sides.exponents.get(name, 0))
+        if statistic == "acc_eq"
+        else None,
         reason=_reason(value),
         ties=Ties(metric=_number(of_metric), human=_number(of_human)),
     ).model_copy(update=_accuracies(calibration))
@@ -212,7 +300,16 @@ def _one(
     )
     # A threshold found on these very pairs would flatter the test: it is of the untied accuracy.
     test = p_value(
-        x, y, design, statistic, grouping, seed=settings.seed, only=only, pair=pair, **draws
+        x,
+        y,
+        design,
+        statistic,
+        grouping,
+        ci=settings.ci,
+        seed=settings.seed,
+        only=only if grouping not in ("pooled", "system") else None,
+        pair=pair,
+        **draws,
     )
     return base.model_copy(
         update={
@@ -223,7 +320,7 @@ def _one(
             "p": None if isinstance(test, Missing) else test.p,
             "test": None if isinstance(test, Missing) else test.method,
             "p_reason": test.reason if isinstance(test, Missing) else None,
-            "without": _without(sides, x, statistic, grouping, used),
+            "without": _without(sides, pair, statistic, grouping, used),
         }
     )
 
@@ -248,41 +345,58 @@ def _accuracies(calibration: Calibration | None) -> dict[str, float | None]:
 
 
 def _without(
-    sides: _Sides, x: Floats, statistic: Statistic, grouping: Grouping, threshold: float
+    sides: _Sides, pair: Pair, statistic: Statistic, grouping: Grouping, threshold: float
 ) -> dict[str, float | None]:
-    if not 3 <= sides.design.systems <= 50 or len(x) > _LEAVE_OUT:
+    if not 3 <= sides.design.systems <= 50 or len(pair.x) > _LEAVE_OUT:
         return {}
-    left = leave_one_system_out(x, sides.y, sides.design, statistic, grouping, threshold=threshold)
+    left = leave_one_system_out(
+        pair.x, pair.y, pair.design, statistic, grouping, threshold=threshold, pair=pair
+    )
     return {system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)}
 
 
+_Swapped = dict[tuple[Statistic, Grouping], list[Comparison]]
+
+
+def _swapped(sides: _Sides, settings: Settings, draws: int) -> _Swapped:
+    """Return the comparisons of all pairs of metrics by statistic and grouping."""
+    taken = settings.protocol.taken
+    result: _Swapped = {way: [] for way in taken}
+    pairs = list(combinations(sides.metrics, 2))
+    for grouping in dict.fromkeys(grouping for _, grouping in taken):
+        statistics = [one for one, by in taken if by == grouping]
+        for a, b in pairs:
+            found = compared(
+                sides.metrics[a],
+                sides.metrics[b],
+                statistics,
+                grouping,
+                draws=draws,
+                seed=settings.seed,
+                thresholds=(
+                    _threshold(sides.metrics[a], settings),
+                    _threshold(sides.metrics[b], settings),
+                )
+                if grouping == "item" and "acc_eq" in statistics
+                else (0.0, 0.0),
+                tests=len(pairs),
+            )
+            for statistic, test in found.items():
+                result[statistic, grouping].append(test)
+    return result
+
+
+def _threshold(pair: Pair, settings: Settings) -> float:
+    found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair).threshold
+    return 0.0 if isinstance(found, Missing) else found
+
+
 def _compare(
-    sides: _Sides, statistic: Statistic, grouping: Grouping, settings: Settings
+    sides: _Sides, statistic: Statistic, grouping: Grouping, swapped: Sequence[Comparison]
 ) -> list[ComparisonResult]:
     pairs = list(combinations(sides.metrics, 2))
     if not pairs:
         return []
-    thresholds = dict.fromkeys(sides.metrics, 0.0)
-    if statistic == "acc_eq" and grouping == "item":
-        for name, pair in sides.metrics.items():
-            found = calibrate(
-                pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair
-            ).threshold
-            thresholds[name] = 0.0 if isinstance(found, Missing) else found
-    swapped = [
-        paired_permutation(
-            sides.metrics[a].x,
-            sides.metrics[b].x,
-            sides.y,
-            sides.design,
-            statistic,
-            grouping,
-            seed=settings.seed,
-            thresholds=(thresholds[a], thresholds[b]),
-            **_draws(settings),
-        )
-        for a, b in pairs
-    ]
     tests = _adjusted(sides, statistic, grouping, pairs, swapped)
     if statistic == "pearson" and grouping == "pooled" and not sides.design.repeats:
         classic = [
@@ -328,7 +442,7 @@ def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> l
     unknown: Value = Missing("not tested")
     table: list[list[Value]] = [[unknown] * len(found) for _ in found]
     for test in tests:
-        if test.method == "permutation" and test.p_adjusted is not None:
+        if test.method != "williams" and test.p_adjusted is not None:
             a, b = place[test.first], place[test.second]
             table[a][b] = table[b][a] = test.p_adjusted
     values = [Missing(r.reason or "none") if r.value is None else r.value for r in found]
@@ -344,6 +458,10 @@ def _number(value: float) -> float | None:
 
 def _value(value: Value) -> float | None:
     return None if isinstance(value, Missing) else float(value)
+
+
+def _unscaled(value: Value, exponent: int) -> float | None:
+    return None if isinstance(value, Missing) else float(np.ldexp(value, exponent))
 
 
 def _reason(value: Value) -> str | None:

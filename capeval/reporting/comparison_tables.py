@@ -13,10 +13,12 @@ from capeval.reporting.sheets import Sheet
 
 __all__ = ["comparison_sheets"]
 
+_METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
+
 _Pairs = dict[tuple[str, str], ComparisonResult]
 
 _READ = (
-    "Above the diagonal p of row against column (whole videos permuted, Holm within a block), "
+    "Above the diagonal p of row against column ({how}, Holm within a block), "
     "below it the difference, row less column. A rank begins where a metric is worse than all of "
     "the rank above."
 )
@@ -60,13 +62,18 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Sheet]:
     first, second = one_line(told[0].first), one_line(told[0].second)
     groupings = [g for g in GROUPING_WORDS if any(c.grouping == g for c in told)]
     sheet = Sheet(
-        f"Metrics compared, {who}: {first} less {second} (p: whole videos permuted)",
+        f"Metrics compared, {who}: {first} less {second} (p: {_how(told)})",
         ["Statistic", *groupings],
     )
     for name, block in _blocks(told).items():
         by = {c.grouping: c for c in block}
         sheet.rows.append([name, *(_difference(by[g]) if g in by else NOTHING for g in groupings)])
     return [sheet]
+
+
+def _how(those: Sequence[ComparisonResult]) -> str:
+    used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
+    return " or, of many, ".join(used or _METHODS.values())
 
 
 def _difference(c: ComparisonResult) -> str:
@@ -100,7 +107,7 @@ def _matrices(
                 ["Metric", "rank", "value", *numbers],
                 # A metric without a value leaves its block narrower than the others.
                 [row + [""] * (width - len(row)) if len(row) > 1 else row for row in rows],
-                note=_READ + (_UNTIED if untied else ""),
+                note=_READ.format(how=_how(here)) + (_UNTIED if untied else ""),
             )
         )
     return sheets

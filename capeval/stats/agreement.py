@@ -242,15 +242,17 @@ def coefficient_intervals(
     draws : number of resamples
     seed : of `numpy.random.default_rng`
 
-    >>> matrices = np.array([[[3.0, 1], [0, 2]], [[1, 0], [1, 3]], [[2, 0], [0, 2]]])
+    >>> matrices = np.array([[[3.0, 1], [0, 2]], [[1, 0], [1, 3]], [[2, 0], [0, 2]]] * 2)
     >>> coefficient_intervals(matrices, draws=500)["accuracy"]
-    Interval(low=0.8, high=1.0, method='bootstrap')
+    Interval(low=0.8125, high=0.9450714285714279, method='bootstrap')
     """
-    from capeval.stats.intervals import percentiles
+    from capeval.stats.intervals import FEWEST, percentiles
 
     videos, k, _ = matrices.shape
-    if videos < 2:
-        return dict.fromkeys(COEFFICIENTS, Missing("one video alone has no interval"))
+    if videos < FEWEST:
+        few = "1 video is" if videos == 1 else f"{videos} videos are"
+        reason = f"{few} too few to resample: at least {FEWEST}"
+        return dict.fromkeys(COEFFICIENTS, Missing(reason))
     flat = matrices.reshape(videos, k * k)
     rng = np.random.default_rng(seed)
     sums = [counts @ flat for counts in draw_counts(videos, draws, rng)]

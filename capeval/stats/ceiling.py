@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
-from capeval.stats.intervals import bootstrap_values, percentiles
+from capeval.stats.intervals import FEWEST, bootstrap_values, percentiles
 from capeval.stats.pair import Pair
 from capeval.stats.raters import How, combine_others
 from capeval.stats.values import (
@@ -28,7 +28,6 @@ __all__ = ["Ceiling", "RatersApart"]
 _RATERS = 10
 _CAPTIONS = 1_500
 _DRAWS = 1_000
-_FEWEST = 5
 _SLACK = 1e-12
 
 
@@ -126,8 +125,8 @@ class RatersApart:
             return Missing(f"above {_RATERS} raters or {_CAPTIONS:,} captions none is taken")
         if not self._there.all():
             return Missing("not every rater rated every caption")
-        if self.design.videos < _FEWEST:
-            return Missing(f"fewer than {_FEWEST} videos are too few to resample")
+        if self.design.videos < FEWEST:
+            return Missing(f"fewer than {FEWEST} videos are too few to resample")
         found = []
         for own, others in zip(self.ratings, self.others, strict=True):
             values = bootstrap_values(

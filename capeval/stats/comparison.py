@@ -2,7 +2,7 @@
 
 The paired permutation swaps the two metrics in whole videos (in the manner of Deutsch, Dror and
 Roth, 2021), after putting them on one scale: on ranks for statistics of order, standardised for
-Pearson's r. If the two are equally good, a video does not care which is which.
+Pearson's r (`swapping`). If the two are equally good, a video does not care which is which.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.correlation import correlate_rows, tau_rows, why_missing
-from capeval.stats.design import Design, group_means, same_sized
-from capeval.stats.grouping import Grouped, common_groups, grouped
-from capeval.stats.pair import group_values
-from capeval.stats.ranks import average_ranks, dense_codes
+from capeval.stats.correlation import correlate_rows, why_missing
+from capeval.stats.design import Design
+from capeval.stats.grouping import Grouped, common_to, grouped
+from capeval.stats.influence import jackknife_variance
+from capeval.stats.intervals import FEWEST, too_few, video_influence
+from capeval.stats.pair import Pair
+from capeval.stats.resampling import LARGEST, coins
 from capeval.stats.significance import add_one, sign_flip
+from capeval.stats.swapping import GroupSwap, SystemSwap
 from capeval.stats.values import (
     Floats,
     Grouping,
-    Ints,
     Mask,
     Missing,
     Statistic,
@@ -32,6 +34,7 @@ from capeval.stats.values import (
 
 __all__ = [
     "Comparison",
+    "compared",
     "holm",
     "leave_one_system_out",
     "paired_permutation",
@@ -39,8 +42,11 @@ __all__ = [
     "williams",
 ]
 
-_CHUNK = 1_000_000
-_SLACK = 1e-12
+_CHUNK = 400_000
+_SLACK = 1e-9
+_FEWEST = 999
+_CELLS = 20_000_000
+_PRODUCTS = 3e10
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,108 +105,176 @@ def paired_permutation(
     >>> paired_permutation(good, poor, human, design, "kendall_b", "pooled", draws=999).p
     0.001
     """
-    (a, y), (b, _) = as_pairs(first, human), as_pairs(second, human)
-    if len(y) != design.rows:
-        raise ValueError(f"{len(y)} scores but {design.rows} rows in the design")
+    one, two = Pair.of(first, human, design), Pair.of(second, human, design)
+    return compared(one, two, [statistic], grouping, draws=draws, seed=seed, thresholds=thresholds)[
+        statistic
+    ]
+
+
+def compared(
+    first: Pair,
+    second: Pair,
+    statistics: Sequence[Statistic],
+    grouping: Grouping,
+    *,
+    draws: int = 1_000,
+    seed: int = 0,
+    thresholds: tuple[float, float] = (0.0, 0.0),
+    tests: int = 1,
+) -> dict[Statistic, Comparison]:
+    """Return the same of several statistics, which share their work.
+
+    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is held
+    against its standard error by the jackknife of videos instead, or there is no p and a reason.
+
+    Parameters
+    ----------
+    first, second : of the same human scores and design
+    tests : how many pairs of metrics have to share what is affordable
+
+    >>> scores = [1, 2, 3, 4, 5, 6]
+    >>> design = Design.of("aabbcc", "xyxyxy")
+    >>> one, two = Pair.of(scores, scores, design), Pair.of(scores[::-1], scores, design)
+    >>> found = compared(one, two, ["kendall_b", "spearman"], "pooled", draws=99)
+    >>> {name: round(test.difference, 6) for name, test in found.items()}
+    {'kendall_b': 2.0, 'spearman': 2.0}
+    """
     if any(thresholds) and grouping != "item":
         missing = Missing("a threshold cannot be swapped between metrics; compare by item")
-        return Comparison(missing, missing, "permutation", 0, 0, 0)
-    use = common_groups([a, b], y, design, statistic, grouping)
-    one = grouped(a, y, design, statistic, grouping, threshold=thresholds[0], only=use)
-    two = grouped(b, y, design, statistic, grouping, threshold=thresholds[1], only=use)
+        return dict.fromkeys(statistics, Comparison(missing, missing, "permutation", 0, 0, 0))
+    affordable = _affordable(first.design, grouping, tests)
+    many = min(draws, affordable) if affordable >= _FEWEST else 0
+    result: dict[Statistic, Comparison] = {}
+    seen: dict[Statistic, _Seen] = {}
+    for statistic in statistics:
+        tied = thresholds if statistic == "acc_eq" else (0.0, 0.0)
+        found = _seen(first, second, statistic, grouping, tied)
+        if isinstance(found, Comparison):
+            result[statistic] = found
+        elif grouping == "item":
+            # Swapping two metrics in a video swaps their values for that video.
+            p: Value = sign_flip(found.gaps[found.use], draws=draws, seed=seed)
+            result[statistic] = found.told(p, "permutation")
+        elif not many:
+            result[statistic] = _jackknifed(first, second, statistic, grouping, found)
+        else:
+            seen[statistic] = found
+    if seen:
+        swapped = _swapped(first, second, seen, grouping, many, seed)
+        for statistic, differences in swapped.items():
+            observed = seen[statistic].difference
+            # A swap without a value counts against a difference.
+            extreme = ~(np.abs(differences) < abs(observed) - _SLACK)
+            p = add_one(int(extreme.sum()), many)
+            result[statistic] = seen[statistic].told(p, "permutation")
+    return {statistic: result[statistic] for statistic in statistics}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Two metrics as observed: `use` are the groups of both, `gaps` the differences in each."""
+
+    difference: float
+    gaps: Floats
+    use: Mask
+    n: int
+    used: int
+    dropped: int
+
+    def told(self, p: Value, method: str) -> Comparison:
+        return Comparison(self.difference, p, method, self.n, self.used, self.dropped)
+
+
+def _seen(
+    first: Pair,
+    second: Pair,
+    statistic: Statistic,
+    grouping: Grouping,
+    thresholds: tuple[float, float],
+) -> _Seen | Comparison:
+    use = common_to([first, second], statistic, grouping)
+    one, two = (
+        grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
+        for pair, t in ((first, thresholds[0]), (second, thresholds[1]))
+    )
     if isinstance(one.value, Missing) or isinstance(two.value, Missing):
-        missing = one.value if isinstance(one.value, Missing) else Missing("")
-        missing = two.value if isinstance(two.value, Missing) else missing
+        missing = two.value if isinstance(two.value, Missing) else one.value
         return Comparison(missing, missing, "permutation", 0, 0, one.dropped)
-    difference = one.value - two.value
-    rng = np.random.default_rng(seed)
-    if grouping == "item":
-        gaps = group_values(a, y, design.video, statistic, threshold=thresholds[0])
-        gaps -= group_values(b, y, design.video, statistic, threshold=thresholds[1])
-        # Swapping two metrics in a video swaps their values for that video.
-        p = sign_flip(gaps[use], draws=draws, rng=rng)
+    gaps = first.values(statistic, grouping, threshold=thresholds[0]) - second.values(
+        statistic, grouping, threshold=thresholds[1]
+    )
+    return _Seen(one.value - two.value, gaps, use, one.n, one.used, one.dropped)
+
+
+def _affordable(design: Design, grouping: Grouping, tests: int) -> int:
+    """Return how many swaps can be tried for each of `tests` pairs of metrics."""
+    if grouping == "system":
+        return int(_CELLS // max(design.systems * tests, 1))
+    sizes = np.bincount(design.groups(grouping)).astype(np.float64)
+    if sizes.max() > LARGEST:
+        return int(_CELLS // (design.rows * tests))
+    work = np.minimum(sizes, design.videos) @ (sizes + 50)
+    return int(_PRODUCTS // (work * tests))
+
+
+def _swapped(
+    first: Pair,
+    second: Pair,
+    seen: dict[Statistic, _Seen],
+    grouping: Grouping,
+    draws: int,
+    seed: int,
+) -> dict[Statistic, Floats]:
+    """Return the differences in each draw, (draws,)."""
+    design = first.design
+    groups: list[tuple[int, GroupSwap | SystemSwap]] = []
+    if grouping == "system":
+        groups.append((0, SystemSwap(first.x, second.x, first.y, design)))
     else:
-        step = max(1, _CHUNK // design.rows)
-        values = []
-        swap = (
-            _SystemSwap(a, b, y, design, statistic)
-            if grouping == "system"
-            else _RowSwap(a, b, y, design, statistic, design.groups(grouping), use)
-        )
-        for start in range(0, draws, step):
-            size = min(step, draws - start)
-            swapped = rng.integers(0, 2, size=(size, design.videos), dtype=np.int8) == 1
-            values.append(swap.differences(swapped))
-        found = np.concatenate(values)
-        # A swap without a value counts against a difference.
-        extreme = ~(np.abs(found) < abs(difference) - _SLACK)
-        p = add_one(int(extreme.sum()), draws)
-    return Comparison(difference, p, "permutation", one.n, one.used, one.dropped)
+        groups += [
+            (int(number), GroupSwap(first.x[r], second.x[r], first.y[r], design.video[r]))
+            for numbers, block in first.blocks(grouping)
+            for number, r in zip(numbers, block, strict=True)
+            if any(found.use[number] for found in seen.values())
+        ]
+    step = max(1, _CHUNK // design.rows)
+    result = {statistic: np.zeros(draws) for statistic in seen}
+    start = 0
+    for chunk in coins(design.videos, draws, seed):
+        for at in range(0, len(chunk), step):
+            swapped = chunk[at : at + step]
+            place = slice(start, start + len(swapped))
+            start += len(swapped)
+            for number, swap in groups:
+                wanted = [one for one, found in seen.items() if found.use[number]]
+                for one, values in swap.differences(swapped, wanted).items():
+                    result[one][place] += values / seen[one].used
+    return result
 
 
-class _RowSwap:
-    """Differences after swaps, for groups of rows: `pooled` and `within_system`."""
+def _jackknifed(
+    first: Pair, second: Pair, statistic: Statistic, grouping: Grouping, seen: _Seen
+) -> Comparison:
+    from scipy.special import stdtr
 
-    def __init__(
-        self,
-        a: Floats,
-        b: Floats,
-        y: Floats,
-        design: Design,
-        statistic: Statistic,
-        group: Ints,
-        use: Mask,
-    ) -> None:
-        self.statistic, self.video = statistic, design.video
-        self.groups = []
-        for numbers, rows in same_sized(group):
-            for one in rows[use[numbers]]:
-                sides = [_on_one_scale(values[one], statistic) for values in (a, b)]
-                self.groups.append((one, sides[0], sides[1], y[one]))
-
-    def differences(self, swapped: Mask) -> Floats:
-        """Return (draws,) differences of the means over groups, from (draws, videos) swaps."""
-        total = np.zeros(len(swapped))
-        for rows, a, b, y in self.groups:
-            here = swapped[:, self.video[rows]]
-            total += self._values(np.where(here, b, a), y) - self._values(np.where(here, a, b), y)
-        return total / len(self.groups)
-
-    def _values(self, x: Floats, y: Floats) -> Floats:
-        if self.statistic in {"pearson", "spearman"}:
-            return correlate_rows(x, y[None], self.statistic)
-        # Average ranks are halves, so twice the rank is a whole number.
-        return tau_rows((2 * x).astype(np.int64), dense_codes(y)[None], self.statistic)
-
-
-class _SystemSwap:
-    """Differences after swaps, for the means of systems."""
-
-    def __init__(
-        self, a: Floats, b: Floats, y: Floats, design: Design, statistic: Statistic
-    ) -> None:
-        self.statistic = statistic
-        # Means of ranks would order the systems otherwise than means do: so standardised always.
-        a, b = _on_one_scale(a, "pearson"), _on_one_scale(b, "pearson")
-        self.a, self.b = group_means(a, design.system), group_means(b, design.system)
-        self.y = group_means(y, design.system)
-        self.move = np.zeros((design.videos, design.systems))
-        sizes = np.bincount(design.system)[design.system]
-        self.move[design.video, design.system] = (b - a) / sizes
-
-    def differences(self, swapped: Mask) -> Floats:
-        """Return (draws,) differences from (draws, videos) swaps."""
-        moved = swapped.astype(np.float64) @ self.move
-        first = correlate_rows(self.a + moved, self.y[None], self.statistic)
-        second = correlate_rows(self.b - moved, self.y[None], self.statistic)
-        return np.asarray(first - second)
-
-
-def _on_one_scale(values: Floats, statistic: Statistic) -> Floats:
-    if statistic != "pearson":
-        return average_ranks(values)
-    spread = values.std()
-    return np.asarray((values - values.mean()) / (spread if spread > 0 else 1.0))
+    videos = first.design.videos
+    if grouping == "system":
+        reason = f"{first.design.systems} systems are too many to swap metrics in"
+        return seen.told(Missing(reason), "permutation")
+    if videos < FEWEST:
+        return seen.told(too_few(videos, first.design), "jackknife")
+    moved = [video_influence(pair, statistic, grouping, only=seen.use) for pair in (first, second)]
+    a, b = moved
+    if isinstance(a, Missing):
+        return seen.told(a, "jackknife")
+    if isinstance(b, Missing):
+        return seen.told(b, "jackknife")
+    error = np.sqrt(jackknife_variance(a[1] - b[1], np.arange(videos)))
+    if error <= _SLACK:
+        same = abs(seen.difference) <= _SLACK
+        return seen.told(1.0 if same else Missing("no video moves the difference"), "jackknife")
+    p = 2 * float(stdtr(videos - 1, -abs(seen.difference) / error))
+    return seen.told(max(p, float(np.finfo(float).tiny)), "jackknife")
 
 
 def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Design) -> Comparison:
@@ -306,6 +380,7 @@ def leave_one_system_out(
     grouping: Grouping,
     *,
     threshold: float = 0.0,
+    pair: Pair | None = None,
 ) -> list[Grouped]:
     """Return the statistic without each system in turn: one extreme system can make a correlation.
 
@@ -314,14 +389,16 @@ def leave_one_system_out(
     >>> [found.value for found in leave_one_system_out(x, y, design, "kendall_b", "item")]
     [1.0, 1.0, -1.0]
     """
-    x, y = as_pairs(metric, human)
-    result = []
-    for system in range(design.systems):
-        rest = design.system != system
-        if not rest.any():
-            result.append(Grouped(Missing("there is only one system"), 0, 0, 1))
-            continue
-        result.append(
-            grouped(x[rest], y[rest], design.take(rest), statistic, grouping, threshold=threshold)
-        )
-    return result
+    pair = Pair.of(metric, human, design) if pair is None else pair
+    if design.systems < 2:
+        return [Grouped(Missing("there is only one system"), 0, 0, 1)] * design.systems
+    return [
+        grouped(left.x, left.y, left.design, statistic, grouping, threshold=threshold, pair=left)
+        for left in pair.kept("without each system", lambda: _without_each(pair))
+    ]
+
+
+def _without_each(pair: Pair) -> list[Pair]:
+    design = pair.design
+    rests = [design.system != system for system in range(design.systems)]
+    return [Pair.of(pair.x[rest], pair.y[rest], design.take(rest)) for rest in rests]

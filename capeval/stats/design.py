@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.values import Floats, Grouping, Ints, Mask
+from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
 
 __all__ = ["Design", "group_means", "same_sized"]
 
@@ -115,9 +115,10 @@ def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:
 
 
 def group_means(values: Floats, group: Ints) -> Floats:
-    """Return the (groups,) means of (n,) values.
+    """Return the (groups,) means of (n,) values, so that what is equal as typed is equal.
 
     >>> group_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
     [2.0, 5.0]
     """
-    return np.asarray(np.bincount(group, weights=values) / np.bincount(group))
+    means = np.asarray(np.bincount(group, weights=values) / np.bincount(group))
+    return steady(means, float(np.abs(values).max(initial=0.0)))

@@ -5,6 +5,8 @@ video repeats, that is the ordinary bootstrap of captions, and Pearson's r has F
 right for bounded scores, but with heavy tails (Student's t with 3 degrees of freedom, n = 40) it
 covers 77% of the time where the bootstrap covers 93%.
 Groups too large for a bootstrap have the infinitesimal jackknife, summed over each video.
+There is none of fewer than 5 videos: four have but 35 different resamples, too few to tell where
+2.5% of them end.
 """
 
 from __future__ import annotations
@@ -19,20 +21,22 @@ from capeval.stats.correlation import correlate_rows, why_missing
 from capeval.stats.design import Design
 from capeval.stats.influence import influence, jackknife_variance
 from capeval.stats.pair import Pair
-from capeval.stats.resampling import LARGEST, Counts, draw_counts, resampled, resampled_taus
+from capeval.stats.resampling import LARGEST, Counts, resampled, resampled_taus, same_draws
 from capeval.stats.values import (
     OF_PAIRS,
-    SMALLEST,
     Floats,
     Grouping,
     Interval,
     Mask,
     Missing,
     Statistic,
+    steady,
 )
 
 __all__ = [
+    "FEWEST",
     "Kind",
+    "bootstrap_p",
     "bootstrap_values",
     "fisher_interval",
     "interval",
@@ -40,13 +44,25 @@ __all__ = [
     "jackknife_interval",
     "percentiles",
     "t_interval",
+    "too_few",
+    "too_large",
+    "video_influence",
 ]
 
 Kind = Literal["bootstrap", "analytic", "none"]
 
+FEWEST = 5
+"""The fewest videos that are resampled."""
+
 _MANY = 20_000
 _CELLS = 20_000_000
+_PAIRS = 12_000_000
+_ROWS = 100_000
+_MANY_GROUPS = 1_000
+_GROUPS = 5_000
+_SYSTEMS = 20_000_000
 _PERFECT = 1 - 1e-12
+_SLACK = 1e-12
 
 
 def interval(
@@ -99,22 +115,24 @@ def interval(
         raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
     if ci == "none":
         return Missing("no interval was asked for")
-    if design.videos < 2:
-        return Missing("one video alone has no interval")
     fisher = statistic == "pearson" and grouping == "pooled" and not design.repeats
     if fisher and ci != "bootstrap":
         value = float(pair.values("pearson", "pooled")[0])
         if np.isnan(value):
             return Missing(why_missing(x, y, statistic))
         return fisher_interval(value, len(x), confidence)
+    values = pair.values(statistic, grouping, threshold=threshold)
+    values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+    units = len(values) if grouping == "item" else design.videos
+    if not len(values):
+        return _no_group(pair, statistic, grouping)
+    if units < FEWEST:
+        return too_few(units, design)
     if grouping == "item":
-        values = pair.values(statistic, "item", threshold=threshold)
-        values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
         if ci == "analytic" or len(values) > _MANY:
             return t_interval(values, confidence)
     elif grouping != "system":
-        largest = int(np.bincount(design.groups(grouping)).max())
-        if ci == "analytic" or largest > LARGEST:
+        if ci == "analytic" or too_large(design, grouping):
             if threshold:
                 return Missing("there is no jackknife for acc_eq with a threshold")
             return jackknife_interval(pair, statistic, grouping, confidence=confidence, only=only)
@@ -134,9 +152,72 @@ def interval(
     )
     if isinstance(found, Missing):
         return found
-    return percentiles(
-        found, confidence, units=design.videos if design.repeats or statistic == "pearson" else None
+    bounds = percentiles(
+        found, confidence, units=units if design.repeats or statistic == "pearson" else None
     )
+    if isinstance(bounds, Missing):
+        return bounds
+    if bounds.high - bounds.low <= _SLACK:
+        return Missing("all resamples have one value")
+    # The copies in a resample can push all of it to one side of a value near an end of the scale.
+    value = float(values.mean())
+    return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
+
+
+def too_few(units: int, design: Design) -> Missing:
+    """Return why there is no interval or bootstrap of so few videos.
+
+    >>> too_few(1, Design.of("a"))
+    Missing(reason='1 caption is too few to resample: at least 5')
+    """
+    what = "video" if design.repeats else "caption"
+    told = f"1 {what} is" if units == 1 else f"{units} {what}s are"
+    return Missing(f"{told} too few to resample: at least {FEWEST}")
+
+
+def too_large(design: Design, grouping: Grouping) -> bool:
+    """Return whether groups of captions have the jackknife, as a bootstrap would take too long.
+
+    The number of draws plays no part: it must not change the method.
+
+    >>> too_large(Design.of(range(1501)), "pooled"), too_large(Design.of(range(1500)), "pooled")
+    (True, False)
+    """
+    sizes = np.bincount(design.groups(grouping)).astype(np.float64)
+    many = len(sizes) > _MANY_GROUPS or design.rows > _ROWS
+    return bool(many or sizes.max() > LARGEST or sizes @ sizes > _PAIRS)
+
+
+def _no_group(pair: Pair, statistic: Statistic, grouping: Grouping) -> Missing:
+    if grouping in ("pooled", "system"):
+        x, y, _ = pair.sides(grouping)
+        return Missing(why_missing(x, y, statistic))
+    return Missing("no group has a value")
+
+
+def bootstrap_p(values: Floats, units: int) -> float:
+    """Return the two-sided p that inverts the expanded percentile interval; never 0.
+
+    It is the largest share at which the interval of `percentiles` still holds 0. A resample
+    without a value counts on either side of it.
+
+    Parameters
+    ----------
+    values : (draws,)
+    units : number of videos that were resampled
+
+    >>> draws = np.random.default_rng(0).normal(0.2, 0.1, 9_999)
+    >>> p = bootstrap_p(draws, 40)
+    >>> low = percentiles(draws, 1 - p, units=40).low
+    >>> round(p, 3), abs(low) < 0.001
+    (0.057, True)
+    """
+    from scipy.special import ndtri, stdtr
+
+    beyond = min(int((~(values > 0)).sum()), int((~(values < 0)).sum()))
+    share = min((beyond + 1) / (len(values) + 1), 0.5)
+    wide = (units / (units - 1)) ** 0.5
+    return min(1.0, 2 * float(stdtr(units - 1, ndtri(share) / wide)))
 
 
 def percentiles(
@@ -159,7 +240,7 @@ def percentiles(
     """
     fine = values[~np.isnan(values)]
     if 2 * len(fine) < len(values) or not len(fine):
-        return Missing("most resamples are constant")
+        return Missing("most resamples have no value")
     tail = (1 - confidence) / 2
     if units is not None:
         from scipy.special import ndtr, stdtrit
@@ -234,13 +315,61 @@ def jackknife_estimates(
 def _pooled_jackknife(
     pair: Pair, statistic: Statistic, confidence: float
 ) -> tuple[float, float, Interval] | Missing:
-    a, b = pair.codes()
-    if len(a) < SMALLEST[statistic] or not a.max() or not b.max():
-        return Missing(why_missing(pair.x, pair.y, statistic))
-    value, moved = _influence(pair, statistic, "pooled", 0, np.arange(len(a)))
-    variance = jackknife_variance(moved, pair.design.video)
-    found = _around(value, variance, pair.design.videos, statistic, confidence)
-    return found if isinstance(found, Missing) else (value, float(np.sqrt(variance)), found)
+    found = video_influence(pair, statistic, "pooled")
+    if isinstance(found, Missing):
+        return found
+    value, moved = found
+    variance = jackknife_variance(moved, np.arange(len(moved)))
+    around = _around(value, variance, pair.design.videos, statistic, confidence)
+    return around if isinstance(around, Missing) else (value, float(np.sqrt(variance)), around)
+
+
+def video_influence(
+    pair: Pair, statistic: Statistic, grouping: Grouping, *, only: Mask | None = None
+) -> tuple[float, Floats] | Missing:
+    """Return a statistic by `pooled` or `within_system`, and how much each video moves it.
+
+    Parameters
+    ----------
+    pair : the scores
+    only : (groups,), the groups to use; default all that have a value
+
+    Returns
+    -------
+    value, derivatives : a number and (videos,)
+
+    >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("aabb", "xyxy"))
+    >>> video_influence(pair, "kendall_b", "pooled")[1].round(6).tolist()
+    [0.333333, -0.333333]
+    """
+
+    def make() -> tuple[float, Floats] | Missing:
+        fine = ~np.isnan(pair.values(statistic, grouping))
+        use = fine if only is None else only & fine
+        count = np.count_nonzero(use)
+        if not count:
+            return _no_group(pair, statistic, grouping)
+        if count > _GROUPS:
+            return Missing(f"{count} groups are too many for a jackknife")
+        total, value = np.zeros(len(pair.x)), 0.0
+        a, b = pair.codes()
+        for groups, block in pair.blocks(grouping):
+            for number, rows in zip(groups, block, strict=True):
+                if not use[number]:
+                    continue
+                if np.ptp(a[rows]) == 0 or np.ptp(b[rows]) == 0:
+                    # acc_eq of a constant side has a value.
+                    if grouping == "pooled":
+                        return Missing(why_missing(pair.x, pair.y, statistic))
+                    return Missing("a group is constant")
+                one, moved = _influence(pair, statistic, grouping, int(number), rows)
+                value += one / count
+                total[rows] = moved / count
+        sums = np.bincount(pair.design.video, weights=total, minlength=pair.design.videos)
+        return float(value), np.asarray(sums)
+
+    chosen = None if only is None else only.tobytes()
+    return pair.kept(("influence", statistic, grouping, chosen), make)
 
 
 def _influence(
@@ -282,23 +411,11 @@ def jackknife_interval(
 def _within_jackknife(
     pair: Pair, statistic: Statistic, confidence: float, only: Mask | None
 ) -> Interval | Missing:
-    fine = ~np.isnan(pair.values(statistic, "within_system"))
-    use = fine if only is None else only & fine
-    if not use.any():
-        return Missing("no group has a value")
-    total = np.zeros(len(pair.x))
-    value = 0.0
-    share = 1 / np.count_nonzero(use)
-    for groups, block in pair.blocks("within_system"):
-        for number, rows in zip(groups, block, strict=True):
-            if not use[number]:
-                continue
-            if any(np.ptp(codes[rows]) == 0 for codes in pair.codes()):
-                return Missing("a group is constant")  # acc_eq of a constant side has a value
-            one, moved = _influence(pair, statistic, "within_system", int(number), rows)
-            value += one * share
-            total[rows] = moved * share
-    variance = jackknife_variance(total, pair.design.video)
+    found = video_influence(pair, statistic, "within_system", only=only)
+    if isinstance(found, Missing):
+        return found
+    value, moved = found
+    variance = jackknife_variance(moved, np.arange(len(moved)))
     return _around(value, variance, pair.design.videos, statistic, confidence)
 
 
@@ -311,6 +428,8 @@ def _around(
     half = float(stdtrit(units - 1, (1 + confidence) / 2)) * np.sqrt(variance)
     if not np.isfinite(half):
         return Missing("too few videos for an interval")
+    if half <= _SLACK:
+        return Missing("no video moves the value")
     if statistic == "acc_eq":
         return Interval(float(max(value - half, 0)), float(min(value + half, 1)), "jackknife")
     if abs(value) >= _PERFECT:
@@ -352,46 +471,31 @@ def bootstrap_values(
         values = values[use]
         if len(values) < 2:
             return Missing("fewer than two groups have a value")
-        rng = np.random.default_rng(seed)
-        means = [counts @ values / len(values) for counts in draw_counts(len(values), draws, rng)]
-        return np.concatenate(means)
+        counted = same_draws(len(values), draws, seed)
+        return np.concatenate([counts @ values / len(values) for counts in counted])
     if not use.any():
-        return Missing(
-            why_missing(pair.x, pair.y, statistic)
-            if grouping == "pooled"
-            else "no group has a value"
-        )
+        return _no_group(pair, statistic, grouping)
     groups = [
         rows
         for numbers, block in pair.blocks(grouping)
         for number, rows in zip(numbers, block, strict=True)
         if use[number]
     ]
-    if statistic in {"pearson", "spearman"}:
-        return _resampled_means(
-            lambda rows: resampled(pair.x[rows], pair.y[rows], statistic),
-            groups,
-            design,
-            draws,
-            seed,
-        )
-    if max(map(len, groups)) > LARGEST:
+    if statistic in OF_PAIRS and max(map(len, groups)) > LARGEST:
         return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
-    if statistic == "acc_eq":
-        return _resampled_means(
-            lambda rows: resampled(pair.x[rows], pair.y[rows], statistic, threshold=threshold),
-            groups,
-            design,
-            draws,
-            seed,
-        )
-    taus = pair.kept(
-        ("taus", grouping, draws, seed, use.tobytes()),
-        lambda: _resampled_means(
-            lambda rows: resampled_taus(pair.x[rows], pair.y[rows]), groups, design, draws, seed
-        ),
+    tau = statistic in {"kendall_b", "kendall_c"}
+
+    def prepare(rows: NDArray[np.intp]) -> Callable[[Counts], Floats]:
+        if tau:
+            return resampled_taus(pair.x[rows], pair.y[rows])
+        return resampled(pair.x[rows], pair.y[rows], statistic, threshold=threshold)
+
+    # The interval and p look at the same draws.
+    found = pair.kept(
+        ("drawn", "tau" if tau else statistic, grouping, draws, seed, threshold, use.tobytes()),
+        lambda: _resampled_means(prepare, groups, design, draws, seed),
     )
-    return np.asarray(taus[int(statistic == "kendall_c")])
+    return np.asarray(found[int(statistic == "kendall_c")] if tau else found)
 
 
 def _resampled_means(
@@ -406,8 +510,7 @@ def _resampled_means(
     for batch in _batches(groups):
         of_group = [(prepare(rows), rows) for rows in batch]
         parts = []
-        # Every batch sees the same draws, made again rather than kept.
-        for counts in draw_counts(design.videos, draws, np.random.default_rng(seed)):
+        for counts in same_draws(design.videos, draws, seed):
             found = [value(counts[:, design.video[rows]]) for value, rows in of_group]
             there = [~np.isnan(one) for one in found]
             parts.append(
@@ -438,19 +541,21 @@ def _system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> F
     x, y, _ = pair.sides("system")
     if np.isnan(pair.values(statistic, "system")[0]):
         return Missing(why_missing(x, y, statistic))
+    systems = pair.design.systems
+    if systems * 1_000 > _SYSTEMS or systems * min(pair.design.videos, _MANY) > _SYSTEMS:
+        return Missing(f"{systems} systems are too many to resample their means")
+    draws = min(draws, _SYSTEMS // systems)
     means = pair.kept(("system means", draws, seed), lambda: _system_means(pair, draws, seed))
     # A system that is in no video of a resample has no mean, and the resample no value.
     gap = np.isnan(means).any(axis=1)
     values = np.full(len(means), np.nan)
     some = means[~gap]
-    systems = pair.design.systems
     values[~gap] = correlate_rows(some[:, :systems], some[:, systems:], statistic)
     return values
 
 
 def _system_means(pair: Pair, draws: int, seed: int) -> Floats:
     """Return the (draws, 2 systems) means of resamples, the metric's and people's."""
-    rng = np.random.default_rng(seed)
     design, systems = pair.design, pair.design.systems
     x, y, _ = pair.sides("system")
     place = (design.video, design.system)
@@ -460,14 +565,18 @@ def _system_means(pair: Pair, draws: int, seed: int) -> Floats:
         moved[place] = (pair.x - x[design.system]) / sizes
         moved[design.video, systems + design.system] = (pair.y - y[design.system]) / sizes
         middle = np.concatenate([x, y])
-        return rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd")
+        rng = np.random.default_rng(seed)
+        return steady(rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd"))
     parts = np.zeros((design.videos, 3 * systems))
     parts[place] = pair.x
     parts[design.video, systems + design.system] = pair.y
     parts[design.video, 2 * systems + design.system] = 1.0
     means = []
-    for counts in draw_counts(design.videos, draws, rng):
+    for counts in same_draws(design.videos, draws, seed):
         sums = counts @ parts
         with np.errstate(invalid="ignore", divide="ignore"):
             means.append(sums[:, : 2 * systems] / np.tile(sums[:, 2 * systems :], 2))
-    return np.concatenate(means)
+    found = np.concatenate(means)
+    # Means that are equal must be so to the last digit, or they would be no tie.
+    found[:, :systems], found[:, systems:] = steady(found[:, :systems]), steady(found[:, systems:])
+    return found

@@ -7,14 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.values import Floats, Mask
+from capeval.stats.values import Floats, Mask, steady
 
 __all__ = ["How", "combine", "combine_others", "constant_raters"]
 
 How = Literal["mean", "median", "zmean"]
-
-_DIGITS = 12
-_LARGEST_POWER = 300
 
 
 def _ratings(ratings: ArrayLike) -> Floats:
@@ -74,7 +71,7 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     else:
         total, count = _sums(values)
         result[rated] = total[rated] / count[rated]
-    return _rounded(np.ldexp(result, power), np.ldexp(_top(values), power))
+    return steady(np.ldexp(result, power), float(np.ldexp(_top(values), power)))
 
 
 def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
@@ -111,7 +108,7 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
             everyone[:] = combine(values)
         everyone[~constant_raters(given)] = others
         others = everyone
-    return _rounded(np.ldexp(others, power), np.ldexp(_top(values), power))
+    return steady(np.ldexp(others, power), float(np.ldexp(_top(values), power)))
 
 
 def _scaled(values: Floats, how: How) -> tuple[Floats, int]:
@@ -158,9 +155,3 @@ def _top(values: Floats) -> float:
     """Return the largest magnitude; what is added up to nothing is nothing beside it."""
     there = values[~np.isnan(values)]
     return float(np.abs(there).max(initial=0.0))
-
-
-def _rounded(values: Floats, top: float) -> Floats:
-    decimals = _DIGITS - 1 - int(np.floor(np.log10(top))) if top else 0
-    # Beyond this a power of ten is no float any more. Adding 0 turns -0 into 0.
-    return values if abs(decimals) > _LARGEST_POWER else np.round(values, decimals) + 0.0

@@ -9,6 +9,7 @@ made, and `intervals` takes the jackknife instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 from capeval.stats.ranks import dense_codes, group_sums
 from capeval.stats.values import Floats, Statistic
 
-__all__ = ["LARGEST", "Counts", "draw_counts", "resampled", "resampled_taus"]
+__all__ = [
+    "LARGEST",
+    "Counts",
+    "coins",
+    "draw_counts",
+    "resampled",
+    "resampled_taus",
+    "same_draws",
+]
 
 LARGEST = 1_500
 """The most captions that a matrix of all pairs is made of."""
@@ -24,6 +33,7 @@ LARGEST = 1_500
 Counts = NDArray[np.float32]
 
 _CHUNK = 400_000
+_KEPT = 6_000_000
 
 
 def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
@@ -42,14 +52,62 @@ def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Co
         yield counts.reshape(size, units).astype(np.float32)
 
 
+def same_draws(units: int, draws: int, seed: int) -> Iterator[Counts]:
+    """Yield the `draw_counts` of a seed, the same to everyone; those that are small are kept.
+
+    >>> [chunk.shape for chunk in same_draws(3, 10, 0)]
+    [(10, 3)]
+    """
+    if units * draws <= _KEPT:
+        return iter(_kept_draws(units, draws, seed))
+    return draw_counts(units, draws, np.random.default_rng(seed))
+
+
+def coins(units: int, draws: int, seed: int) -> Iterator[Counts]:
+    """Yield (chunk, units) of 0 and 1 at even odds, `draws` rows in all, the same to everyone.
+
+    >>> sum(len(chunk) for chunk in coins(3, 10, 0))
+    10
+    """
+    if units * draws <= _KEPT:
+        return iter(_kept_coins(units, draws, seed))
+    return _coins(units, draws, seed)
+
+
+def _coins(units: int, draws: int, seed: int) -> Iterator[Counts]:
+    rng = np.random.default_rng(seed)
+    step = max(1, min(draws, _CHUNK // max(units, 1)))
+    for start in range(0, draws, step):
+        size = (min(step, draws - start), units)
+        yield rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _kept_coins(units: int, draws: int, seed: int) -> tuple[Counts, ...]:
+    chunks = tuple(_coins(units, draws, seed))
+    for chunk in chunks:
+        chunk.setflags(write=False)
+    return chunks
+
+
+@lru_cache(maxsize=4)
+def _kept_draws(units: int, draws: int, seed: int) -> tuple[Counts, ...]:
+    chunks = tuple(draw_counts(units, draws, np.random.default_rng(seed)))
+    for chunk in chunks:
+        chunk.setflags(write=False)
+    return chunks
+
+
 def resampled(
     x: Floats, y: Floats, statistic: Statistic, *, threshold: float = 0.0
 ) -> Callable[[Counts], Floats]:
     """Return the function from (draws, n) counts to the (draws,) values of a statistic.
 
     A value is what scipy gives for the captions repeated as often as drawn; NaN where a resample
-    is constant or too short. Only acc_eq leaves out pairs of a caption with its own copy, which
-    are tied in both and would be right by themselves.
+    is constant or too short. Only acc_eq and tau-c leave out pairs of a caption with its own copy:
+    they are tied in both, and would be right by themselves or pull tau-c towards 0. The number of
+    classes in tau-c's scale is that of the whole sample: that a resample has fewer is no news of
+    the metric.
 
     Parameters
     ----------
@@ -85,6 +143,9 @@ def resampled_taus(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
     signs = (np.sign(dx) * np.sign(dy)).astype(np.float32)
     del dx, dy
     by_x, by_y = _Classes(x), _Classes(y)
+    classes = min(len(by_x.starts), len(by_y.starts))
+    # tau-c as a multiple of the mean sign of all pairs.
+    scale = (len(x) - 1) / len(x) * classes / (classes - 1) if classes > 1 else np.nan
 
     def value(counts: Counts) -> Floats:
         drawn, exact, score = _form(counts, signs)
@@ -95,12 +156,11 @@ def resampled_taus(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
             if by_x.single and by_y.single
             else drawn**2 - np.einsum("ij,ij->i", sums_y, sums_y)
         )
-        classes = np.minimum(
-            np.count_nonzero(sums_x, axis=1), np.count_nonzero(sums_y, axis=1)
-        ).astype(np.float64)
+        constant = (untied_x == 0) | (untied_y == 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            tau_b = np.clip(score / np.sqrt(untied_x) / np.sqrt(untied_y), -1, 1)
-            return np.stack([tau_b, score / (drawn**2 * (classes - 1) / classes)])
+            tau_b = score / np.sqrt(untied_x) / np.sqrt(untied_y)
+            tau_c = score / (drawn**2 - np.einsum("ij,ij->i", exact, exact)) * scale
+        return np.clip(np.where(constant, np.nan, np.stack([tau_b, tau_c])), -1, 1)
 
     return value
 

@@ -1,10 +1,9 @@
-"""p-values of a statistic: could a metric that knows nothing of the scores have got it?
+"""p-values of a statistic: could it be 0 in other videos, or the metric know nothing of the scores?
 
-Whole videos are permuted against the human scores and, where every system has every video, whole
-systems too: videos and systems are what such a metric would be exchangeable over, and captions of
-one video are not. By item the systems are given, as they are for its interval and its n, and each
-video's human order is reversed or not. A p-value counts the observed arrangement as one more, so it
-is never 0.
+As in the intervals, systems are given and whole videos are what is sampled: where captions of one
+video repeat, p inverts the bootstrap or the jackknife of its interval, or permutes or turns whole
+videos. Only the p of the systems' means is of other systems. No p is ever 0: one that is counted
+counts the observed arrangement as one more.
 """
 
 from __future__ import annotations
@@ -19,9 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
 from capeval.stats.design import Design, same_sized
-from capeval.stats.intervals import bootstrap_values, jackknife_interval
+from capeval.stats.influence import jackknife_variance
+from capeval.stats.intervals import (
+    FEWEST,
+    Kind,
+    bootstrap_p,
+    bootstrap_values,
+    too_few,
+    too_large,
+    video_influence,
+)
 from capeval.stats.pair import Pair, group_values
 from capeval.stats.ranks import average_ranks
+from capeval.stats.resampling import coins
 from capeval.stats.values import (
     OF_PAIRS,
     Floats,
@@ -31,23 +40,36 @@ from capeval.stats.values import (
     Statistic,
 )
 
-__all__ = ["PValue", "add_one", "p_value", "sign_flip"]
+__all__ = ["PERMUTATIONS", "PValue", "add_one", "p_value", "sign_flip"]
+
+PERMUTATIONS = 2_000
+RESAMPLES = 10_000
 
 _WORK = 20_000_000
 _CHUNK = 1_000_000
 _FEWEST = 199
 _SLACK = 1e-12
-_CONFIDENCE = 0.95
+_TINY = float(np.finfo(float).tiny)
 _MANY = 20_000
-_NORMAL = "normal sign flips"
+_EXACT = 10
+_VIDEOS = "permutation of videos"
+_CAPTIONS = "permutation of captions"
+_SYSTEMS = "permutation of systems"
+_EVERY = "exact permutation of systems"
+_FLIPS = "sign flips of videos"
+_EVERY_FLIP = "exact sign flips of videos"
+_NORMAL = "normal sign flips of videos"
+_BOOTSTRAP = "bootstrap of videos"
+_JACKKNIFE = "jackknife of videos"
 
 
 @dataclass(frozen=True, slots=True)
 class PValue:
     """A two-sided p-value.
 
-    `method` is "permutation" or "exact" (all of them), "sign flips", "exact sign flips" or "normal
-    sign flips", "bootstrap" or "jackknife".
+    `method` is "bootstrap of videos" or "jackknife of videos", "permutation of captions", "of
+    videos" or "of systems", or "sign flips of videos"; with "exact" before it where every
+    arrangement was tried, with "normal" where there are too many videos to try any.
     """
 
     p: float
@@ -65,25 +87,29 @@ def add_one(at_least: int, draws: int) -> float:
     return (at_least + 1) / (draws + 1)
 
 
-def sign_flip(values: Floats, *, draws: int, rng: np.random.Generator) -> float:
+def sign_flip(values: Floats, *, draws: int, seed: int = 0) -> float:
     """Return the two-sided p of the mean of values, by flipping their signs at random.
+
+    Above 20,000 values it is that of the normal limit.
 
     Parameters
     ----------
     values : (videos,), as likely to be of either sign if there is nothing to find
 
-    >>> sign_flip(np.ones(20), draws=999, rng=np.random.default_rng(0))
+    >>> sign_flip(np.ones(20), draws=999)
     0.001
     """
     observed = abs(values.sum())
+    if len(values) > _MANY:
+        if not observed:
+            return 1.0
+        z = observed / math.sqrt(values @ values)
+        return max(math.erfc(z / math.sqrt(2)), _TINY)
     slack = _SLACK * max(len(values), 1)
     extreme = 0
-    step = max(1, _CHUNK // max(len(values), 1))
-    for start in range(0, draws, step):
-        size = (min(step, draws - start), len(values))
+    for turned in coins(len(values), draws, seed):
         # The sum of the flipped is what stays less what turns: the whole less twice the latter.
-        turned = rng.integers(0, 2, size=size, dtype=np.int8) @ values
-        extreme += int((np.abs(values.sum() - 2 * turned) >= observed - slack).sum())
+        extreme += int((np.abs(values.sum() - 2 * (turned @ values)) >= observed - slack).sum())
     return add_one(extreme, draws)
 
 
@@ -94,30 +120,35 @@ def p_value(
     statistic: Statistic,
     grouping: Grouping,
     *,
-    draws: int = 2_000,
+    ci: Kind | None = None,
+    draws: int | None = None,
     seed: int = 0,
     threshold: float = 0.0,
     only: Mask | None = None,
     pair: Pair | None = None,
 ) -> PValue | Missing:
-    """Return the p-value against a metric that is unrelated to the human scores.
+    """Return the p-value of a statistic by a grouping.
 
+    Where a video repeats, the systems are given and other videos might have been drawn:
+
+    - `pooled`: the statistic is 0 over all videos. p is the largest share at which the interval,
+      made of the very same resamples, still holds 0.
     - `item`: the human order of whole videos is reversed, each with even odds, which turns the sign
-      of the video's correlation; in every way where there are few videos (exact), and by the normal
-      limit above 20,000. It holds for these systems and other videos, as the interval and the n of
-      `item` do: whether a metric tells other systems apart is for `system` to say.
-    - Every system has every video: whole videos are permuted, and whole systems. With few systems
-      that is strict: a metric that tells the systems apart and nothing else could have done so by
-      luck, and p says so. Means of up to 6 systems are permuted in every way (exact).
-    - No video repeats: captions are permuted (within each system for `within_system`).
-    - Else: videos with the same number of captions are permuted, their captions in random order,
-      which takes systems as alike; `within_system` takes the bootstrap of whole videos.
-    - More than 100,000 captions, of which 20 million / n permutations are too few: the standard
-      error of the jackknife.
+      of the video's correlation; in every way for up to 10 videos (exact), and by the normal limit
+      above 20,000.
+    - `within_system`: whole videos are permuted, the systems staying where they are. Where a system
+      lacks the video whose turn it is, it takes the next one of the permutation's cycle, which
+      leaves all orders of its own captions as likely as they are.
 
-    acc_eq, which has no zero, is two-sided about its mean over the permutations or reversals.
+    Where no video repeats, captions are permuted (within each system for `within_system`). `system`
+    alone is about other systems: their means are permuted, up to 6 in every way (exact). Where the
+    interval is the jackknife's, or too many captions are there to permute, so is p.
 
-    Parameters are those of `interval`; `only` is for `item`.
+    acc_eq has no zero. By permutation or reversal it is two-sided about its mean over all of them;
+    else p is of tau-b: it is about chance where as many pairs are ordered against people as with.
+
+    Parameters are those of `interval`; `draws` is 10,000 for the bootstrap and else 2,000 unless
+    given, and changes no method.
 
     Raises
     ------
@@ -126,53 +157,73 @@ def p_value(
 
     >>> x = np.arange(20.0)
     >>> p_value(x, x, Design.of(range(20)), "kendall_b", "pooled", draws=999)
-    PValue(p=0.001, method='permutation')
+    PValue(p=0.001, method='permutation of captions')
     """
     pair = Pair.of(metric, human, design) if pair is None else pair
+    permuted = PERMUTATIONS if draws is None else draws
     if grouping == "system":
-        return _system_p(pair, statistic, draws, threshold, seed)
+        return _system_p(pair, statistic, permuted, threshold, seed)
     values = pair.values(statistic, grouping, threshold=threshold)
-    if np.isnan(values).all():
+    use = ~np.isnan(values) if only is None else only & ~np.isnan(values)
+    if not use.any():
         return Missing(
             why_missing(pair.x, pair.y, statistic)
             if grouping == "pooled"
             else "no group has a value"
         )
     if grouping == "item":
-        return _item_p(pair, statistic, draws, seed, threshold, only)
-    affordable = min(draws, _WORK // design.rows)
+        return _item_p(pair, statistic, permuted, seed, threshold, use)
+    if design.repeats and grouping == "pooled":
+        if design.videos < FEWEST:
+            return too_few(design.videos, design)
+        tested: Statistic = "kendall_b" if statistic == "acc_eq" else statistic
+        if ci == "analytic" or too_large(design, grouping):
+            return _analytic_p(pair, tested, grouping, only)
+        resamples = RESAMPLES if draws is None else draws
+        found = bootstrap_values(
+            pair.x,
+            pair.y,
+            design,
+            tested,
+            grouping,
+            draws=resamples,
+            seed=seed,
+            only=only,
+            pair=pair,
+        )
+        if isinstance(found, Missing):
+            return found
+        return PValue(bootstrap_p(found, design.videos), _BOOTSTRAP)
+    # Only the work decides: how many draws were asked for must not change the method.
+    cells = design.videos * design.systems if design.repeats else 0
+    affordable = _WORK // max(design.rows, cells // 10)
     if affordable < _FEWEST:
-        return _analytic_p(pair, statistic, grouping)
-    if design.grid is None and design.repeats and grouping == "within_system":
-        return _bootstrap_p(pair, statistic, grouping, draws, seed, threshold)
-    found = _permuted(pair, statistic, grouping, affordable, seed, threshold)
-    if found is None:
-        return Missing("no two videos have the same number of captions to permute")
-    return PValue(_two_sided(float(np.nanmean(values)), found, statistic), "permutation")
+        tested = "kendall_b" if statistic == "acc_eq" else statistic
+        return _analytic_p(pair, tested, grouping, only)
+    shuffled = _permuted(pair, statistic, grouping, min(permuted, affordable), seed, threshold, use)
+    if shuffled is None:
+        return Missing("no two captions of a system can be permuted")
+    p = _two_sided(float(values[use].mean()), shuffled, statistic)
+    return PValue(p, _VIDEOS if design.repeats else _CAPTIONS)
 
 
 def _item_p(
-    pair: Pair, statistic: Statistic, draws: int, seed: int, threshold: float, only: Mask | None
-) -> PValue | Missing:
+    pair: Pair, statistic: Statistic, draws: int, seed: int, threshold: float, use: Mask
+) -> PValue:
     values = pair.values(statistic, "item", threshold=threshold)
-    use = ~np.isnan(values) if only is None else only & ~np.isnan(values)
-    if not use.any():
-        return Missing("no group has a value")
     if statistic == "acc_eq":
         # What a video has above the middle of its two orders is turned like a correlation.
         turned = group_values(pair.x, -pair.y, pair.design.video, statistic, threshold=threshold)
         values = (values - turned) / 2
     moved = values[use & (values != 0)]
     if len(moved) > _MANY:
-        z = abs(moved.sum()) / math.sqrt(moved @ moved)
-        return PValue(max(math.erfc(z / math.sqrt(2)), float(np.finfo(float).tiny)), _NORMAL)
-    if 2 ** len(moved) <= draws:
+        return PValue(sign_flip(moved, draws=draws, seed=seed), _NORMAL)
+    if len(moved) <= _EXACT:
         bits = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
         sums = (1 - 2 * bits) @ moved
         extreme = np.abs(sums) >= abs(moved.sum()) - _SLACK * max(len(moved), 1)
-        return PValue(float(extreme.mean()), "exact sign flips")
-    p = sign_flip(moved, draws=draws, rng=np.random.default_rng(seed))
-    return PValue(p, "sign flips")
+        return PValue(float(extreme.mean()), _EVERY_FLIP)
+    return PValue(sign_flip(moved, draws=draws, seed=seed), _FLIPS)
 
 
 def _two_sided(observed: float, values: Floats, statistic: Statistic) -> float:
@@ -184,7 +235,13 @@ def _two_sided(observed: float, values: Floats, statistic: Statistic) -> float:
 
 
 def _permuted(
-    pair: Pair, statistic: Statistic, grouping: Grouping, draws: int, seed: int, threshold: float
+    pair: Pair,
+    statistic: Statistic,
+    grouping: Grouping,
+    draws: int,
+    seed: int,
+    threshold: float,
+    use: Mask,
 ) -> Floats | None:
     """Return the statistic in each permutation: (draws,); None where nothing can be permuted."""
 
@@ -193,21 +250,29 @@ def _permuted(
         if shuffles is None:
             return None
         if statistic in OF_PAIRS and not threshold:
-            found = [_orders_of(pair, rows, grouping) for rows in shuffles]
+            found = [_orders_of(pair, rows, grouping, use) for rows in shuffles]
             return {name: np.concatenate([one[name] for one in found]) for name in OF_PAIRS}
-        units = None if threshold else _units(pair, statistic, grouping)
+        units = None if threshold else _units(pair, statistic, grouping, use)
         if units is None:
-            values = [_anew(pair, rows, statistic, grouping, threshold) for rows in shuffles]
+            values = [_anew(pair, rows, statistic, grouping, threshold, use) for rows in shuffles]
         else:
             values = [np.clip(units[0][rows] @ units[1], -1.0, 1.0) for rows in shuffles]
         return {statistic: np.concatenate(values)}
 
     family = OF_PAIRS if statistic in OF_PAIRS and not threshold else (statistic, threshold)
-    found = pair.kept(("permuted", family, grouping, draws, seed), make)
+    found = pair.kept(("permuted", family, grouping, draws, seed, use.tobytes()), make)
     return None if found is None else found[statistic]
 
 
-def _units(pair: Pair, statistic: Statistic, grouping: Grouping) -> tuple[Floats, Floats] | None:
+def _groups(pair: Pair, grouping: Grouping, use: Mask) -> Iterator[NDArray[np.intp]]:
+    """Yield the rows of each group that is used."""
+    for numbers, block in pair.blocks(grouping):
+        yield from block[use[numbers]]
+
+
+def _units(
+    pair: Pair, statistic: Statistic, grouping: Grouping, use: Mask
+) -> tuple[Floats, Floats] | None:
     """Return scores of which the sum of products, permuted or not, is the mean r or rho.
 
     Permutations leave the captions of a system together, and so their mean and spread. None where
@@ -215,36 +280,32 @@ def _units(pair: Pair, statistic: Statistic, grouping: Grouping) -> tuple[Floats
     """
     if np.isnan(pair.values(statistic, grouping)).any():
         return None
-    a, b = np.empty(len(pair.x)), np.empty(len(pair.x))
-    blocks = pair.blocks(grouping)
-    groups = sum(len(numbers) for numbers, _ in blocks)
-    for _, rows in blocks:
-        for one in rows:
-            for side, given in ((a, pair.x[one]), (b, pair.y[one])):
-                scores = average_ranks(given) if statistic == "spearman" else given
-                scaled = scores / np.abs(scores).max()
-                centred = scaled - scaled.mean()
-                side[one] = centred / math.sqrt(centred @ centred)
+    a, b = np.zeros(len(pair.x)), np.zeros(len(pair.x))
+    groups = np.count_nonzero(use)
+    for one in _groups(pair, grouping, use):
+        for side, given in ((a, pair.x[one]), (b, pair.y[one])):
+            scores = average_ranks(given) if statistic == "spearman" else given
+            scaled = scores / np.abs(scores).max()
+            centred = scaled - scaled.mean()
+            side[one] = centred / math.sqrt(centred @ centred)
     return a, b / groups
 
 
-def _orders_of(pair: Pair, rows: NDArray[np.intp], grouping: Grouping) -> dict[Statistic, Floats]:
+def _orders_of(
+    pair: Pair, rows: NDArray[np.intp], grouping: Grouping, use: Mask
+) -> dict[Statistic, Floats]:
     """Return tau-b, tau-c and acc_eq of (draws, n) rearrangements: (draws,) each."""
     a, b = pair.codes()
     draws = len(rows)
     sums = {name: np.zeros(draws) for name in OF_PAIRS}
     number = {name: np.zeros(draws) for name in OF_PAIRS}
-    for _, block in pair.blocks(grouping):
-        for one in block:
-            width = len(one)
-            if width < 2:
-                continue
-            counted = count_pairs(a[rows[:, one]], b[one][None])
-            for name in OF_PAIRS:
-                found = from_totals(counted, width, name)
-                there = ~np.isnan(found)
-                sums[name] += np.where(there, found, 0.0)
-                number[name] += there
+    for one in _groups(pair, grouping, use):
+        counted = count_pairs(a[rows[:, one]], b[one][None])
+        for name in OF_PAIRS:
+            found = from_totals(counted, len(one), name)
+            there = ~np.isnan(found)
+            sums[name] += np.where(there, found, 0.0)
+            number[name] += there
     return {
         name: np.where(number[name] > 0, sums[name] / np.maximum(number[name], 1), np.nan)
         for name in OF_PAIRS
@@ -257,17 +318,17 @@ def _anew(
     statistic: Statistic,
     grouping: Grouping,
     threshold: float,
+    use: Mask,
 ) -> Floats:
     """Return a statistic of (draws, n) rearrangements, every one taken by itself: (draws,)."""
     sums, number = np.zeros(len(rows)), np.zeros(len(rows))
-    for _, block in pair.blocks(grouping):
-        for one in block:
-            found = correlate_rows(
-                pair.x[rows[:, one]], pair.y[one][None], statistic, threshold=threshold
-            )
-            there = ~np.isnan(found)
-            sums += np.where(there, found, 0.0)
-            number += there
+    for one in _groups(pair, grouping, use):
+        found = correlate_rows(
+            pair.x[rows[:, one]], pair.y[one][None], statistic, threshold=threshold
+        )
+        there = ~np.isnan(found)
+        sums += np.where(there, found, 0.0)
+        number += there
     return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
 
 
@@ -278,26 +339,34 @@ def _orders(size: int, draws: int, rng: np.random.Generator) -> NDArray[np.intp]
 def _shuffles(
     design: Design, grouping: Grouping, draws: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.intp]] | None:
-    """Return (chunk, n) rearrangements of the rows, `draws` in all, or None if there is none."""
+    """Return (chunk, n) rearrangements of the rows, `draws` in all, or None if there is none.
+
+    Where videos repeat whole ones are permuted within systems; else captions, within groups.
+    """
     step = max(1, _CHUNK // design.rows)
     chunks = [min(step, draws - start) for start in range(0, draws, step)]
-    grid = design.grid
-    if grid is not None:
-        return (_grid_shuffle(grid, size, rng) for size in chunks)
-    if design.repeats:
-        blocks = [rows for _, rows in same_sized(design.video)]
-    else:
-        strata = same_sized(design.groups(grouping))
-        blocks = [one[:, None] for _, rows in strata for one in rows]
+    blocks = [one[:, None] for _, rows in same_sized(design.groups(grouping)) for one in rows]
     if all(len(rows) < 2 for rows in blocks):
         return None
+    if design.repeats:
+        return (_video_shuffle(design, size, rng) for size in chunks)
     return (_block_shuffle(blocks, design.rows, size, rng) for size in chunks)
 
 
-def _grid_shuffle(grid: NDArray[np.intp], draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    videos, systems = (_orders(size, draws, rng) for size in grid.shape)
-    result = np.empty((draws, grid.size), dtype=np.intp)
-    result[:, grid] = grid[videos[:, :, None], systems[:, None, :]]
+def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    cell = np.full((design.systems, design.videos), -1)
+    cell[design.system, design.video] = np.arange(design.rows)
+    result = np.empty((draws, design.rows), dtype=np.intp)
+    order = _orders(design.videos, draws, rng)
+    for row_of in cell:
+        own = np.flatnonzero(row_of >= 0)
+        at = order[:, own]
+        # The permutation that one of all videos induces on some is as random as it is itself.
+        gap = row_of[at] < 0
+        while gap.any():
+            at[gap] = order[np.nonzero(gap)[0], at[gap]]
+            gap = row_of[at] < 0
+        result[:, row_of[own]] = row_of[at]
     return result
 
 
@@ -306,8 +375,7 @@ def _block_shuffle(
 ) -> NDArray[np.intp]:
     result = np.empty((draws, rows), dtype=np.intp)
     for block in blocks:
-        moved = block[_orders(len(block), draws, rng)]
-        result[:, block] = rng.permuted(moved, axis=2) if block.shape[1] > 1 else moved
+        result[:, block] = block[_orders(len(block), draws, rng)]
     return result
 
 
@@ -319,54 +387,46 @@ def _system_p(
     if np.isnan(observed):
         return Missing(why_missing(a, b, statistic))
     rng = np.random.default_rng(seed)
-    exact = len(a) <= 6
-    orders = np.array(list(permutations(range(len(a))))) if exact else _orders(len(a), draws, rng)
-    values = correlate_rows(a[orders], b[None], statistic, threshold=threshold)
-    if not exact:
-        return PValue(_two_sided(observed, values, statistic), "permutation")
-    centre = values.mean() if statistic == "acc_eq" else 0.0
-    extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
-    return PValue(float(extreme.mean()), "exact")
+    if len(a) <= 6:
+        orders = np.array(list(permutations(range(len(a)))))
+        values = correlate_rows(a[orders], b[None], statistic, threshold=threshold)
+        centre = values.mean() if statistic == "acc_eq" else 0.0
+        extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
+        return PValue(float(extreme.mean()), _EVERY)
+    affordable = _WORK // (4 * len(a))
+    if affordable < _FEWEST:
+        return Missing(f"{len(a)} systems are too many to permute")
+    draws = min(draws, affordable)
+    step = max(1, _CHUNK // len(a))
+    found = [
+        correlate_rows(
+            a[_orders(len(a), min(step, draws - start), rng)],
+            b[None],
+            statistic,
+            threshold=threshold,
+        )
+        for start in range(0, draws, step)
+    ]
+    return PValue(_two_sided(observed, np.concatenate(found), statistic), _SYSTEMS)
 
 
-def _bootstrap_p(
-    pair: Pair, statistic: Statistic, grouping: Grouping, draws: int, seed: int, threshold: float
+def _analytic_p(
+    pair: Pair, statistic: Statistic, grouping: Grouping, only: Mask | None
 ) -> PValue | Missing:
-    if statistic == "acc_eq":
-        return Missing("acc_eq has no zero to hold a bootstrap against")
-    found = bootstrap_values(
-        pair.x,
-        pair.y,
-        pair.design,
-        statistic,
-        grouping,
-        draws=draws,
-        seed=seed,
-        threshold=threshold,
-        pair=pair,
-    )
-    if isinstance(found, Missing):
-        return found
-    # A resample without a value counts against the metric.
-    below, above = int((~(found > 0)).sum()), int((~(found < 0)).sum())
-    return PValue(min(1.0, 2 * add_one(min(below, above), len(found))), "bootstrap")
-
-
-def _analytic_p(pair: Pair, statistic: Statistic, grouping: Grouping) -> PValue | Missing:
-    """Return p from the standard error of the jackknife."""
-    from scipy.special import stdtr, stdtrit
+    """Return p from the standard error of the jackknife, on Fisher's scale as the interval is."""
+    from scipy.special import stdtr
 
     design = pair.design
-    if statistic == "acc_eq":
-        return Missing(f"{design.rows} captions are too many to permute")
-    found = jackknife_interval(pair, statistic, grouping, confidence=_CONFIDENCE)
+    if design.videos < FEWEST:
+        return too_few(design.videos, design)
+    found = video_influence(pair, statistic, grouping, only=only)
     if isinstance(found, Missing):
         return found
-    # The interval is even on Fisher's scale, so its middle and width there give z back.
-    low, high = math.atanh(found.low), math.atanh(found.high)
-    if high <= low:
-        return Missing("the values do not vary")
-    free = design.videos - 1
-    z = (low + high) / (high - low) * float(stdtrit(free, (1 + _CONFIDENCE) / 2))
-    p = max(2 * float(stdtr(free, -abs(z))), float(np.finfo(float).tiny))
-    return PValue(p, "jackknife")
+    value, moved = found
+    error = math.sqrt(jackknife_variance(moved, np.arange(len(moved))))
+    if abs(value) >= 1 - _SLACK:
+        return Missing("a perfect correlation has no standard error")
+    if error <= _SLACK:
+        return Missing("no video moves the value")
+    t = math.atanh(value) * (1 - value**2) / error
+    return PValue(max(2 * float(stdtr(design.videos - 1, -abs(t))), _TINY), _JACKKNIFE)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.stats import significance
+from capeval.stats import comparison, intervals, significance, swapping
 from capeval.stats.comparison import (
+    compared,
     holm,
     leave_one_system_out,
     paired_permutation,
@@ -19,6 +20,8 @@ from capeval.stats.comparison import (
 )
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.intervals import interval
+from capeval.stats.pair import Pair
 from capeval.stats.ranks import average_ranks
 from capeval.stats.significance import PValue, p_value, sign_flip
 from capeval.stats.values import (
@@ -26,6 +29,7 @@ from capeval.stats.values import (
     STATISTICS,
     Floats,
     Grouping,
+    Interval,
     Missing,
     Statistic,
     Value,
@@ -56,25 +60,88 @@ def test_a_good_metric_is_no_accident_and_noise_is(
     assert 0.01 < found.p <= 1
 
 
-def test_p_permutes_whole_videos_and_systems_of_a_grid() -> None:
-    good, _, human, design = scores(3, 2, seed=4)
-    x, y = good.reshape(3, 2), human.reshape(3, 2)
-    observed = abs(np.corrcoef(x.ravel(), y.ravel())[0, 1])
-    every = [
-        abs(np.corrcoef(x[list(v)][:, list(s)].ravel(), y.ravel())[0, 1])
-        for v in itertools.permutations(range(3))
-        for s in itertools.permutations(range(2))
-    ]
-    exact = np.mean([value >= observed - 1e-12 for value in every])
-    found = p_value(good, human, design, "pearson", "pooled", draws=20_000)
+def test_p_within_system_permutes_whole_videos_of_a_grid() -> None:
+    good, _, human, design = scores(4, 2, seed=4)
+    x, y = good.reshape(4, 2), human.reshape(4, 2)
+
+    def mean(rows: list[int]) -> float:
+        return float(np.mean([np.corrcoef(x[rows, s], y[:, s])[0, 1] for s in range(2)]))
+
+    every = [abs(mean(list(order))) for order in itertools.permutations(range(4))]
+    exact = np.mean([value >= abs(mean([0, 1, 2, 3])) - 1e-12 for value in every])
+    found = p_value(good, human, design, "pearson", "within_system", draws=20_000)
     assert isinstance(found, PValue)
+    assert found.method == "permutation of videos"
     assert found.p == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("balanced", [True, False])
+def test_p_pooled_is_where_the_interval_ends_at_zero(statistic: Statistic, balanced: bool) -> None:
+    rng = np.random.default_rng(3)
+    design = Design(np.repeat(np.arange(20), 4), np.tile(np.arange(4), 20))
+    rows = np.ones(80, dtype=np.bool_) if balanced else rng.random(80) < 0.8
+    x = rng.normal(size=80)
+    y = 0.2 * x + rng.normal(size=80)
+    x, y, design = x[rows], y[rows], design.take(rows)
+    found = p_value(x, y, design, statistic, "pooled")
+    assert isinstance(found, PValue)
+    assert found.method == "bootstrap of videos"
+    assert 0.005 < found.p < 0.5
+    # acc_eq has no zero: what is tested is whether pairs are ordered with people or against.
+    shown: Statistic = "kendall_b" if statistic == "acc_eq" else statistic
+    for share, holds in ((found.p * 1.15, False), (found.p * 0.85, True)):
+        bounds = interval(x, y, design, shown, "pooled", ci="bootstrap", confidence=1 - share)
+        assert isinstance(bounds, Interval)
+        assert (bounds.low <= 0 <= bounds.high) is holds
+
+
+def test_one_missing_caption_changes_p_but_little() -> None:
+    _, poor, human, design = scores(30, 3, seed=1)
+    rest = np.arange(90) != 44
+    groupings: tuple[Grouping, ...] = ("pooled", "within_system")
+    for grouping in groupings:
+        whole = p_value(poor, human, design, "kendall_b", grouping)
+        less = p_value(
+            poor[rest],
+            human[rest],
+            design.take(rest),
+            "kendall_b",
+            grouping,
+        )
+        assert isinstance(whole, PValue)
+        assert isinstance(less, PValue)
+        assert whole.p == pytest.approx(less.p, abs=0.1)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("repeats", [True, False])
+def test_draws_do_not_change_the_method(grouping: Grouping, repeats: bool) -> None:
+    good, poor, human, design = scores(12, 8)
+    if not repeats:
+        design = Design(np.arange(96), design.system)
+    for statistic in STATISTICS:
+        methods = set()
+        for draws in (9, 150, 3_000):
+            found = p_value(good, human, design, statistic, grouping, draws=draws)
+            assert isinstance(found, PValue) or (grouping == "item" and not repeats)
+            methods.add(found.method if isinstance(found, PValue) else found)
+            test = paired_permutation(good, poor, human, design, statistic, grouping, draws=draws)
+            methods.add(test.method)
+        assert len(methods) == 2
+
+
+def test_too_few_videos_have_no_bootstrap() -> None:
+    good, _, human, design = scores(4, 3)
+    assert p_value(good, human, design, "kendall_b", "pooled") == Missing(
+        "4 videos are too few to resample: at least 5"
+    )
 
 
 def test_few_systems_are_permuted_in_every_way() -> None:
     good, _, human, design = scores(30, 4)
     found = p_value(good, human, design, "kendall_b", "system")
-    assert found == PValue(2 / 24, "exact")
+    assert found == PValue(2 / 24, "exact permutation of systems")
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
@@ -84,8 +151,14 @@ def test_unbalanced_designs_have_a_p_too(grouping: Grouping) -> None:
     found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
     assert isinstance(found, PValue)
     assert found.p <= 0.01
-    methods = {"within_system": "bootstrap", "item": "sign flips"}
-    assert found.method == methods.get(grouping, "permutation")
+    assert (
+        found.method
+        == {
+            "item": "sign flips of videos",
+            "pooled": "bootstrap of videos",
+            "within_system": "permutation of videos",
+        }[grouping]
+    )
 
 
 def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
@@ -94,7 +167,7 @@ def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
     design = Design(np.arange(150_000), np.zeros(150_000, dtype=np.int64))
     found = p_value(x, x + rng.random(150_000), design, "spearman", "pooled")
     assert isinstance(found, PValue)
-    assert found.method == "jackknife"
+    assert found.method == "jackknife of videos"
     assert 0 < found.p < 1e-100
 
 
@@ -109,11 +182,14 @@ def test_analytic_p_is_about_the_permutations(
     y = strength * x + rng.normal(size=2_000)
     permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
     monkeypatch.setattr(significance, "_WORK", 0)
+    monkeypatch.setattr(intervals, "LARGEST", 0)
     monkeypatch.setattr(significance, "_MANY", 0)
     analytic = p_value(x, y, design, "kendall_b", grouping)
     assert isinstance(permuted, PValue)
     assert isinstance(analytic, PValue)
-    assert analytic.method == ("normal sign flips" if grouping == "item" else "jackknife")
+    assert analytic.method == (
+        "normal sign flips of videos" if grouping == "item" else "jackknife of videos"
+    )
     assert analytic.p == pytest.approx(permuted.p, abs=0.06)
 
 
@@ -133,7 +209,7 @@ def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> No
         middle = values.mean()
         extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
         found = p_value(metric, human, design, statistic, "item")
-        assert found == PValue(extreme.mean(), "exact sign flips")
+        assert found == PValue(extreme.mean(), "exact sign flips of videos")
         assert found.p == 2 / 32
 
 
@@ -141,16 +217,16 @@ def test_p_by_item_is_not_bound_by_few_systems() -> None:
     human = np.tile([1.0, 2.0, 3.0], 40)
     design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
     found = p_value(human, human, design, "kendall_b", "item", draws=999)
-    assert found == PValue(0.001, "sign flips")
+    assert found == PValue(0.001, "sign flips of videos")
 
 
 def test_p_by_item_is_of_the_groups_that_are_shown() -> None:
     design = Design(np.repeat(np.arange(3), 2), np.tile(np.arange(2), 3))
     x, y = np.array([1.0, 2, 1, 2, 2, 1]), np.tile([1.0, 2.0], 3)
     only = np.array([True, True, False])
-    assert p_value(x, y, design, "kendall_b", "item") == PValue(1.0, "exact sign flips")
+    assert p_value(x, y, design, "kendall_b", "item") == PValue(1.0, "exact sign flips of videos")
     found = p_value(x, y, design, "kendall_b", "item", only=only)
-    assert found == PValue(0.5, "exact sign flips")
+    assert found == PValue(0.5, "exact sign flips of videos")
 
 
 def test_no_value_has_no_p() -> None:
@@ -218,11 +294,44 @@ def test_swaps_are_of_whole_videos(statistic: Statistic, grouping: Grouping) -> 
     assert found.p == pytest.approx(exact, abs=0.03)
 
 
+@pytest.mark.parametrize("grouping", ["pooled", "within_system"])
+@pytest.mark.parametrize("levels", [3, 1_000])
+def test_swaps_by_forms_are_those_counted_anew(
+    grouping: Grouping, levels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(levels)
+    design = Design(np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12))
+    human, first, second = rng.integers(0, levels, (3, 36)).astype(np.float64)
+    one, two = Pair.of(first, human, design), Pair.of(second, human, design)
+    found = [compared(one, two, STATISTICS, grouping, draws=999)]
+    monkeypatch.setattr(swapping, "LARGEST", 0)
+    found.append(compared(one, two, STATISTICS, grouping, draws=999))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("grouping", ["pooled", "within_system"])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_comparisons_beyond_what_is_affordable_are_the_jackknifes(
+    statistic: Statistic, grouping: Grouping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    design = Design(np.repeat(np.arange(150), 4), np.tile(np.arange(4), 150))
+    human = rng.normal(size=600)
+    first, second = human + 2 * rng.normal(size=600), human + 2.6 * rng.normal(size=600)
+    swapped = paired_permutation(first, second, human, design, statistic, grouping, draws=4_000)
+    monkeypatch.setattr(comparison, "_PRODUCTS", 0)
+    found = paired_permutation(first, second, human, design, statistic, grouping, draws=4_000)
+    assert (swapped.method, found.method) == ("permutation", "jackknife")
+    assert found.difference == swapped.difference
+    assert isinstance(swapped.p, float)
+    assert found.p == pytest.approx(swapped.p, abs=0.04)
+
+
 def test_sign_flip_is_exact_in_the_limit() -> None:
     gaps = np.array([0.3, -0.1, 0.2, 0.4])
     sums = [abs(np.dot(signs, gaps)) for signs in itertools.product([1, -1], repeat=4)]
     exact = np.mean([value >= abs(gaps.sum()) - 1e-12 for value in sums])
-    p = sign_flip(gaps, draws=20_000, rng=np.random.default_rng(0))
+    p = sign_flip(gaps, draws=20_000)
     assert p == pytest.approx(exact, abs=0.02)
 
 

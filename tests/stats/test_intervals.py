@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import capeval.stats.intervals as module
@@ -43,7 +45,7 @@ def counts(units: int, draws: int) -> Counts:
     return np.concatenate(list(draw_counts(units, draws, np.random.default_rng(0))))
 
 
-@pytest.mark.parametrize("statistic", STATISTICS[:4])
+@pytest.mark.parametrize("statistic", ["kendall_b", "spearman", "pearson"])
 @pytest.mark.parametrize("levels", [3, 1000])
 def test_a_resample_is_the_captions_repeated(statistic: Statistic, levels: int) -> None:
     rng = np.random.default_rng(1)
@@ -74,6 +76,51 @@ def test_a_resample_of_acc_eq_leaves_out_own_copies(threshold: float) -> None:
         assert value == pytest.approx(np.mean(pairs))
 
 
+def test_a_resample_of_tau_c_leaves_out_own_copies_and_keeps_the_scale() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(0, 9, 12).astype(float), rng.integers(0, 4, 12).astype(float)
+    signs = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))
+    whole = correlate_arrays(x, y, "kendall_c")
+    mean = signs.sum() / (12 * 11)
+    drawn = counts(12, 50)
+    found = resampled(x, y, "kendall_c")(drawn)
+    for value, row in zip(found, drawn.astype(int), strict=True):
+        names = np.repeat(np.arange(12), row)
+        pairs = [signs[i, j] for i in names for j in names if i != j]
+        assert value == pytest.approx(np.clip(whole / mean * np.mean(pairs), -1, 1))
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=5, max_size=12),
+    systems=st.integers(1, 3),
+)
+@settings(deadline=None, max_examples=40)
+def test_an_interval_holds_its_value_and_has_a_width(
+    rows: list[tuple[int, int]], systems: int
+) -> None:
+    rows = rows * systems
+    x, y = np.array(rows, dtype=np.float64).T
+    design = Design.of(
+        [n // systems for n in range(len(rows))], [n % systems for n in range(len(rows))]
+    )
+    for statistic in STATISTICS:
+        for grouping in GROUPINGS:
+            found = interval(x, y, design, statistic, grouping, draws=100)
+            value = grouped(x, y, design, statistic, grouping).value
+            if isinstance(found, Interval):
+                assert isinstance(value, float)
+                assert found.low <= value <= found.high
+                assert found.low < found.high
+
+
+@pytest.mark.parametrize("size", [4, 5, 27, 30])
+def test_a_perfect_order_has_no_interval(size: int) -> None:
+    x = np.arange(float(size))
+    for statistic in STATISTICS:
+        found = interval(x, x, Design.of(range(size)), statistic, "pooled", draws=500)
+        assert isinstance(found, Missing)
+
+
 def test_no_matrix_of_all_pairs_above_1500() -> None:
     x = np.arange(1501.0)
     with pytest.raises(ValueError, match="too many"):
@@ -92,7 +139,7 @@ def test_whole_videos_are_resampled(statistic: Statistic, grouping: Grouping) ->
     drawn = counts(12, 100)
     found = bootstrap_values(x, y, design, statistic, grouping, draws=100, seed=0)
     assert not isinstance(found, Missing)
-    if statistic == "acc_eq" and grouping not in {"item", "system"}:
+    if statistic in {"acc_eq", "kendall_c"} and grouping not in {"item", "system"}:
         pytest.skip("own copies are left out; shown above")
     for value, row in zip(found[:20], drawn.astype(int), strict=False):
         rows = np.repeat(np.arange(48), row[design.video])
@@ -197,7 +244,7 @@ def test_no_interval_says_why() -> None:
             assert isinstance(interval(flat, y, design, statistic, grouping, draws=50), Missing)
     one = Design.of([0, 0, 0], [0, 1, 2])
     assert interval(x[:3], y[:3], one, "kendall_b", "pooled") == Missing(
-        "one video alone has no interval"
+        "1 video is too few to resample: at least 5"
     )
     found = interval(x, y, design, "kendall_b", "pooled", ci="none")
     assert found == Missing("no interval was asked for")
