@@ -109,9 +109,9 @@ def _part(
     grid: figures.Grid, letters: Sequence[str], rows: Sequence[BreakdownRow], note: str = ""
 ) -> BreakdownChart:
     kept = tuple(row for row in rows if any(cell and cell.n for cell in row.cells))
-    return BreakdownChart(
-        grid.title, grid.axis, chart(grid, letters) if kept else Markup(), kept, note
-    )
+    of = {row.place: [cell.n if cell else 0 for cell in row.cells] for row in rows}
+    drawn = chart(grid, letters, [of[place] for place in grid.places]) if kept else Markup()
+    return BreakdownChart(grid.title, grid.axis, drawn, kept, note)
 
 
 def _bucket_rows(ways: Sequence[Mapping[str, Bucket]], order: Sequence[str]) -> list[BreakdownRow]:

@@ -92,7 +92,7 @@ const unsteady = (judged) => judged.votes.length > 1 && [...judged.votes[0]].som
 
 // ---- the state of the page, which its address holds ------------------------------------------
 
-const first = () => ({ video: null, q: "", type: 0, kind: "", domain: "", only: "", sort: "f1", down: false, of: 0, against: several ? 1 : 0 });
+const first = () => ({ video: null, q: "", type: 0, kind: "", domain: "", only: "", sort: "f1", down: false, of: data.runs.length - 1, against: 0 });
 let state = first();
 let found = [];
 let shown = 0;
@@ -136,7 +136,7 @@ const ORDERS = [
   ["f1", false, "worst F1 first"], ["f1", true, "best F1 first"], ["p", false, "worst precision first"], ["r", false, "worst recall first"],
   ["lost", true, "most weight lost"], ["events", true, "most events"], ["elements", true, "most elements"],
   ["index", false, "by index"], ["place", false, "as annotated"],
-  ...(several ? [["gap", false, "most behind the other run"], ["gap", true, "most ahead of the other run"]] : []),
+  ...(several ? [["gap", false, "most behind"], ["gap", true, "most ahead"]] : []),
 ];
 
 function address(changed = {}) {
@@ -164,6 +164,7 @@ function readAddress() {
     const run = data.runs.findIndex((one) => one.letter === given.get(name));
     if (run >= 0) next[name] = run;
   }
+  if (several && next.of === next.against) next.against = next.of ? 0 : 1;
   state = next;
 }
 
@@ -281,7 +282,13 @@ function showList() {
     + (several ? ` in ${data.runs[state.of].letter}; Δ is ${data.runs[state.of].letter} less ${data.runs[state.against].letter}` : "");
   for (const name of ["kind", "domain", "only"]) at(name).value = state[name];
   at("type").value = String(state.type);
-  if (several) { at("of").value = String(state.of); at("against").value = String(state.against); }
+  if (several) {
+    at("of").value = String(state.of);
+    at("against").value = String(state.against);
+    const [one, other] = [data.runs[state.of].letter, data.runs[state.against].letter];
+    for (const [value, told] of [["gap false", `${one} most behind ${other}`], ["gap true", `${one} most ahead of ${other}`]])
+      at("sort").querySelector(`[value="${value}"]`).textContent = told;
+  }
   if (at("q").value !== state.q) at("q").value = state.q;
   at("sort").value = `${state.sort} ${state.down}`;
   if (at("sort").selectedIndex < 0) at("sort").value = "";
@@ -466,7 +473,7 @@ function showCard() {
     video.kinds.map((kind) => data.characteristics[kind]).join(", "), video.domain === null ? "" : data.domains[video.domain],
     counted(video.events.length, "event"), counted(video.elements.length, "element"), video.file ? `file ${video.file}` : "",
   ].filter(Boolean).join(" · ");
-  const pair = several && state.of !== state.against ? [state.of, state.against] : [state.of];
+  const pair = several ? [state.of, state.against].sort((a, b) => a - b) : [state.of];
   const others = data.runs.map((_, run) => run).filter((run) => !pair.includes(run));
   const matching = make("div", { class: "matching" + (pair.length > 1 ? " both" : "") },
     captionOf(video, pair[0]), referenceOf(video, data.runs.map((_, run) => run)), pair.length > 1 ? captionOf(video, pair[1]) : null);
@@ -592,7 +599,11 @@ let typing = 0;
 at("q").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => change({ q: at("q").value }), 120); });
 for (const id of ["kind", "domain", "only"]) at(id).addEventListener("change", () => change({ [id]: at(id).value }));
 at("type").addEventListener("change", () => change({ type: Number(at("type").value) }));
-if (several) for (const id of ["of", "against"]) at(id).addEventListener("change", () => change({ [id]: Number(at(id).value) }));
+// A run is never held against itself: the two change places.
+if (several) for (const [id, other] of [["of", "against"], ["against", "of"]]) at(id).addEventListener("change", () => {
+  const run = Number(at(id).value);
+  change(run === state[other] ? { [id]: run, [other]: state[id] } : { [id]: run });
+});
 at("sort").addEventListener("change", () => {
   const [sort, down] = at("sort").value.split(" ");
   if (sort) change({ sort, down: down === "true" });

@@ -310,7 +310,7 @@ async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
 
 async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     await report.show({"mine": run(), "other": other()}, address="#only=split&sort=gap&video=V1")
-    assert await report.ask(INDEXES) == ["V1", "V2"]
+    assert await report.ask(INDEXES) == ["V2", "V1"]
     verdicts = await report.ask(
         "[...document.querySelectorAll('.elements .by')].map((by) => by.innerText)"
     )
@@ -327,11 +327,28 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
         "[...document.querySelectorAll('#body tr')].map((tr) => tr.cells[2].textContent)"
     )
     one, two = run().scores.videos, other().scores.videos
-    expected = [one[v]["all"].f1 - two[v]["all"].f1 for v in ("V1", "V2")]
+    expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
-    await report.choose("of", "1")
+
+
+async def test_differences_are_the_later_run_less_the_earlier(report: Opened) -> None:
+    third = run(judged({"V1": "++ ++"}), name="third")
+    await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
+    chosen = "[at('of').value, at('against').value]"
+    assert await report.ask(chosen) == ["2", "0"]
+    assert "Δ is C less A" in await report.ask("at('count').textContent")
+    assert await report.ask("at('sort').selectedOptions[0].textContent") == "C most behind A"
+    assert (await report.ask("videos.map(gap)"))[0] == 1.0 - run().scores.videos["V1"]["all"].f1
+    # A run is never held against itself.
+    await report.choose("of", "0")
+    assert await report.ask(chosen) == ["0", "2"]
+    assert await report.ask("location.hash") == "#sort=gap&of=A&against=C"
     await report.choose("against", "0")
-    assert await report.ask("location.hash") == "#only=split&sort=gap&of=B&against=A"
+    assert await report.ask(chosen) == ["2", "0"]
+    await report.open("#of=B&against=B")
+    assert await report.ask(chosen) == ["1", "0"]
+    await report.open("#of=A")
+    assert await report.ask(chosen) == ["0", "1"]
 
 
 async def test_votes_of_repeats_are_shown(report: Opened) -> None:
