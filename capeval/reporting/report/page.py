@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
 from capeval.reporting.report.findings import (
     FEWEST,
+    HEADINGS,
     Findings,
     findings_of,
-    missed_most,
+    missed_elements,
 )
 from capeval.reporting.report.notices import notices
 from capeval.reporting.report.paired import gap_told, paired
@@ -114,7 +115,7 @@ def report_html(
     style, script = (
         (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
-    missed, missed_of = missed_most(shown)
+    heads = [_head(one, prices) for one in shown]
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
         policy=(
@@ -124,7 +125,8 @@ def report_html(
         style=Markup(style),  # noqa: S704 # files of ours
         script=Markup(script),  # noqa: S704
         data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
-        heads=[_head(one, prices) for one in shown],
+        heads=heads,
+        findings=_side_by_side([head.findings for head in heads]),
         notices=notices(
             shown,
             {
@@ -136,14 +138,23 @@ def report_html(
         paired=paired(shown),
         parts=breakdowns(shown),
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
-        missed=missed,
-        missed_of=missed_of,
+        missed=missed_elements(shown),
         several=len(shown) > 1,
         fewest=FEWEST,
         baseline_note=BASELINE_NOTE,
         note=_frames_note(strips),
     )
     return clean(page)
+
+
+def _side_by_side(findings: Sequence[Findings]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return every heading that any run has, and the sentence of each run, "" where it has none."""
+    told = [{one.heading: one.text for one in of.sentences} for of in findings]
+    return [
+        (heading, tuple(of.get(heading, "") for of in told))
+        for heading in HEADINGS
+        if any(heading in of for of in told)
+    ]
 
 
 def _frames_note(strips: Strips | None) -> str:
