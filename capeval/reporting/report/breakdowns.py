@@ -88,7 +88,7 @@ def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
             BreakdownChart(
                 frames.title,
                 frames.axis,
-                chart(frames, models),
+                chart(frames, models, _frames_counts(frames, shown)),
                 (),
                 "Lines are models: "
                 + "; ".join(
@@ -103,6 +103,16 @@ def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
             )
         )
     return found
+
+
+def _frames_counts(grid: figures.Grid, shown: Sequence[Shown]) -> list[list[int]]:
+    """Return the videos of each model at each number of frames."""
+    found: dict[tuple[str, str], int] = {}
+    for one in shown:
+        if one.run.frames is not None and one.run.frames.lstrip("0") in grid.places:
+            place = one.run.model or f"{one.letter} {one.name}", one.run.frames.lstrip("0")
+            found[place] = one.run.scores.overall.all.n
+    return [[found.get((one.name, place), 0) for one in grid.series] for place in grid.places]
 
 
 def _part(

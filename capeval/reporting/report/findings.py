@@ -363,8 +363,8 @@ def _unmatched(shown: Shown) -> list[Finding]:
         Finding(
             "Not checked",
             f"{thousands(unmatched.unmatched)} of "
-            f"{_counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) match no reference event. The method "
-            "neither rewards nor punishes what they say.",
+            f"{_counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
+            "match no reference event. The method neither rewards nor punishes what they say.",
         )
     ]
 

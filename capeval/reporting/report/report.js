@@ -166,7 +166,7 @@ const SORTS = {
 const ORDERS = [
   ["f1", false, "worst F1 first"], ["f1", true, "best F1 first"], ["p", false, "worst precision first"], ["r", false, "worst recall first"],
   ["lost", true, "most weight lost"], ["events", true, "most events"], ["elements", true, "most elements"],
-  ["index", false, "by index"], ["place", false, "as annotated"], ["much", true, "most of what Only asks for"],
+  ["index", false, "by index"], ["place", false, "as annotated"], ["much", true, "by how much"],
   ...(several ? [["gap", false, "most behind"], ["gap", true, "most ahead"]] : []),
 ];
 
