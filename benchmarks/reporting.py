@@ -26,11 +26,7 @@ def measure(folder: Path, *, videos: int) -> Iterator[Row]:
     annotations = make_set(videos)
     (place / "annotations.json").write_text(json.dumps(annotations))
     make_captions(annotations, place / "bench.jsonl")
-    _capeval(
-        place,
-        *("judge", "bench.jsonl", "--annotations", "annotations.json"),
-        *("--judge", "lexical", "--quiet"),
-    )
+    _judge(place, "bench.jsonl")
     seconds = _seconds(place, "bench")
     yield Row(
         f"capeval report of {videos} videos, the whole command (median of 5)",
@@ -44,6 +40,27 @@ def measure(folder: Path, *, videos: int) -> Iterator[Row]:
         f"{size:.1f} MB",
         f"< {_MEGABYTES:g} MB",
         size < _MEGABYTES,
+    )
+    with (place / "shorter.jsonl").open("w") as stream:
+        for line in (place / "bench.jsonl").read_text().splitlines():
+            told = json.loads(line)
+            told["caption"] = told["caption"][: len(told["caption"]) // 2]
+            stream.write(json.dumps(told) + "\n")
+    _judge(place, "shorter.jsonl")
+    seconds = _seconds(place, "bench", "shorter")
+    yield Row(
+        f"capeval report of two runs of {videos} videos, with their paired differences",
+        f"{seconds:.2f} s",
+        f"<= {2 * _SECONDS:g} s",
+        seconds <= 2 * _SECONDS,
+    )
+
+
+def _judge(place: Path, captions: str) -> None:
+    _capeval(
+        place,
+        *("judge", captions, "--annotations", "annotations.json"),
+        *("--judge", "lexical", "--quiet"),
     )
 
 
