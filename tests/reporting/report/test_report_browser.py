@@ -538,6 +538,22 @@ async def test_dark_and_light_follow_the_system_and_the_button(report: Opened) -
     assert await report.ask(background) == light
 
 
+async def test_columns_of_a_printed_card_are_wide_enough(report: Opened) -> None:
+    await report.show({"mine": run(), "other": other()}, "#video=V1")
+    size = {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
+    await report.page.call("Emulation.setEmulatedMedia", media="print")
+    widths = await report.ask(
+        "[...document.querySelectorAll('.matching > section')].map((one) => one.offsetWidth)"
+    )
+    assert len(widths) == 3
+    assert min(widths) > 300
+    lowest = "[...document.querySelectorAll('#card .caption')].every((one) => "
+    below = "one.offsetTop < document.querySelector('.reference').offsetTop)"
+    assert await report.ask(lowest + below)
+    assert not await report.ask("document.querySelector('#card details').getClientRects().length")
+
+
 async def test_print_holds_headline_charts_and_the_open_card(report: Opened) -> None:
     await report.open("#video=V1")
     await report.page.call("Emulation.setEmulatedMedia", media="print")
