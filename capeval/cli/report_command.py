@@ -95,18 +95,28 @@ def report(
     from capeval.evaluation.judged import load_judged_runs
     from capeval.files.jsonl import write_atomic
     from capeval.llm.prices import read_prices
+    from capeval.reporting.report.notices import why_stored_differs
     from capeval.reporting.report.page import report_html, same_annotations
 
     loaded = load_judged_runs(runs, runs=folder, judge=judge, annotations=annotations, seed=seed)
     same_annotations(loaded)
     file = out or _default_file(list(loaded.values()))
     _may_write(file)
+    stale = {}
+    for name, run in loaded.items():
+        why = why_stored_differs(run)
+        if why is not None:
+            stale[name] = why
+            _say(
+                f"{run.file.with_name('scores.json')}: does not belong to the verdicts beside it: "
+                f"{why}; the report is of the verdicts; write it with `capeval score` and --out"
+            )
     labels = load_human_labels(human) if human else None
     if labels is not None and human is not None:
         _hold_to_runs(labels, human, loaded)
     prices = read_prices(Path("capeval.toml"))
     strips = _strips(loaded, frames, videos)
-    page = report_html(loaded, human=labels, strips=strips, prices=prices)
+    page = report_html(loaded, human=labels, strips=strips, prices=prices, stale=stale)
     write_atomic(file, page)
     typer.echo(f"{one_line(str(file), 600)} ({_size(len(page.encode('utf-8')))})")
 
@@ -144,12 +154,15 @@ def _hold_to_runs(labels: HumanLabels, human: Path, runs: Mapping[str, JudgedRun
         for number, event in enumerate(annotation.events, start=1)
         for place, _ in enumerate(event.visual_elements, start=1)
     }
-    given = shown = 0
+    shown = others = lost = 0
     for (index, system), elements in labels.items():
         for element, raters in elements.items():
-            given += len(raters)
-            if system in systems and (index, element) in known:
+            if system not in systems:
+                others += len(raters)
+            elif (index, element) in known:
                 shown += len(raters)
+            else:
+                lost += len(raters)
     if not shown:
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
@@ -157,8 +170,13 @@ def _hold_to_runs(labels: HumanLabels, human: Path, runs: Mapping[str, JudgedRun
             "its videos and elements must be the annotations'",
             file=human,
         )
-    if shown < given:
-        _say(f"{human}: {given - shown:,} of {given:,} labels are of no run, video or element here")
+    if lost:
+        _say(
+            f"{human}: warning: {lost:,} label{'s' if lost > 1 else ''} of these runs "
+            f"{'are' if lost > 1 else 'is'} of no video or element that is annotated"
+        )
+    if others:
+        _say(f"{others:,} label{'s are' if others > 1 else ' is'} of other systems")
 
 
 def _strips(

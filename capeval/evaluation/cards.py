@@ -183,6 +183,8 @@ def _status(judgment: Judgment | None, caption: Caption | None) -> Status:
 def _labels(
     human: HumanLabels, run: JudgedRun, index: str
 ) -> Mapping[str, Mapping[str, HumanLabel]]:
+    if not human:
+        return {}
     # People know a run by its name or by the model of its captions.
     for system in (run.name, run.model, None):
         if found := human.get((index, system)):

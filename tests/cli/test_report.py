@@ -119,9 +119,35 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
     )
     ended = report("mine", "--human", "human.csv", "--frames", "0")
     assert ended.returncode == 0
-    assert ended.stderr == "human.csv: 2 of 3 labels are of no run, video or element here\n"
+    assert ended.stderr == (
+        "human.csv: warning: 1 label of these runs is of no video or element that is annotated\n"
+        "1 label is of other systems\n"
+    )
     (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
     assert mine["people"] == [[0, 0, "l"]]
+
+
+def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
+    stored = Path("runs/mine/lexical-1/scores.json")
+    scored_again = [sys.executable, "-m", "capeval", "score", "mine", "--out", str(stored)]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    subprocess.run(scored_again, check=True, capture_output=True, env=environment)
+    assert report("mine", "--frames", "0").stderr == ""
+    whole = stored.read_text()
+    told = "the report is of the verdicts; write it with `capeval score` and --out\n"
+    wrong = json.loads(whole)
+    wrong["overall"]["camera"]["f1"]["value"] = 0.25
+    for text, why in (
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25 there and 1 here"),
+        (whole[:-200], "it cannot be read"),
+        ("[]", "it holds no scores"),
+    ):
+        stored.write_text(text)
+        ended = report("mine", "--frames", "0")
+        start = f"{stored}: does not belong to the verdicts beside it: {why}; "
+        assert (ended.returncode, ended.stderr) == (0, start + told)
+        page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
+        assert f"The scores.json beside the verdicts is not theirs: {why}." in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:

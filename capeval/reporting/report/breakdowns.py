@@ -88,7 +88,7 @@ def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
             BreakdownChart(
                 frames.title,
                 frames.axis,
-                chart(frames, models),
+                chart(frames, models, _frames_counts(frames, shown)),
                 (),
                 "Lines are models: "
                 + "; ".join(
@@ -105,13 +105,23 @@ def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
     return found
 
 
+def _frames_counts(grid: figures.Grid, shown: Sequence[Shown]) -> list[list[int]]:
+    """Return the videos of each model at each number of frames."""
+    found: dict[tuple[str, str], int] = {}
+    for one in shown:
+        if one.run.frames is not None and one.run.frames.lstrip("0") in grid.places:
+            place = one.run.model or f"{one.letter} {one.name}", one.run.frames.lstrip("0")
+            found[place] = one.run.scores.overall.all.n
+    return [[found.get((one.name, place), 0) for one in grid.series] for place in grid.places]
+
+
 def _part(
     grid: figures.Grid, letters: Sequence[str], rows: Sequence[BreakdownRow], note: str = ""
 ) -> BreakdownChart:
     kept = tuple(row for row in rows if any(cell and cell.n for cell in row.cells))
-    return BreakdownChart(
-        grid.title, grid.axis, chart(grid, letters) if kept else Markup(), kept, note
-    )
+    of = {row.place: [cell.n if cell else 0 for cell in row.cells] for row in rows}
+    drawn = chart(grid, letters, [of[place] for place in grid.places]) if kept else Markup()
+    return BreakdownChart(grid.title, grid.axis, drawn, kept, note)
 
 
 def _bucket_rows(ways: Sequence[Mapping[str, Bucket]], order: Sequence[str]) -> list[BreakdownRow]:

@@ -27,6 +27,8 @@ _TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
 _DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
 _LETTER_HIGH = 11.0
+# The numbers of videos of so many runs fit beside a place, where they differ.
+_MOST_COUNTS = 3
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,12 @@ class Share:
         return self.entailed + self.contradicted + self.lacked
 
 
-def chart(grid: Grid, letters: Sequence[str]) -> Markup:
-    """Return a grid as an SVG element; `letters` name its series.
+Counts = Sequence[Sequence[int]]
+"""How many videos are at each place of a grid, of each of its series."""
+
+
+def chart(grid: Grid, letters: Sequence[str], counts: Counts | None = None) -> Markup:
+    """Return a grid as an SVG element; `letters` name its series, `counts` are their videos.
 
     Places without an order become rows of marks with whiskers, an order becomes curves. Bars begin
     at 0; marks and curves, which are compared, lie on a scale around them.
@@ -53,8 +59,9 @@ def chart(grid: Grid, letters: Sequence[str]) -> Markup:
     draw = _curves if grid.kind == "curves" else _rows
     bars = grid.kind != "curves" and len(grid.series) == 1
     scale = Scale.around(_values(grid), zero=bars)
-    body, height = draw(grid, letters, scale)
-    return picture(grid.name, grid.title, _told(grid, letters), body, (_WIDTH, height))
+    sizes = counts or [[size] * len(grid.series) for size in grid.sizes]
+    body, height = draw(grid, letters, scale, sizes)
+    return picture(grid.name, grid.title, _told(grid, letters, sizes), body, (_WIDTH, height))
 
 
 def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
@@ -115,13 +122,23 @@ def _values(grid: Grid) -> list[float]:
     ]
 
 
-def _told(grid: Grid, letters: Sequence[str]) -> str:
+def _each(sizes: Sequence[int], letters: Sequence[str]) -> list[str]:
+    """Return the numbers of videos at one place: one where all runs have it so, else of each."""
+    if len(set(sizes)) == 1:
+        return [thousands(sizes[0])]
+    if len(sizes) > _MOST_COUNTS:
+        return [f"{thousands(min(sizes))}–{thousands(max(sizes))}"]
+    return [f"{letter} {thousands(size)}" for letter, size in zip(letters, sizes, strict=True)]
+
+
+def _told(grid: Grid, letters: Sequence[str], counts: Counts) -> str:
     """Return what a chart shows, in words."""
     parts = []
-    for letter, series in zip(letters, grid.series, strict=True):
+    for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
         values = ", ".join(
-            f"{place_name(place, 80)} {interval(value) if value else 'no value'}"
-            for place, value in zip(grid.places, series.values, strict=True)
+            f"{place_name(place, 80)} "
+            + (f"{interval(value)} (n {thousands(sizes[number])})" if value else "no value")
+            for place, value, sizes in zip(grid.places, series.values, counts, strict=True)
         )
         name = one_line(series.name, 120)
         named = name if name.startswith(f"{letter} ") else f"{letter} {name}"
@@ -129,7 +146,9 @@ def _told(grid: Grid, letters: Sequence[str]) -> str:
     return "F1 in percent with 95% intervals. " + "; ".join(parts)
 
 
-def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+def _rows(
+    grid: Grid, letters: Sequence[str], scale: Scale, counts: Counts
+) -> tuple[list[Markup], float]:
     several = len(grid.series) > 1
     across = scale.over(_LEFT, _RIGHT)
     step = 14
@@ -145,7 +164,8 @@ def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup
         body.append(
             text(_LEFT - 8, middle - 1, place_name(label, _LONGEST_LABEL), anchor="end", tip=label)
         )
-        count = f"{thousands(grid.sizes[place])} video" + "s" * (grid.sizes[place] != 1)
+        each = _each(counts[place], letters)
+        count = ", ".join(each) + (" video" if each == ["1"] else " videos" * (len(each) == 1))
         body.append(text(_LEFT - 8, middle + 10, count, anchor="end", class_="soft"))
         first = middle - step * (len(grid.series) - 1) / 2
         for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
@@ -174,21 +194,25 @@ def _row(
     return tag("g", *parts, mark(at, y, number), class_=f"s{number % COLOURS}")
 
 
-def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+def _curves(
+    grid: Grid, letters: Sequence[str], scale: Scale, counts: Counts
+) -> tuple[list[Markup], float]:
     up = scale.over(_BOTTOM, _TOP)
     gap = (_END - _START) / max(len(grid.places), 1)
     body = []
+    below = max((len(_each(sizes, letters)) for sizes in counts), default=1)
     for tick in scale.ticks:
         y = up(tick)
         body.append(tag("path", d=f"M{_START} {y:.1f}H{_END}", class_="rule"))
         body.append(text(_START - 5, y + 4, f"{100 * tick:g}", anchor="end", class_="soft"))
     for place, label in enumerate(grid.places):
         x = _START + gap * (place + 0.5)
-        count = f"n {thousands(grid.sizes[place])}"
         body.append(text(x, _BOTTOM + 15, place_name(label, _LONGEST_LABEL), anchor="middle"))
-        body.append(text(x, _BOTTOM + 27, count, anchor="middle", class_="soft"))
-    middle = (_START + _END) / 2
-    body.append(text(middle, _BOTTOM + 43, grid.axis, anchor="middle", class_="soft"))
+        for line, count in enumerate(_each(counts[place], letters)):
+            y = _BOTTOM + 27 + 11 * line
+            body.append(text(x, y, f"n {count}", anchor="middle", class_="soft"))
+    middle, down = (_START + _END) / 2, _BOTTOM + 32 + 11 * below
+    body.append(text(middle, down, grid.axis, anchor="middle", class_="soft"))
     several = len(grid.series) > 1
     shift = min(9.0, gap / (len(grid.series) + 1))
     ends = []
@@ -199,7 +223,7 @@ def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Mark
         known = [(x, v.value) for x, v in zip(xs, series.values, strict=True) if v]
         if several and known and known[-1][1] is not None:
             ends.append((up(known[-1][1]), letter, number))
-    return [*body, *_letters(ends)], _BOTTOM + 48
+    return [*body, *_letters(ends)], down + 5
 
 
 def _letters(ends: Sequence[tuple[float, str, int]]) -> list[Markup]:

@@ -12,13 +12,37 @@ from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate
 
-__all__ = ["FEWEST", "Finding", "Findings", "Loss", "Missed", "findings_of", "missed_most"]
+__all__ = [
+    "FEWEST",
+    "HEADINGS",
+    "Finding",
+    "Findings",
+    "Loss",
+    "Missed",
+    "MissedElements",
+    "findings_of",
+    "missed_elements",
+]
 
 FEWEST = 5
 """Types and kinds of video with fewer videos are not compared: their means say little."""
+HEADINGS = (
+    "Weakest type",
+    "Lacking or contradicted",
+    "The main things",
+    "Whole events or details",
+    "Beginning and end",
+    "Weakest kind of video",
+    "Weakest by events",
+    "Weakest by elements",
+    "Weakest domain",
+    "Not checked",
+)
+"""All headings of findings, in their order."""
 _MAIN = 3
 _MOST_LISTED = 8
 _MOST_LOSSES = 5
+_MOST_PASSED = 3
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,21 @@ class Missed:
     passes: int
 
 
+@dataclass(frozen=True)
+class MissedElements:
+    """Some of the elements of the highest weight that are not entailed.
+
+    `ranked` where there are several runs or passes that can share one: then those that most of
+    them miss, else examples. `any` are missed at least once, `by_all` by every pass.
+    """
+
+    listed: tuple[Missed, ...]
+    ranked: bool
+    any: int
+    by_all: int
+    contradicted: int
+
+
 def findings_of(shown: Shown) -> Findings:
     """Return what a run fails at."""
     scored = [card for card in shown.cards if card.status == "scored"]
@@ -91,45 +130,70 @@ def findings_of(shown: Shown) -> Findings:
     )
 
 
-def missed_most(shown: Sequence[Shown]) -> tuple[list[Missed], int]:
-    """Return main elements missed most often over all runs and passes, and how many were missed.
+def missed_elements(shown: Sequence[Shown]) -> MissedElements:
+    """Return main elements that are not entailed, at most one of a video.
 
-    Of a video at most one is returned; of those missed equally often the contradicted come first,
-    then those of the video that lost the most.
+    With several runs or passes those missed most often come first, and of equals the contradicted,
+    then those of the video that lost the most weight. Of a single pass no element is missed more
+    often than another: then they are examples from the videos that lost the most weight,
+    contradicted and lacking in the proportion that they have.
     """
-    found: list[tuple[tuple[float, float, float], Missed]] = []
+    found: list[tuple[float, Missed]] = []
     for cards in zip(*(one.cards for one in shown), strict=True):
         scored = [card for card in cards if card.status == "scored"]
         if not scored:
             continue
-        lost = sum(1 - card.scores["all"].recall for card in scored) / len(scored)
+        every = [card.scores["all"] for card in scored]
+        lost = sum(score.total - score.entailed for score in every) / len(scored)
         for places in zip(*(_elements(card) for card in scored), strict=True):
             element = places[0]
             votes = [vote for one in places for vote in (one.votes or (one.relation,))]
             missed = sum(vote != "entailment" for vote in votes)
-            if element.weight < _MAIN or not missed:
-                continue
-            wrong = votes.count("contradiction")
-            rank = (-missed / len(votes), -wrong / len(votes), -lost)
-            found.append(
-                (
-                    rank,
-                    Missed(
-                        scored[0].index,
-                        element.id,
-                        element.type,
-                        element.content,
-                        missed,
-                        wrong,
-                        len(votes),
-                    ),
-                )
-            )
-    found.sort(key=lambda one: one[0])
+            if element.weight == _MAIN and missed:
+                wrong = votes.count("contradiction")
+                of = (scored[0].index, element.id, element.type, element.content)
+                found.append((lost, Missed(*of, missed, wrong, len(votes))))
+    ranked = any(one.passes > 1 for _, one in found)
+    return MissedElements(
+        listed=tuple(_most_often(found) if ranked else _examples(found)),
+        ranked=ranked,
+        any=len(found),
+        by_all=sum(one.missed == one.passes for _, one in found),
+        contradicted=sum(one.contradicted > 0 for _, one in found),
+    )
+
+
+def _most_often(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
+    ordered = sorted(
+        found,
+        key=lambda one: (
+            (-one[1].missed / one[1].passes, -one[1].contradicted / one[1].passes, -one[0])
+        ),
+    )
     of_each: dict[str, Missed] = {}
-    for _, missing in found:
-        of_each.setdefault(missing.index, missing)
-    return list(of_each.values())[:_MOST_LISTED], len(found)
+    for _, one in ordered:
+        of_each.setdefault(one.index, one)
+    return list(of_each.values())[:_MOST_LISTED]
+
+
+def _examples(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
+    ordered = [one for _, one in sorted(found, key=lambda one: -one[0])]
+    wrong = [one for one in ordered if one.contradicted]
+    lacking = [one for one in ordered if not one.contradicted]
+    size = min(_MOST_LISTED, len({one.index for one in found}))
+    share = round(size * len(wrong) / len(found)) if found else 0
+    if wrong and lacking and size > 1:
+        share = min(max(share, 1), size - 1)
+    # The rarer kind chooses first: it has fewer videos to choose from.
+    first, second = (wrong, lacking) if len(wrong) <= len(lacking) else (lacking, wrong)
+    count = share if first is wrong else size - share
+    of_each: dict[str, Missed] = {}
+    for kind, most in ((first, count), (second, size)):
+        for one in kind:
+            if len(of_each) < most:
+                of_each.setdefault(one.index, one)
+    chosen = set(map(id, of_each.values()))
+    return [one for one in ordered if id(one) in chosen]
 
 
 def _elements(card: VideoCard) -> list[ElementView]:
@@ -156,16 +220,14 @@ class _Known:
     n: int
 
 
-def _known(places: Iterable[tuple[str, Estimate, int]], fewest: int) -> list[_Known]:
-    return [
+def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "") -> list[Finding]:
+    """Say which is the weakest and which the strongest; nothing where there is no choice."""
+    every = [
         _Known(name, estimate.value, estimate, n)
         for name, estimate, n in places
-        if estimate.value is not None and n >= fewest
+        if estimate.value is not None
     ]
-
-
-def _ends(heading: str, known: Sequence[_Known], of: str = "") -> list[Finding]:
-    """Say which is the weakest and which the strongest; nothing where there is no choice."""
+    known = [one for one in every if one.n >= FEWEST]
     if len(known) < 2:
         return []
     worst = min(known, key=lambda one: one.value)
@@ -183,12 +245,22 @@ def _ends(heading: str, known: Sequence[_Known], of: str = "") -> list[Finding]:
         and worst.estimate.high >= best.estimate.low
     ):
         text += " Their intervals overlap: this order may be chance."
-    return [Finding(heading, text)]
+    return [Finding(heading, text + _passed_over([one for one in every if one.n < FEWEST]))]
+
+
+def _passed_over(few: Sequence[_Known]) -> str:
+    """Say which places have too few videos to be compared."""
+    if not few:
+        return ""
+    told = [f"{place_name(one.name, 80)} ({_videos(one.n)})" for one in few[:_MOST_PASSED]]
+    left = len(few) - len(told)
+    more = f" and {thousands(left)} more" if left else ""
+    return f" Passed over, of too few videos: {', '.join(told)}{more}."
 
 
 def _types(overall: Bucket) -> list[Finding]:
     scores = [(name, getattr(overall, name)) for name in ELEMENT_TYPES]
-    return _ends("Weakest type", _known(((name, one.f1, one.n) for name, one in scores), FEWEST))
+    return _ends("Weakest type", ((name, one.f1, one.n) for name, one in scores))
 
 
 def _weight(shares: Sequence[Share]) -> list[Finding]:
@@ -198,14 +270,14 @@ def _weight(shares: Sequence[Share]) -> list[Finding]:
     total = everything.total
     text = (
         f"Of the annotated weight the captions entail {percent(everything.entailed / total)}%, "
-        f"leave out {percent(everything.lacked / total)}% and contradict "
+        f"lack {percent(everything.lacked / total)}% and contradict "
         f"{percent(everything.contradicted / total)}%."
     )
     if len(types) > 1:
         lacked = {one.label: one.lacked / one.total for one in types}
         wrong = {one.label: one.contradicted / one.total for one in types}
-        text += _highest("Left out most", lacked) + _highest("Contradicted most", wrong)
-    return [Finding("Silent or wrong", text)]
+        text += _highest("Lacking most", lacked) + _highest("Contradicted most", wrong)
+    return [Finding("Lacking or contradicted", text)]
 
 
 def _highest(what: str, by_type: Mapping[str, float]) -> str:
@@ -225,7 +297,7 @@ def _main(cards: Sequence[VideoCard]) -> list[Finding]:
         Finding(
             "The main things",
             f"Of {_counted(len(relations), 'element')} of the highest weight, "
-            f"{percent(lacked / len(relations))}% are left out and "
+            f"{percent(lacked / len(relations))}% are lacking and "
             f"{percent(wrong / len(relations))}% contradicted.",
         )
     ]
@@ -240,8 +312,8 @@ def _events(cards: Sequence[VideoCard]) -> list[Finding]:
     return [
         Finding(
             "Whole events or details",
-            f"{thousands(len(silent))} of {_counted(len(events), 'annotated event')} are matched "
-            f"by no part of a caption; {percent(_lacked(silent) / lost)}% of the weight left out "
+            f"{thousands(len(silent))} of {_counted(len(events), 'reference event')} are matched "
+            f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
             "is lost with them, the rest is detail of events that are told.",
         )
     ]
@@ -279,7 +351,7 @@ def _kinds(shown: Shown) -> list[Finding]:
         ("Weakest domain", by.domain, ""),
     ):
         places = ((name, bucket.all.f1, bucket.all.n) for name, bucket in buckets.items())
-        found += _ends(heading, _known(places, FEWEST), of)
+        found += _ends(heading, places, of)
     return found
 
 
@@ -290,9 +362,9 @@ def _unmatched(shown: Shown) -> list[Finding]:
     return [
         Finding(
             "Not checked",
-            f"{thousands(unmatched.unmatched)} of {_counted(unmatched.candidate, 'caption event')} "
-            f"({percent(unmatched.share)}%) match no annotated event. The method neither rewards "
-            "nor punishes what they say.",
+            f"{thousands(unmatched.unmatched)} of "
+            f"{_counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
+            "match no reference event. The method neither rewards nor punishes what they say.",
         )
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +17,19 @@ from capeval.evaluation.judged import JudgedRun
 from capeval.files.annotations import annotations_hash
 from capeval.judging.words import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
-from capeval.reporting.numbers import NOTHING, interval, money, percent, thousands
+from capeval.reporting.numbers import NOTHING, interval, money, p_value, percent, thousands
 from capeval.reporting.report.breakdowns import breakdowns
 from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
 from capeval.reporting.report.findings import (
     FEWEST,
+    HEADINGS,
     Findings,
     findings_of,
-    missed_most,
+    missed_elements,
 )
+from capeval.reporting.report.notices import notices
+from capeval.reporting.report.paired import gap_told, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.schema import Usage
@@ -70,7 +73,10 @@ def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
     """
     (first, held), *others = runs.items()
     for name, run in others:
-        if annotations_hash(run.annotations) != annotations_hash(held.annotations):
+        # What is equal need not be hashed.
+        if run.annotations != held.annotations and (
+            annotations_hash(run.annotations) != annotations_hash(held.annotations)
+        ):
             raise UsageError(
                 f"{first} and {name} are held against different annotations "
                 f"({held.annotations_path}, {run.annotations_path}); report them apart, or name "
@@ -84,15 +90,17 @@ def report_html(
     human: HumanLabels | None = None,
     strips: Strips | None = None,
     prices: Mapping[str, Price] | None = None,
+    stale: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
     Parameters
     ----------
-    runs : by the names that the page gives them; the first two are compared
+    runs : by the names that the page gives them; differences are the later less the earlier
     human : labels of people, shown beside the verdicts
     strips : frames of the videos, by index
     prices : the user's own, before those packaged
+    stale : in what the stored scores of a run differ from its verdicts, by its name
 
     Raises
     ------
@@ -107,7 +115,7 @@ def report_html(
     style, script = (
         (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
-    missed, missed_of = missed_most(shown)
+    heads = [_head(one, prices) for one in shown]
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
         policy=(
@@ -117,17 +125,36 @@ def report_html(
         style=Markup(style),  # noqa: S704 # files of ours
         script=Markup(script),  # noqa: S704
         data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
-        heads=[_head(one, prices) for one in shown],
+        heads=heads,
+        findings=_side_by_side([head.findings for head in heads]),
+        notices=notices(
+            shown,
+            {
+                letter_of(place): (stale or {})[name]
+                for place, name in enumerate(runs)
+                if name in (stale or {})
+            },
+        ),
+        paired=paired(shown),
         parts=breakdowns(shown),
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
-        missed=missed,
-        missed_of=missed_of,
+        missed=missed_elements(shown),
         several=len(shown) > 1,
         fewest=FEWEST,
         baseline_note=BASELINE_NOTE,
         note=_frames_note(strips),
     )
     return clean(page)
+
+
+def _side_by_side(findings: Sequence[Findings]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return every heading that any run has, and the sentence of each run, "" where it has none."""
+    told = [{one.heading: one.text for one in of.sentences} for of in findings]
+    return [
+        (heading, tuple(of.get(heading, "") for of in told))
+        for heading in HEADINGS
+        if any(heading in of for of in told)
+    ]
 
 
 def _frames_note(strips: Strips | None) -> str:
@@ -150,6 +177,8 @@ def _template() -> jinja2.Template:
         "percent": percent,
         "interval": interval,
         "thousands": thousands,
+        "gap": gap_told,
+        "p": p_value,
         "plain": lambda text: one_line(str(text), 300),
         "place": place_name,
         "whole": lambda text: one_line(str(text), 2000),

@@ -42,7 +42,8 @@ function percent(value) {
   return (shown % 1 === 0.25 ? shown - 0.05 : shown).toFixed(1);
 }
 
-const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+const thousands = (count) => count.toLocaleString("en");
+const counted = (count, what) => `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
 
 // ---- what is known of each video -------------------------------------------------------------
 
@@ -83,37 +84,66 @@ const stats = (video, run, group) => {
   const groups = video.sums[run];
   return groups && groups[group].total ? groups[group] : null;
 };
-const split = (video, a, b) => {
-  const [one, other] = [video.runs[a].verdicts, video.runs[b].verdicts];
-  return Boolean(one && other && [...one].some((verdict, k) => (verdict === "e") !== (other[k] === "e")));
+const sought = (element) => !state.type || element.type + 1 === state.type;
+const total = (list, value) => list.reduce((sum, one) => sum + value(one), 0);
+// The weight, of the type sought, that the run entails and the other does not, and the reverse.
+function moved(video) {
+  const [one, other] = [video.runs[state.of].verdicts, video.runs[state.against].verdicts];
+  const weight = (mine, theirs) => (one && other ? total(video.elements.filter((element, k) => sought(element) && mine[k] === "e" && theirs[k] !== "e"), (element) => element.weight) : 0);
+  return { gained: weight(one, other), lost: weight(other, one) };
+}
+const labelled = (video) => video.runs[state.of].people.filter(([k]) => sought(video.elements[k])).length;
+const unlikePeople = (video) => {
+  const judged = video.runs[state.of];
+  return judged.status === "scored" ? judged.people.filter(([k, , label]) => sought(video.elements[k]) && !alike(judged.verdicts[k], label)).length : 0;
 };
-const unlikePeople = (judged) => judged.status === "scored" && judged.people.some(([k, , label]) => !alike(judged.verdicts[k], label));
-const unsteady = (judged) => judged.votes.length > 1 && [...judged.votes[0]].some((vote, k) => judged.votes.some((other) => other[k] !== vote));
+const unsteady = (video) => {
+  const { votes } = video.runs[state.of];
+  return video.elements.filter((element, k) => sought(element) && votes.some((vote) => vote[k] !== votes[0][k])).length;
+};
+const silent = (video) => {
+  const judged = video.runs[state.of];
+  return judged.status === "scored" ? video.events.filter((_, n) => !judged.matches.includes(n + 1) && video.elements.some((one) => one.event === n && sought(one))).length : 0;
+};
 
 // ---- the state of the page, which its address holds ------------------------------------------
 
-const first = () => ({ video: null, q: "", type: 0, kind: "", domain: "", only: "", sort: "f1", down: false, of: 0, against: several ? 1 : 0 });
+const first = () => ({ video: null, q: "", type: 0, kind: "", domain: "", only: "", sort: "f1", down: false, of: data.runs.length - 1, against: 0 });
 let state = first();
 let found = [];
+let leftOut = [];
 let shown = 0;
 let scrolled = 0;
 
+const named = (run) => data.runs[run].letter;
+const having = (...names) => (video) => Number(names.includes(video.runs[state.of].status));
+// A filter: its name, its title, how much a video has of what is sought (none: it is left out), what
+// that is called, and which runs must have scored the video.
+const filter = (name, title, much, called = null, runs = () => []) => ({ name, title: () => (typeof title === "string" ? title : title()), much, called, runs });
+const mine = () => [state.of];
+const both = () => [state.of, state.against];
 const ONLY = [
-  ["", "all videos", () => true],
-  ["scored", "scored", (video) => video.runs[state.of].status === "scored"],
-  ["unscored", "unscored", (video) => video.runs[state.of].status === "unscored"],
-  ["uncaptioned", "without a caption or verdict", (video) => ["uncaptioned", "unjudged"].includes(video.runs[state.of].status)],
-  ["repaired", "repaired (with notes)", (video) => video.runs[state.of].notes.length > 0],
-  ["contradicted", "with contradictions", (video) => (stats(video, state.of, state.type)?.c ?? 0) > 0],
-  ["silent", "with an event left out", (video) => video.runs[state.of].status === "scored" && video.events.some((_, n) => !video.runs[state.of].matches.includes(n + 1))],
-  ["loose", "with unmatched caption events", (video) => video.runs[state.of].matches.includes(null)],
-  ...(videos.some((video) => video.runs.some((one) => one.votes.length)) ? [["unsteady", "repeats differ", (video) => unsteady(video.runs[state.of])]] : []),
+  filter("", "all videos", () => 1),
+  filter("scored", "scored", having("scored")),
+  filter("unscored", "unscored", having("unscored")),
+  filter("uncaptioned", "without a caption or verdict", having("uncaptioned", "unjudged")),
+  filter("notes", "with notes", (video) => video.runs[state.of].notes.length, (n) => counted(n, "note")),
+  filter("contradicted", "with contradicted elements", (video) => stats(video, state.of, state.type)?.c ?? 0, (n) => `weight ${n} contradicted`, mine),
+  filter("lacking", "with lacking elements", (video) => stats(video, state.of, state.type)?.l ?? 0, (n) => `weight ${n} lacking`, mine),
+  filter("silent", "with unmatched reference events", silent, (n) => counted(n, "reference event") + " unmatched", mine),
+  filter("loose", "with unmatched candidate events", (video) => video.runs[state.of].matches.filter((one) => one === null).length, (n) => counted(n, "candidate event") + " unmatched", mine),
+  ...(videos.some((video) => video.runs.some((one) => one.votes.length)) ? [filter("unsteady", "repeats differ", unsteady, (n) => `repeats differ on ${n}`, mine)] : []),
   ...(data.labelled ? [
-    ["labelled", "labelled by people", (video) => video.runs[state.of].people.length > 0],
-    ["people", "people differ", (video) => unlikePeople(video.runs[state.of])],
+    filter("labelled", "labelled by people", labelled, (n) => counted(n, "label")),
+    filter("people", "people differ from the judge", unlikePeople, (n) => `people differ on ${n}`, mine),
   ] : []),
-  ...(several ? [["split", "one run entails, the other does not", (video) => split(video, state.of, state.against)]] : []),
+  ...(several ? [
+    filter("gained", () => `gained: ${named(state.of)} entails, ${named(state.against)} does not`, (video) => moved(video).gained, (n) => `weight ${n} gained`, both),
+    filter("dropped", () => `lost: ${named(state.against)} entails, ${named(state.of)} does not`, (video) => moved(video).lost, (n) => `weight ${n} lost`, both),
+    filter("split", "gained or lost", (video) => total(Object.values(moved(video)), (one) => one), (n, video) => `weight ${moved(video).gained} gained, ${moved(video).lost} lost`, both),
+  ] : []),
 ];
+const only = () => ONLY.find((one) => one.name === state.only);
 
 const order = new Intl.Collator("en", { numeric: true });
 const gap = (video) => {
@@ -130,13 +160,14 @@ const SORTS = {
   elements: ["Elements", (video) => video.elements.length],
   index: ["Video", (video) => video.index],
   place: ["as annotated", (video) => video.place],
+  much: ["Amount", (video) => only().much(video)],
   ...(several ? { gap: ["Δ F1", gap] } : {}),
 };
 const ORDERS = [
   ["f1", false, "worst F1 first"], ["f1", true, "best F1 first"], ["p", false, "worst precision first"], ["r", false, "worst recall first"],
   ["lost", true, "most weight lost"], ["events", true, "most events"], ["elements", true, "most elements"],
-  ["index", false, "by index"], ["place", false, "as annotated"],
-  ...(several ? [["gap", false, "most behind the other run"], ["gap", true, "most ahead of the other run"]] : []),
+  ["index", false, "by index"], ["place", false, "as annotated"], ["much", true, "by how much"],
+  ...(several ? [["gap", false, "most behind"], ["gap", true, "most ahead"]] : []),
 ];
 
 function address(changed = {}) {
@@ -157,13 +188,15 @@ function readAddress() {
   next.type = Math.max(0, GROUPS.indexOf(given.get("type") ?? "all"));
   if (data.characteristics.includes(given.get("kind"))) next.kind = given.get("kind");
   if (data.domains.includes(given.get("domain"))) next.domain = given.get("domain");
-  if (ONLY.some(([name]) => name === given.get("only"))) next.only = given.get("only");
+  if (ONLY.some((one) => one.name === given.get("only"))) next.only = given.get("only");
   if (Object.hasOwn(SORTS, given.get("sort") ?? "")) next.sort = given.get("sort");
   next.down = given.get("down") === "1";
+  if (next.sort === "much" && !ONLY.find((one) => one.name === next.only).called) Object.assign(next, { sort: "f1", down: false });
   for (const name of ["of", "against"]) {
     const run = data.runs.findIndex((one) => one.letter === given.get(name));
     if (run >= 0) next[name] = run;
   }
+  if (several && next.of === next.against) next.against = next.of ? 0 : 1;
   state = next;
 }
 
@@ -192,13 +225,24 @@ function choose() {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
   const kind = state.kind ? data.characteristics.indexOf(state.kind) : -1;
   const domain = state.domain ? data.domains.indexOf(state.domain) : -1;
-  const only = ONLY.find(([name]) => name === state.only)[2];
   const value = SORTS[state.sort][1];
   const sign = state.down ? -1 : 1;
-  found = videos.filter((video) =>
-    (kind < 0 || video.kinds.includes(kind)) && (domain < 0 || video.domain === domain)
-    && (!state.type || video.elements.some((one) => one.type + 1 === state.type))
-    && only(video) && words.every((word) => haystack(video).includes(word)));
+  found = videos;
+  leftOut = [];
+  // What is left out is counted by the first filter that does so.
+  const keep = (why, test) => {
+    const kept = found.filter(test);
+    if (kept.length < found.length) leftOut.push(`${thousands(found.length - kept.length)} ${why}`);
+    found = kept;
+  };
+  if (kind >= 0) keep(`not ${state.kind}`, (video) => video.kinds.includes(kind));
+  if (domain >= 0) keep("of other domains or none", (video) => video.domain === domain);
+  if (state.type) keep(`without ${GROUPS[state.type]} elements`, (video) => video.elements.some(sought));
+  const runs = only().runs();
+  if (runs.length) keep(`not scored${several ? ` in ${runs.length > 1 ? "both " : ""}${runs.map(named).sort().join(" and ")}` : ""}`, (video) => runs.every((run) => video.runs[run].status === "scored"));
+  if (state.only) keep(`not “${only().title()}”${state.type && only().called ? ` (${GROUPS[state.type]})` : ""}`, only().much);
+  if (words.length) keep("without the words searched for", (video) => words.every((word) => haystack(video).includes(word)));
+  found = [...found];
   const keys = new Map(found.map((video) => [video, value(video)]));
   found.sort((one, other) => {
     const [a, b] = [keys.get(one), keys.get(other)];
@@ -239,9 +283,10 @@ function badges(video) {
   const judged = video.runs[state.of];
   const list = [];
   if (STATUS[judged.status]) list.push(make("span", { class: "badge alarm" }, STATUS[judged.status]));
-  if (judged.notes.length) list.push(make("span", { class: "badge" }, "notes"));
-  if (unlikePeople(judged)) list.push(make("span", { class: "badge" }, "people differ"));
-  if (unsteady(judged)) list.push(make("span", { class: "badge" }, "repeats differ"));
+  if (state.only !== "notes" && judged.notes.length) list.push(make("span", { class: "badge" }, "notes"));
+  if (state.only !== "people" && unlikePeople(video)) list.push(make("span", { class: "badge" }, "people differ"));
+  if (state.only !== "unsteady" && unsteady(video)) list.push(make("span", { class: "badge" }, "repeats differ"));
+  if (only().called) list.push(make("span", { class: "badge" }, only().called(only().much(video), video)));
   return list;
 }
 
@@ -253,10 +298,11 @@ function row(video) {
   const cells = {
     index: () => make("td", {}, make("a", { class: "name", href: address({ video: video.index }) }, make("bdi", {}, video.index)), ...badges(video),
       caption ? make("span", { class: "snippet", dir: "auto" }, caption.slice(0, 160)) : null),
-    lost: () => make("td", { class: "lost", title: one && `entailed ${one.e}, contradicted ${one.c}, lacking ${one.l} of ${one.total}` }, one ? bar(one) : "–"),
+    lost: () => make("td", { class: "lost", title: one && `entailed ${one.e}, contradicted ${one.c}, lacking ${one.l} of ${one.total}` },
+      one ? [bar(one), make("span", { class: "parts" }, ...["e", "c", "l"].map((kind) => make("span", {}, `${SIGNS[kind]}${one[kind]}`)))] : "–"),
     gap: () => make("td", {}, difference(gap(video))),
-    events: () => make("td", { class: "aside" }, String(video.events.length)),
-    elements: () => make("td", { class: "aside" }, String(video.elements.length)),
+    events: () => make("td", { class: "aside" }, thousands(video.events.length)),
+    elements: () => make("td", { class: "aside" }, thousands(video.elements.length)),
   };
   return make("tr", { "data-place": video.place },
     COLUMNS.map((name) => (cells[name] ? cells[name]() : make("td", { class: ASIDE.has(name) ? "aside" : null }, percent(one ? one[name] : null)))));
@@ -277,11 +323,22 @@ function showList() {
   shown = 0;
   showMore();
   const scored = found.filter((video) => stats(video, state.of, state.type)).length;
-  at("count").textContent = `${counted(found.length, "video")} of ${videos.length.toLocaleString("en")}, ${scored.toLocaleString("en")} scored`
-    + (several ? ` in ${data.runs[state.of].letter}; Δ is ${data.runs[state.of].letter} less ${data.runs[state.against].letter}` : "");
+  at("count").textContent = `${counted(found.length, "video")} of ${thousands(videos.length)}, ${thousands(scored)} scored`
+    + (several ? ` in ${named(state.of)}; Δ is ${named(state.of)} less ${named(state.against)}` : "")
+    + (leftOut.length ? `. Left out: ${leftOut.join(", ")}.` : "");
+  at("none").hidden = found.length > 0;
+  at("rows").hidden = !found.length;
+  for (const one of ONLY.filter((each) => each.runs().length > 1)) at("only").querySelector(`[value="${one.name}"]`).textContent = one.title();
+  at("sort").querySelector('[value="much true"]').hidden = !only().called;
   for (const name of ["kind", "domain", "only"]) at(name).value = state[name];
   at("type").value = String(state.type);
-  if (several) { at("of").value = String(state.of); at("against").value = String(state.against); }
+  if (several) {
+    at("of").value = String(state.of);
+    at("against").value = String(state.against);
+    const [one, other] = both().map(named);
+    for (const [value, told] of [["gap false", `${one} most behind ${other}`], ["gap true", `${one} most ahead of ${other}`]])
+      at("sort").querySelector(`[value="${value}"]`).textContent = told;
+  }
   if (at("q").value !== state.q) at("q").value = state.q;
   at("sort").value = `${state.sort} ${state.down}`;
   if (at("sort").selectedIndex < 0) at("sort").value = "";
@@ -297,8 +354,8 @@ function arithmetic(video, run) {
   const judged = video.runs[run];
   const box = make("div", { class: "result" }, several ? make("h3", {}, letter(run), " ", make("bdi", {}, data.runs[run].name)) : null);
   if (judged.status !== "scored") {
-    const why = { unscored: `Unscored: ${judged.reason ?? ""}`, uncaptioned: "There is no caption of this video.", unjudged: "This caption has no verdict yet." }[judged.status];
-    box.append(make("p", { class: "why", dir: "auto" }, why), make("p", { class: "soft" }, "It enters no mean."));
+    const why = { unscored: `Unscored: ${judged.reason ?? ""}`, unjudged: "This caption has no verdict yet." }[judged.status];
+    box.append(...(why ? [make("p", { class: "why", dir: "auto" }, why)] : []), make("p", { class: "soft" }, "Not scored: it enters no mean."));
   } else {
     const all = video.sums[run][0];
     const told = all.e + all.c;
@@ -308,7 +365,7 @@ function arithmetic(video, run) {
       make("p", { class: "sum" }, `R = entailed / all = ${all.e} / ${all.total} = ${percent(all.r)}`),
       make("p", { class: "sum" }, `F1 = 2 × ${all.e} / (${told} + ${all.total}) = ${percent(all.f1)}`)));
     const body = GROUPS.map((group, g) => [group, video.sums[run][g]]).filter(([, one]) => one.total).map(([group, one]) =>
-      make("tr", {}, make("th", { scope: "row" }, group), ...[one.e, one.c, one.l, one.total].map((n) => make("td", {}, String(n))),
+      make("tr", {}, make("th", { scope: "row" }, group), ...[one.e, one.c, one.l, one.total].map((n) => make("td", {}, thousands(n))),
         ...[one.p, one.r, one.f1].map((value) => make("td", {}, percent(value)))));
     box.append(make("details", { open: !several }, make("summary", {}, "Weights by type"),
       make("div", { class: "scroll" }, make("table", { class: "sums" },
@@ -316,7 +373,7 @@ function arithmetic(video, run) {
         make("tbody", {}, body)))));
   }
   if (judged.notes.length)
-    box.append(make("div", { class: "notes" }, make("p", {}, "Noted by the judge:"), make("ul", {}, judged.notes.map((note) => make("li", { dir: "auto", class: "text" }, note)))));
+    box.append(make("div", { class: "notes" }, make("p", {}, "Notes:"), make("ul", {}, judged.notes.map((note) => make("li", { dir: "auto", class: "text" }, note)))));
   return box;
 }
 
@@ -343,7 +400,7 @@ function captionOf(video, run) {
   const box = make("section", { class: "caption", "aria-label": "Caption" + (several ? " of " + data.runs[run].letter : ""), "data-run": run });
   box.append(make("h3", {}, "Caption", several ? [" ", letter(run)] : null));
   if (judged.caption === undefined && !judged.told.length) {
-    box.append(make("p", { class: "soft" }, judged.status === "scored" ? "The caption is not in the files of this run, and has no events." : "No caption."));
+    box.append(make("p", { class: "soft" }, judged.status === "scored" ? "The caption is not in the files of this run, and has no events." : "There is no caption of this video."));
     return box;
   }
   if (judged.votes.length) box.append(make("p", { class: "soft" }, `Events and matches are those of the first of ${judged.votes.length} passes; verdicts are the majority's.`));
@@ -353,18 +410,19 @@ function captionOf(video, run) {
     return make("div", { class: "piece" + (match ? "" : " loose"), "data-run": run, "data-piece": number, "data-match": match ?? null },
       make("span", { class: "tag" }, `${number + 1} ` + (match ? `→ event ${match}` : "matches no event")), text("span", told));
   };
+  const between = (told) => make("div", { class: "between" }, make("span", { class: "tag" }, "in no candidate event"), text("span", told));
   const places = judged.caption === undefined ? null : located(judged.caption, judged.told);
-  if (!judged.told.length) { box.append(text("p", judged.caption, "text between")); return box; }
+  if (!judged.told.length) { box.append(judged.status === "scored" ? between(judged.caption) : text("p", judged.caption, "text between")); return box; }
   if (places) {
     let end = 0;
     places.forEach(([start, stop], number) => {
       const before = judged.caption.slice(end, start);
-      if (before.trim()) box.append(text("p", before.trim(), "text between"));
+      if (before.trim()) box.append(between(before.trim()));
       box.append(piece(judged.caption.slice(start, stop), number));
       end = stop;
     });
     const rest = judged.caption.slice(end).trim();
-    if (rest) box.append(text("p", rest, "text between"));
+    if (rest) box.append(between(rest));
   } else {
     box.append(...judged.told.map(piece));
     box.append(judged.caption === undefined
@@ -382,7 +440,7 @@ function elementOf(video, place) {
   const by = make("span", { class: "by" });
   verdicts.forEach((verdict, run) => {
     const lead = several ? data.runs[run].letter + " " : "";
-    by.append(verdict ? chip(verdict, lead) : make("span", { class: "soft" }, lead + "unscored"));
+    by.append(verdict ? chip(verdict, lead) : make("span", { class: "soft" }, lead + STATUS[video.runs[run].status]));
   });
   const said = make("span", {}, text("span", element.content, element.weight === 3 ? "text w3" : "text"),
     make("span", { class: "meta" }, `${element.id} · ${data.types[element.type]} · weight ${element.weight}`));
@@ -405,7 +463,7 @@ function elementOf(video, place) {
 }
 
 function referenceOf(video, runs) {
-  const box = make("section", { class: "reference", "aria-label": "Annotated events" }, make("h3", {}, "Annotated events"));
+  const box = make("section", { class: "reference", "aria-label": "Reference events" }, make("h3", {}, "Reference events"));
   let place = 0;
   video.events.forEach(([sentence, elements], number) => {
     const told = runs.map((run) => {
@@ -434,8 +492,11 @@ function neighbours(video) {
   return here < 0 ? [null, found[0] ?? null, here] : [found[here - 1] ?? null, found[here + 1] ?? null, here];
 }
 
+const titled = document.title;
+
 function showCard() {
   const video = state.video === null ? null : byIndex.get(state.video);
+  document.title = video ? `${visible(video.index)} – ${titled}` : titled;
   const was = document.body.classList.contains("reading");
   if (!was) scrolled = scrollY;
   document.body.classList.toggle("reading", Boolean(video));
@@ -466,12 +527,12 @@ function showCard() {
     video.kinds.map((kind) => data.characteristics[kind]).join(", "), video.domain === null ? "" : data.domains[video.domain],
     counted(video.events.length, "event"), counted(video.elements.length, "element"), video.file ? `file ${video.file}` : "",
   ].filter(Boolean).join(" · ");
-  const pair = several && state.of !== state.against ? [state.of, state.against] : [state.of];
+  const pair = several ? [state.of, state.against].sort((a, b) => a - b) : [state.of];
   const others = data.runs.map((_, run) => run).filter((run) => !pair.includes(run));
   const matching = make("div", { class: "matching" + (pair.length > 1 ? " both" : "") },
     captionOf(video, pair[0]), referenceOf(video, data.runs.map((_, run) => run)), pair.length > 1 ? captionOf(video, pair[1]) : null);
   at("card").append(
-    make("div", { class: "bar-top" }, back, make("span", { class: "grow" }), make("span", { class: "soft" }, here < 0 ? "not in the list" : `${here + 1} of ${found.length}`),
+    make("div", { class: "bar-top" }, back, make("span", { class: "grow" }), make("span", { class: "soft where" }, here < 0 ? "not in the list" : `${here + 1} of ${found.length}`),
       go(before, "previous", "Previous video", "←", word(" Previous")), go(after, "next", "Next video", word("Next "), "→"), link),
     make("div", { class: "lead" }, make("h1", { id: "card-title", tabindex: "-1" }, make("bdi", {}, video.index)), make("p", { class: "soft" }, facts)),
     ...[stripOf(video)].filter(Boolean),
@@ -584,15 +645,23 @@ function fill(id, options) {
 fill("type", GROUPS.map((name, n) => [n, name === "all" ? "all elements" : name]));
 fill("kind", [["", "any"], ...data.characteristics.filter((_, n) => videos.some((video) => video.kinds.includes(n))).map((name) => [name, name])]);
 fill("domain", [["", "any"], ...data.domains.map((name) => [name, name])]);
-fill("only", ONLY);
+fill("only", ONLY.map((one) => [one.name, one.title()]));
 fill("sort", [...ORDERS.map(([name, down, title]) => [`${name} ${down}`, title]), ["", "by a column"]]);
 if (several) for (const id of ["of", "against"]) fill(id, data.runs.map((one, n) => [n, `${one.letter} ${one.name}`]));
 
 let typing = 0;
 at("q").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => change({ q: at("q").value }), 120); });
-for (const id of ["kind", "domain", "only"]) at(id).addEventListener("change", () => change({ [id]: at(id).value }));
+at("only").addEventListener("change", () => {
+  const next = ONLY.find((one) => one.name === at("only").value);
+  change({ only: next.name, ...(next.called ? { sort: "much", down: true } : state.sort === "much" ? { sort: "f1", down: false } : {}) });
+});
+for (const id of ["kind", "domain"]) at(id).addEventListener("change", () => change({ [id]: at(id).value }));
 at("type").addEventListener("change", () => change({ type: Number(at("type").value) }));
-if (several) for (const id of ["of", "against"]) at(id).addEventListener("change", () => change({ [id]: Number(at(id).value) }));
+// A run is never held against itself: the two change places.
+if (several) for (const [id, other] of [["of", "against"], ["against", "of"]]) at(id).addEventListener("change", () => {
+  const run = Number(at(id).value);
+  change(run === state[other] ? { [id]: run, [other]: state[id] } : { [id]: run });
+});
 at("sort").addEventListener("change", () => {
   const [sort, down] = at("sort").value.split(" ");
   if (sort) change({ sort, down: down === "true" });
@@ -605,7 +674,9 @@ at("columns").addEventListener("click", (event) => {
   at("columns").querySelector(`[data-sort="${name}"]`).focus();
 });
 at("filters").addEventListener("submit", (event) => event.preventDefault());
-at("clear").addEventListener("click", () => { at("q").value = ""; change({ ...first(), video: state.video, of: state.of, against: state.against }); });
+const clear = () => { at("q").value = ""; change({ ...first(), video: state.video, of: state.of, against: state.against }); };
+at("clear").addEventListener("click", clear);
+at("none-clear").addEventListener("click", () => { clear(); at("q").focus(); });
 at("body").addEventListener("click", (event) => {
   if (!event.target.closest("a") && !getSelection().toString()) event.target.closest("tr")?.querySelector("a").click();
 });

@@ -49,6 +49,25 @@ def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: Literal["bars", "cu
     assert "0.0" not in [text.text for text in root.iter("text")]
 
 
+@pytest.mark.parametrize("kind", ["bars", "curves"])
+def test_every_run_has_its_own_number_of_videos(kind: Literal["bars", "curves"]) -> None:
+    counts = [[5, 5], [1000, 4], [1, 1]]
+    made = grid(kind, (0.2, 0.3, 0.4), (0.1, 0.5, 0.6))
+    root = parsed(chart(made, ["A", "B"], counts))
+    told = " ".join(one.text or "" for one in root.iter("text"))
+    shown = ["5 videos", "A 1,000, B 4", "1 video"] if kind == "bars" else ["A 1,000", "n B 4"]
+    assert all(one in told for one in shown)
+    described = root.findtext("desc") or ""
+    assert "p1 30.0 [15.0, 33.0] (n 1,000)" in described
+    assert "p1 50.0 [25.0, 55.0] (n 4)" in described
+
+
+def test_of_many_runs_the_range_of_videos_is_shown() -> None:
+    made = grid("bars", *[(0.2, 0.3, 0.4)] * 4)
+    root = parsed(chart(made, list("ABCD"), [[5, 6, 7, 8]] * 3))
+    assert "5–8 videos" in [one.text for one in root.iter("text")]
+
+
 def test_a_curve_is_not_drawn_over_a_gap() -> None:
     root = parsed(chart(grid("curves", (0.2, None, 0.4)), ["A"]))
     (line,) = root.findall(".//*[@class='line']")

@@ -6,7 +6,8 @@ from capeval.evaluation.cards import cards_of
 from capeval.evaluation.judged import JudgedRun
 from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
-from capeval.reporting.report.findings import Findings, Loss, findings_of, missed_most
+from capeval.reporting.report.findings import HEADINGS, Findings, Loss, findings_of, missed_elements
+from capeval.schema import Judgment
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored
 
@@ -43,15 +44,15 @@ def test_sentences_tell_what_is_lost_and_where() -> None:
     found = told(findings_of(shown(made("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0"))))
     assert found["Weakest type"].startswith("action: F1 33.3 [")
     assert "the strongest is camera with 83.3" in found["Weakest type"]
-    assert found["Silent or wrong"] == (
-        "Of the annotated weight the captions entail 61.9%, leave out 31.0% and contradict 7.1%. "
-        "Left out most: action (50.0%). Contradicted most: action (16.7%)."
+    assert found["Lacking or contradicted"] == (
+        "Of the annotated weight the captions entail 61.9%, lack 31.0% and contradict 7.1%. "
+        "Lacking most: action (50.0%). Contradicted most: action (16.7%)."
     )
     assert found["The main things"] == (
-        "Of 12 elements of the highest weight, 33.3% are left out and 8.3% contradicted."
+        "Of 12 elements of the highest weight, 33.3% are lacking and 8.3% contradicted."
     )
     assert found["Whole events or details"].startswith(
-        "4 of 12 annotated events are matched by no part of a caption; 100.0% of the weight"
+        "4 of 12 reference events are matched by no candidate event; 100.0% of the lacking"
     )
     assert found["Beginning and end"] == (
         "In 6 videos of two events or more, captions entail 83.3% of the first event's weight and "
@@ -74,8 +75,8 @@ def test_few_videos_are_not_compared() -> None:
 
 def test_types_that_are_all_alike_are_not_ranked() -> None:
     found = told(findings_of(shown(made(*["00 0"] * 6))))
-    assert found["Silent or wrong"] == (
-        "Of the annotated weight the captions entail 0.0%, leave out 100.0% and contradict 0.0%."
+    assert found["Lacking or contradicted"] == (
+        "Of the annotated weight the captions entail 0.0%, lack 100.0% and contradict 0.0%."
     )
     assert "Weakest type" not in found
 
@@ -91,12 +92,62 @@ def test_nothing_lost_names_no_loss() -> None:
     assert "Whole events or details" not in told(found)
 
 
+def listed(*runs: JudgedRun) -> list[tuple[str, str, int, int, int]]:
+    found = missed_elements([shown(one) for one in runs])
+    return [(one.index, one.id, one.missed, one.contradicted, one.passes) for one in found.listed]
+
+
 def test_main_elements_missed_by_most_runs_come_first() -> None:
     first, second = made("+0 0", "0+ +", "-+ +"), made("++ 0", "++ +", "-+ +")
-    found, count = missed_most([shown(first), shown(second, "B")])
-    assert count == 3
-    assert [(one.index, one.id, one.missed, one.contradicted, one.passes) for one in found] == [
+    found = missed_elements([shown(first), shown(second, "B")])
+    assert (found.ranked, found.any, found.by_all, found.contradicted) == (True, 3, 2, 1)
+    assert listed(first, second) == [
         ("v2", "1.1", 2, 2, 2),
         ("v0", "2.1", 2, 0, 2),
         ("v1", "1.1", 1, 0, 2),
     ]
+
+
+def test_a_single_pass_gives_examples_of_both_kinds_in_proportion() -> None:
+    # One of six main elements missed is contradicted, in a video that loses less than others.
+    one = made("00 0", "00 0", "+0 0", "++ 0", "++ -")
+    found = missed_elements([shown(one)])
+    assert (found.ranked, found.any, found.contradicted) == (False, 7, 1)
+    assert listed(one) == [
+        ("v0", "1.1", 1, 0, 1),
+        ("v1", "1.1", 1, 0, 1),
+        ("v2", "2.1", 1, 0, 1),
+        ("v3", "2.1", 1, 0, 1),
+        ("v4", "2.1", 1, 1, 1),
+    ]
+
+
+def test_examples_are_few_and_of_different_videos() -> None:
+    videos = tuple(annotation(f"v{n}", "c3", "a3") for n in range(20))
+    labels = ["- 0" if n % 2 else "0 0" for n in range(20)]
+    judgments: list[Judgment] = [scored(f"v{n}", one) for n, one in enumerate(labels)]
+    found = missed_elements([shown(run(judgments, videos=videos, captions={}))]).listed
+    assert len({one.index for one in found}) == len(found) == 8
+    assert sum(one.contradicted for one in found) == 2
+
+
+def test_nothing_missed_has_no_examples() -> None:
+    assert listed(made("++ +")) == []
+
+
+def test_what_is_passed_over_is_named() -> None:
+    videos = tuple(
+        annotation(f"v{n}", "a1", domain="Film" if n < 5 else "Sport" if n < 10 else "News")
+        for n in range(12)
+    )
+    judgments: list[Judgment] = [scored(f"v{n}", "0" if n < 5 else "+") for n in range(12)]
+    found = told(findings_of(shown(run(judgments, videos=videos, captions={}))))
+    assert "Film: F1 0.0" in found["Weakest domain"]
+    assert found["Weakest domain"].endswith("Passed over, of too few videos: News (2 videos).")
+
+
+def test_every_finding_has_a_known_heading_in_order() -> None:
+    found = findings_of(shown(made("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")))
+    headings = [one.heading for one in found.sentences]
+    assert headings == [heading for heading in HEADINGS if heading in headings]
+    assert len(headings) > 3

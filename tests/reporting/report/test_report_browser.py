@@ -132,7 +132,8 @@ FILTERS = [
     ("only", "scored", {"V1", "V2", "V10", ATTACKER}),
     ("only", "unscored", {"unscored"}),
     ("only", "uncaptioned", {"uncaptioned", "unjudged"}),
-    ("only", "repaired", {"V1", ATTACKER}),
+    ("only", "notes", {"V1", ATTACKER}),
+    ("only", "lacking", {"V1", "V10", ATTACKER}),
     ("only", "contradicted", {"V1", "V10", ATTACKER}),
     ("only", "people", {"V1"}),
     ("only", "labelled", {"V1", "V2"}),
@@ -258,8 +259,9 @@ async def test_cards_of_what_is_not_scored_say_why(report: Opened) -> None:
     ):
         await report.open(f"#video={index}")
         told = await report.ask("at('card').innerText")
-        assert why in told
+        assert told.count(why) == 1
         assert "F1" not in told
+        assert "No caption" not in told
         assert "NaN" not in told
 
 
@@ -310,7 +312,7 @@ async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
 
 async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     await report.show({"mine": run(), "other": other()}, address="#only=split&sort=gap&video=V1")
-    assert await report.ask(INDEXES) == ["V1", "V2"]
+    assert await report.ask(INDEXES) == ["V2", "V1"]
     verdicts = await report.ask(
         "[...document.querySelectorAll('.elements .by')].map((by) => by.innerText)"
     )
@@ -327,11 +329,139 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
         "[...document.querySelectorAll('#body tr')].map((tr) => tr.cells[2].textContent)"
     )
     one, two = run().scores.videos, other().scores.videos
-    expected = [one[v]["all"].f1 - two[v]["all"].f1 for v in ("V1", "V2")]
+    expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
-    await report.choose("of", "1")
+
+
+async def test_differences_are_the_later_run_less_the_earlier(report: Opened) -> None:
+    third = run(judged({"V1": "++ ++"}), name="third")
+    await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
+    chosen = "[at('of').value, at('against').value]"
+    assert await report.ask(chosen) == ["2", "0"]
+    assert "Δ is C less A" in await report.ask("at('count').textContent")
+    assert await report.ask("at('sort').selectedOptions[0].textContent") == "C most behind A"
+    assert (await report.ask("videos.map(gap)"))[0] == 1.0 - run().scores.videos["V1"]["all"].f1
+    # A run is never held against itself.
+    await report.choose("of", "0")
+    assert await report.ask(chosen) == ["0", "2"]
+    assert await report.ask("location.hash") == "#sort=gap&of=A&against=C"
     await report.choose("against", "0")
-    assert await report.ask("location.hash") == "#only=split&sort=gap&of=B&against=A"
+    assert await report.ask(chosen) == ["2", "0"]
+    await report.open("#of=B&against=B")
+    assert await report.ask(chosen) == ["1", "0"]
+    await report.open("#of=A")
+    assert await report.ask(chosen) == ["0", "1"]
+
+
+def rows_of() -> str:
+    return (
+        "[...document.querySelectorAll('#body tr')].map((tr) => [tr.querySelector('a').textContent,"
+        " [...tr.querySelectorAll('.badge')].at(-1)?.textContent])"
+    )
+
+
+async def test_filters_hold_the_type_sought_and_sort_by_how_much(report: Opened) -> None:
+    # V1: c3 s2, a3 t1; V2: a2 t2; V10: c1 s1 a1 t1.
+    theirs = run(judged({"V1": "-+ +0", "V2": "-+", "V10": "++00"}), name="theirs")
+    await report.show({"mine": run(), "theirs": theirs})
+    await report.choose("only", "gained")
+    assert await report.ask(rows_of()) == [["V1", "weight 5 gained"], ["V10", "weight 1 gained"]]
+    assert await report.ask("at('sort').value") == "much true"
+    title = "at('only').selectedOptions[0].textContent"
+    assert await report.ask(title) == "gained: B entails, A does not"
+    told = await report.ask("at('count').textContent")
+    assert "Left out: 3 not scored in both A and B" in told
+    assert "2 not “gained: B entails, A does not”" in told
+    await report.choose("type", "1")
+    assert await report.ask(ROWS) == []
+    assert "3 not “gained: B entails, A does not” (camera)" in await report.ask(
+        "at('count').textContent"
+    )
+    await report.choose("only", "dropped")
+    assert await report.ask(rows_of()) == [["V1", "weight 3 lost"]]
+    await report.choose("type", "0")
+    assert await report.ask(rows_of()) == [["V1", "weight 3 lost"], ["V2", "weight 2 lost"]]
+    await report.choose("only", "split")
+    assert (await report.ask(rows_of()))[0] == ["V1", "weight 5 gained, 3 lost"]
+    await report.choose("only", "contradicted")
+    await report.choose("type", "1")
+    assert await report.ask(rows_of()) == [["V1", "weight 3 contradicted"]]
+    await report.choose("type", "3")
+    assert await report.ask(rows_of()) == [["V2", "weight 2 contradicted"]]
+    # Turned round, what was gained is lost.
+    await report.choose("type", "0")
+    await report.choose("of", "0")
+    await report.choose("only", "dropped")
+    assert await report.ask(rows_of()) == [["V1", "weight 5 lost"], ["V10", "weight 1 lost"]]
+    await report.choose("only", "")
+    assert await report.ask("at('sort').value") == "f1 false"
+
+
+async def test_no_video_is_left_out_without_being_counted(report: Opened) -> None:
+    for control, value, _ in FILTERS:
+        await report.choose(control, value)
+        told = await report.ask("at('count').textContent")
+        counted = [int(part.split()[0]) for part in told.partition("Left out: ")[2].split(", ")]
+        assert sum(counted) + await report.ask("found.length") == len(VIDEOS), told
+        await report.click("#clear")
+    assert "Left out" not in await report.ask("at('count').textContent")
+
+
+async def test_empty_list_says_so_and_can_be_cleared(report: Opened) -> None:
+    assert not await report.ask("at('none').offsetParent")
+    await report.search("nowhere")
+    assert await report.ask("at('none').innerText") == "No video is left. Clear"
+    assert "7 without the words searched for" in await report.ask("at('count').textContent")
+    await report.click("#none-clear")
+    assert len(await report.ask(ROWS)) == len(VIDEOS)
+    assert not await report.ask("at('none').offsetParent")
+
+
+async def test_weights_stand_in_the_list_as_numbers_with_signs(report: Opened) -> None:
+    scores = run().scores.videos
+    told = await report.ask(
+        "[...document.querySelectorAll('#body tr')].map((tr) => "
+        "[...tr.querySelectorAll('.parts span')].map((one) => one.innerText))"
+    )
+    ranked = await report.ask(INDEXES)
+    for index, parts in zip(ranked[:4], told[:4], strict=True):
+        of = scores[index]["all"]
+        lacked = of.total - of.entailed - of.contradicted
+        assert parts == [f"✓{of.entailed}", f"✗{of.contradicted}", f"–{lacked}"]
+    assert told[4:] == [[]] * 3
+
+
+async def test_runs_have_other_colours_than_verdicts(report: Opened) -> None:
+    for scheme in ("light", "dark"):
+        media = [{"name": "prefers-color-scheme", "value": scheme}]
+        await report.page.call("Emulation.setEmulatedMedia", features=media)
+        runs, verdicts = await report.ask(
+            "['s0 s1 s2 s3 s4 s5', 'e c'].map((names) => names.split(' ').map((name) => {"
+            "const probe = document.createElement('i'); probe.className = (name[0] === 's' "
+            "? '' : 'verdict ') + name; document.body.append(probe);"
+            "const colour = getComputedStyle(probe).color; probe.remove(); return colour; }))"
+        )
+        assert len(set(runs)) == 6
+        assert not set(runs) & set(verdicts)
+
+
+async def test_title_is_that_of_the_open_card(report: Opened) -> None:
+    title = await report.ask("document.title")
+    await report.open("#video=V10")
+    assert await report.ask("document.title") == f"V10 – {title}"
+    await report.press("Escape")
+    await report.settled()
+    assert await report.ask("document.title") == title
+
+
+async def test_sentences_outside_candidate_events_are_labelled(report: Opened) -> None:
+    judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
+    await report.show({"mine": run([judgment])}, "#video=V1")
+    told = "[...document.querySelectorAll('.between')].map((one) => one.textContent)"
+    assert await report.ask(told) == [
+        "in no candidate eventA cat sleeps.",
+        "in no candidate eventand birds sing.",
+    ]
 
 
 async def test_votes_of_repeats_are_shown(report: Opened) -> None:
@@ -408,6 +538,22 @@ async def test_dark_and_light_follow_the_system_and_the_button(report: Opened) -
     assert await report.ask(background) == light
 
 
+async def test_columns_of_a_printed_card_are_wide_enough(report: Opened) -> None:
+    await report.show({"mine": run(), "other": other()}, "#video=V1")
+    size = {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
+    await report.page.call("Emulation.setEmulatedMedia", media="print")
+    widths = await report.ask(
+        "[...document.querySelectorAll('.matching > section')].map((one) => one.offsetWidth)"
+    )
+    assert len(widths) == 3
+    assert min(widths) > 300
+    lowest = "[...document.querySelectorAll('#card .caption')].every((one) => "
+    below = "one.offsetTop < document.querySelector('.reference').offsetTop)"
+    assert await report.ask(lowest + below)
+    assert not await report.ask("document.querySelector('#card details').getClientRects().length")
+
+
 async def test_print_holds_headline_charts_and_the_open_card(report: Opened) -> None:
     await report.open("#video=V1")
     await report.page.call("Emulation.setEmulatedMedia", media="print")
@@ -417,6 +563,9 @@ async def test_print_holds_headline_charts_and_the_open_card(report: Opened) -> 
         "#card h1": True,
         "#list": False,
         "#theme": False,
+        "#card button": False,
+        "#card .where": False,
+        ".charts details": False,
     }
     for selector, seen in shown.items():
         boxes = f"document.querySelector('{selector}').getClientRects().length"

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from capeval.errors import UsageError
+from capeval.evaluation.comparing import compare_judged
 from capeval.evaluation.judged import JudgedRun
 from capeval.llm.prices import Price
-from capeval.reporting.numbers import percent
+from capeval.reporting.numbers import p_value, percent, points
 from capeval.reporting.report.page import MARK, report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.schema import HumanLabel
+from capeval.scoring.difference import Comparison
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
 from tests.scoring.making import annotation, scored
 
@@ -70,6 +72,40 @@ def test_headline_is_that_of_the_scores() -> None:
     assert "captioned 6/7, scored 4/6" in words
     assert "unmatched events" in words
     assert one.signature in words
+
+
+def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
+    runs = {"old": run(), "new": run(judged({"V1": "++ ++", "V2": "++"}), name="new")}
+    words = words_of(report_html(runs))
+    compared = compare_judged(runs)
+    assert isinstance(compared, Comparison)
+    assert "B less A, over the 4 videos that both scored" in words
+    f1 = compared.overall.all.f1
+    ends = f"[{points(f1.low)}, {points(f1.high)}]"
+    told = (
+        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 4"
+    )
+    assert told in words
+    assert "capeval compare A B" in words
+
+
+def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
+    runs = {name: run(name=name) for name in ("one", "two", "three")}
+    words = words_of(report_html(runs))
+    assert "Ranks over the 4 videos that all scored" in words
+    assert "1 A one" in words
+    assert "C less B 0.0 [0.0, 0.0] 1.000 1.000" in words
+    lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
+    words = words_of(report_html({"mine": run(), "lexical": lexical}))
+    assert "The runs cannot be compared: they were not measured alike: judge gpt-4o" in words
+    assert "unlike sets of videos (A 4, B 1; 1 in all of them)" in words
+
+
+def test_findings_of_several_runs_stand_in_one_row() -> None:
+    words = words_of(report_html({"mine": run(), "whole": run([scored("V2", "++")], name="whole")}))
+    assert "Whole events or details A 1 of 6 reference events" in words
+    assert re.search(r"Whole events or details A 1 of 6 .*? B none", words)
+    assert "Type ✓ entailed ✗ contradicted – lacking Weight all" in words
 
 
 def test_cost_is_told_by_stage_and_in_money_where_the_price_is_known() -> None:

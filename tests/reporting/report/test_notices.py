@@ -1,0 +1,48 @@
+"""What a report says first."""
+
+from __future__ import annotations
+
+from capeval.evaluation.cards import cards_of
+from capeval.evaluation.judged import JudgedRun
+from capeval.reporting.report.data import Shown, letter_of
+from capeval.reporting.report.notices import notices
+from tests.reporting.report.making import run
+from tests.scoring.making import annotation, scored
+
+VIDEOS = tuple(annotation(f"v{n}", "a3") for n in range(200))
+
+
+def of(*scored_in: range) -> list[Shown]:
+    runs = [made(indexes) for indexes in scored_in]
+    return [Shown(letter_of(n), one.name, one, tuple(cards_of(one))) for n, one in enumerate(runs)]
+
+
+def made(indexes: range) -> JudgedRun:
+    return run([scored(f"v{n}", "+") for n in indexes], videos=VIDEOS, captions={})
+
+
+def test_whole_runs_need_no_notice() -> None:
+    assert notices(of(range(198)), {}) == []
+    assert notices(of(range(200), range(200)), {}) == []
+
+
+def test_unlike_sets_and_too_few_videos_are_told() -> None:
+    assert notices(of(range(197)), {}) == [
+        (
+            "This run is scored on 197 of 200 annotated videos (98.5%), less than 99%: this is no "
+            "score of the whole set."
+        )
+    ]
+    unlike, few = notices(of(range(200), range(100)), {})
+    assert "unlike sets of videos (A 200, B 100; 100 in all of them)" in unlike
+    assert few.startswith("B is scored on 100 of 200 annotated videos (50.0%)")
+    (same_number,) = notices(of(range(199), range(1, 200)), {})
+    assert "(A 199, B 199; 198 in all of them)" in same_number
+
+
+def test_stored_scores_that_differ_are_told() -> None:
+    (told,) = notices(of(range(200), range(200)), {"B": "counts.scored is 3 there and 4 here"})
+    assert told == (
+        "The scores.json beside the verdicts of B is not theirs: counts.scored is 3 there and 4 "
+        "here. This page is computed from the verdicts."
+    )
