@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, UsageError
-from capeval.evaluation.metric_sources import annotations_named_by
+from capeval.evaluation.metric_sources import annotations_named_by, files_read
 from capeval.evaluation.rescoring import stored_judgments
 from capeval.evaluation.sources import annotations_of
 from capeval.evaluation.summary import Maker, maker_of, signature_of, summarise
@@ -21,7 +21,14 @@ from capeval.files.validation import nearest
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 
-__all__ = ["JudgedRun", "load_judged", "load_judged_runs", "named_apart", "stored_at"]
+__all__ = [
+    "JudgedRun",
+    "files_behind",
+    "load_judged",
+    "load_judged_runs",
+    "named_apart",
+    "stored_at",
+]
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,24 @@ def load_judged_runs(
     return named_apart(loaded)
 
 
+def files_behind(
+    typed: Sequence[str | Path],
+    *,
+    runs: Path = Path("runs"),
+    judge: str | None = None,
+    annotations: str | None = None,
+) -> list[Path]:
+    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is no such run, or it is not judged.
+    """
+    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
+    return files_read(files, annotations, None)
+
+
 def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
     """Return judged runs by names that tell them apart: with the judge where that differs.
 
@@ -186,6 +211,8 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
     InputError
         There is none, or several judges have judged it and none is named.
     """
+    if not str(typed).strip():
+        raise UsageError("the name of a run is empty; name a run under runs/, or a path")
     path = Path(typed)
     if not path.exists() and (runs / path).is_dir():
         path = runs / path
