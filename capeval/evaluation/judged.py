@@ -12,11 +12,11 @@ from typing import Any
 from capeval.errors import InputError, UsageError
 from capeval.evaluation.metric_sources import annotations_named_by, files_read
 from capeval.evaluation.rescoring import stored_judgments
-from capeval.evaluation.sources import annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_of
 from capeval.evaluation.summary import Maker, maker_of, signature_of, summarise
 from capeval.files.captions import load_captions
+from capeval.files.opening import first_line
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import read_text
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
@@ -122,7 +122,7 @@ def load_judged(
     named = annotations or annotations_named_by(full)
     if named is None:
         raise UsageError(f"{typed}: name its annotations with --annotations")
-    loaded = annotations_of(named)
+    loaded = _annotations(named, None if annotations else typed)
     judgments, captioned = stored_judgments(file, loaded)
     run = RunFolder(full.parent.parent)
     known = {annotation.index for annotation in loaded}
@@ -139,6 +139,15 @@ def load_judged(
         manifest=run.read_manifest() if run.exists() else {},
         seed=seed,
     )
+
+
+def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
+    if run is not None and path != SAMPLE and not Path(path).exists():
+        raise InputError(
+            f"its annotations {path} do not exist here; name them with --annotations",
+            file=run,
+        )
+    return annotations_of(path)
 
 
 def load_judged_runs(
@@ -223,7 +232,7 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
                 f"is neither a file nor a run under {runs}/{nearest(str(typed), names)}",
                 file=typed,
             )
-        read_text(path)
+        first_line(path)
         return path
     if JudgeFolder(path).judgments.is_file():
         return JudgeFolder(path).judgments
