@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from capeval.errors import MissingExtra, one_line
+from capeval.errors import MissingExtra, both_ends, one_line
 
 __all__ = [
     "FORMATS",
@@ -170,15 +170,8 @@ def short_names(names: Sequence[str]) -> list[str]:
     >>> short_names(["a-model-with-a-very-long-name-2024-08-06", "b"])
     ['a-model-with-…e-2024-08-06', 'b']
     """
-    told = [_short(printable(name)) for name in names]
+    told = [both_ends(printable(name), _NAME) for name in names]
     return [
         name if told.count(name) == 1 else f"{name} [{place}]"
         for place, name in enumerate(told, start=1)
     ]
-
-
-def _short(name: str) -> str:
-    if len(name) <= _NAME:
-        return name
-    half = _NAME // 2
-    return f"{name[:half]}…{name[len(name) - (_NAME - half - 1) :]}"
