@@ -117,7 +117,13 @@ def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:
 def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
     said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert "warning: lexical-1:f1: 2 of 3 matched" in said.err
+    assert said.err == (
+        "warning: labels.csv: 1 of 3 rated captions are of other systems, and left out\n"
+    )
+    Path("more.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV9,at-8,5\n")
+    said = typed("plot", "scatter", "at-8", "--human", "more.csv", "--format", "png")
+    assert (said.code, said.out) == (0, "figures/scatter.png\n")
+    assert said.err == "warning: lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n"
 
 
 def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from capeval.errors import MissingExtra, both_ends, one_line
+from capeval.schema import ELEMENT_TYPES
 
 __all__ = [
     "FORMATS",
@@ -17,6 +18,7 @@ __all__ = [
     "WIDTHS",
     "Paper",
     "Style",
+    "place_name",
     "printable",
     "require_plot_extra",
     "settings",
@@ -44,7 +46,7 @@ _DASHES: tuple[Any, ...] = (
 )
 _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oo")
 
-_NAME = 26
+_NAME, _PLACE = 26, 28
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,17 @@ def printable(text: str) -> str:
     return "".join(
         c if has(ord(c)) else c.encode("unicode_escape").decode("ascii") for c in one_line(text)
     )
+
+
+def place_name(place: str) -> str:
+    """Return the name of a bucket or type as every figure has it.
+
+    >>> place_name("<=2"), place_name("action")
+    ('≤2', 'Action')
+    """
+    told = printable(place).replace("<=", "≤").replace(">=", "≥")
+    told = told.title() if told in ELEMENT_TYPES else told
+    return both_ends(told, _PLACE)
 
 
 @lru_cache(maxsize=1)
