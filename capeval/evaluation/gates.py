@@ -157,9 +157,10 @@ def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
     passed = Decimal(100 * paired if gate.is_share else paired) >= Decimal(str(gate.least)) * (
         annotated if gate.is_share else 1
     )
+    least = f"{gate.least:g}" if gate.is_share else f"{gate.least:,.0f}"
     told = (
-        f"{paired} of {annotated} annotated videos ({_shown(share)}%) are scored in all, "
-        f"{'at least' if passed else 'less than'} {gate.least:g}{unit}"
+        f"{paired:,} of {annotated:,} annotated videos ({_shown(share)}%) are scored in all, "
+        f"{'at least' if passed else 'less than'} {least}{unit}"
     )
     return GateResult(
         gate="coverage",
