@@ -10,7 +10,7 @@ from pathlib import Path
 from capeval.correlation.element_level import Verdicts
 from capeval.errors import InputError, UsageError
 from capeval.evaluation.rescoring import stored_judgments
-from capeval.evaluation.sources import SAMPLE, annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_file, annotations_of
 from capeval.evaluation.summary import signature_of
 from capeval.files.annotations import annotations_hash
 from capeval.files.captions import load_captions
@@ -143,7 +143,7 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
     found = [file for path in paths for file in run_files(path)]
     texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
-    return [*found, *(Path(text) for text in texts if text is not None)]
+    return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def gather(

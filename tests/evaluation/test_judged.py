@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import InputError
-from capeval.evaluation.judged import load_judged
+from capeval.evaluation.judged import files_behind, load_judged
 from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
@@ -97,6 +98,15 @@ def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
     told = str(refused.value)
     assert told.startswith(f"run: its annotations {stored} do not exist")
     assert told.endswith("name them with --annotations")
+
+
+def test_the_files_behind_a_run_are_all_that_is_read_of_it(home: Path) -> None:
+    found = {path.resolve() for path in files_behind(["run"])}
+    run = home / "runs/run"
+    assert {
+        judgments(home), run / "captions.jsonl", run / "manifest.json", home / "annotations.json"
+    } <= found  # fmt: skip
+    assert sample_folder() / "annotations.json" in files_behind(["run"], annotations="sample")
 
 
 def test_annotations_that_are_named_and_missing_are_told_as_they_are(home: Path) -> None:
