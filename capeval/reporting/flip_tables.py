@@ -36,7 +36,9 @@ def flip_sheets(found: Comparison, most: int, width: int | None) -> list[Sheet]:
     flips = found.flips
     if not flips.videos:
         return []
-    sheets = [_transitions(flips.counts["all"], len(flips.elements)), _by_type(found)]
+    sheets = [_transitions(flips.counts["all"], len(flips.elements))]
+    if flips.elements:
+        sheets.append(_by_type(found))
     if chosen := _chosen(found)[:most]:
         sheets.append(_elements(chosen, width))
     return sheets

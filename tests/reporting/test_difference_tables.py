@@ -223,6 +223,12 @@ def test_flips_are_counted_by_type() -> None:
     assert [row[0] for row in sheet.rows] == ["all", "camera", "scene", "action"]
 
 
+def test_without_flips_there_is_their_count_alone() -> None:
+    titles = [sheet.title for sheet in difference_sheets(flipped(moved={}))]
+    assert any(title.startswith("0 of 9 verdicts flipped") for title in titles)
+    assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_what_people_wrote_is_wrapped_and_never_cut(width: int) -> None:
     words = [f"word{n}" for n in range(40)]
