@@ -37,6 +37,7 @@ __all__ = [
     "RunLocked",
     "UsageError",
     "VideoError",
+    "both_ends",
     "one_line",
 ]
 
@@ -53,6 +54,21 @@ def one_line(text: str, limit: int = 300) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
     )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def both_ends(text: str, limit: int) -> str:
+    """Return `text` on one line; what is longer than `limit` keeps its beginning and its end.
+
+    Names of runs and checkpoints often differ only at the end.
+
+    >>> both_ends("a-model-with-a-long-name-step-2000", 20)
+    'a-model-wi…step-2000'
+    """
+    told = one_line(text, 2000)
+    if len(told) <= limit:
+        return told
+    head = limit // 2
+    return f"{told[:head]}…{told[len(told) - (limit - head - 1) :]}"
 
 
 class CapevalError(Exception):

@@ -11,13 +11,15 @@ import typer
 
 __all__ = ["HELP", "compare"]
 
-HELP = """Compare judged runs by the videos that all of them scored: is B better than A?
+HELP = (
+    "Compare judged runs by the videos that all of them scored: is B better than A?\n\n"
+    "Differences are the second run less the first, in points: `capeval compare OLD NEW` shows "
+    "what NEW gained. More than two runs make a matrix with ranks.\n\n"
+    "`--fail-under f1=-0.5` ends with 4 where the second is more than half a point below the first."
+)
 
-Differences are the second run less the first, in points: `capeval compare OLD NEW` shows what NEW
-gained. More than two runs make a matrix with ranks.
-
-`--fail-under f1=-0.5` ends with 4 where the second is more than half a point below the first.
-"""
+# More would need more memory than a machine of CI has, and tell nothing further.
+_MOST_DRAWS = 100_000
 
 
 class _Gate(StrEnum):
@@ -36,8 +38,9 @@ def compare(
     run: Annotated[
         list[str],
         typer.Argument(
-            help="Judged runs: a name under runs/, a folder, a judge's folder, a judgments.jsonl, "
-            "or a TUNA result file.",
+            metavar="RUN",
+            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
+            "TUNA result files.",
             show_default=False,
         ),
     ],
@@ -71,9 +74,13 @@ def compare(
         ),
     ] = None,
     gate: Annotated[
-        _Gate,
-        typer.Option(help="What --fail-under holds: the estimate, or its interval's lower end."),
-    ] = _Gate.of_estimate,
+        _Gate | None,
+        typer.Option(
+            help="What --fail-under holds: the estimate, as it does without, or its interval's "
+            "lower end.",
+            show_default=False,
+        ),
+    ] = None,
     min_coverage: Annotated[
         str | None,
         typer.Option(
@@ -82,13 +89,16 @@ def compare(
         ),
     ] = None,
     power: Annotated[
-        bool, typer.Option("--power", help="Show what difference this many videos can show.")
+        bool, typer.Option("--power", help="Of two runs: what difference so many videos can show.")
     ] = False,
     top: Annotated[
         int, typer.Option(min=0, help="How many moved videos and flipped elements to show.")
     ] = 5,
     draws: Annotated[
-        int, typer.Option(min=99, help="Draws of the bootstrap and of the permutations.")
+        int,
+        typer.Option(
+            min=99, max=_MOST_DRAWS, help="Draws of the bootstrap and of the permutations."
+        ),
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the statistics.")] = 0,
     out: Annotated[
@@ -97,18 +107,33 @@ def compare(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison alone on stdout, as JSON.")
     ] = False,
-    form: Annotated[_Format, typer.Option("--format", help="Of the tables.")] = _Format.table,
+    form: Annotated[
+        _Format | None,
+        typer.Option("--format", help="Of the tables; 'table' without.", show_default=False),
+    ] = None,
     runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
 ) -> None:
     """Compare judged runs."""
     from rich.console import Console
 
-    from capeval.errors import one_line
+    from capeval.errors import UsageError, one_line
     from capeval.evaluation.comparing import Question, compare_files
     from capeval.evaluation.gates import read_coverage, read_gates
-    from capeval.files.jsonl import dumps, write_atomic
+    from capeval.evaluation.judged import files_behind
+    from capeval.files.jsonl import dumps
+    from capeval.files.outputs import check_output, write_output
     from capeval.reporting.difference_tables import gate_lines, print_comparison
 
+    if gate is not None and not fail_under:
+        raise UsageError("--gate is of --fail-under: add a MEASURE=POINTS to hold, or leave it off")
+    if power and len(run) > 2:
+        raise UsageError(f"--power is of the differences of two runs, not {len(run)}; name two")
+    if as_json and form is not None:
+        raise UsageError("--format is of the tables, and --json prints none; leave one of them out")
+    gates = read_gates(fail_under or (), on=(gate or _Gate.of_estimate).value)
+    coverage = None if min_coverage is None else read_coverage(min_coverage)
+    if out is not None:
+        check_output(out, files_behind(run, runs=runs, judge=judge, annotations=annotations))
     found = compare_files(
         Question(
             typed=tuple(run),
@@ -118,17 +143,19 @@ def compare(
             draws=draws,
             seed=seed,
             anyway=anyway,
-            gates=tuple(read_gates(fail_under or (), on=gate.value)),
-            coverage=None if min_coverage is None else read_coverage(min_coverage),
+            gates=tuple(gates),
+            coverage=coverage,
         )
     )
     text = dumps(found.model_dump(mode="json"), indent=1)
     if out is not None:
-        write_atomic(out, text + "\n")
+        write_output(out, text + "\n")
     if as_json:
         typer.echo(text)
     else:
-        print_comparison(found, Console(), form=form.value, power=power, most=top)
+        print_comparison(
+            found, Console(), form=(form or _Format.table).value, power=power, most=top
+        )
     for line in gate_lines(found):
         sys.stderr.write(f"capeval: {one_line(line, 600)}\n")
     if not all(result.passed for result in found.gates):

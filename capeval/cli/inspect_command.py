@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "inspect"]
 
-HELP = """Show why one video has its score: its caption, events, verdicts and what was repaired.
-
-Without --run, every judged run under runs/ that knows the video is shown.
-"""
+HELP = (
+    "Show why one video has its score: its caption, events, verdicts and what was repaired.\n\n"
+    "Without --run, every judged run under runs/ that knows the video is shown."
+)
 
 
 def inspect(

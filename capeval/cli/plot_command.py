@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "plot"]
 
-HELP = """Draw what the report shows as figures for a paper: SVG, PDF or PNG.
-
-WHAT is all, or some of types, characteristics, domains, events, elements, frames, of two runs
-forest (the second's F1 less the first's), and with --human scatter and confusion; separated by
-commas.
-"""
+HELP = (
+    "Draw what the report shows as figures for a paper: SVG, PDF or PNG.\n\n"
+    "WHAT is all, or some of these, separated by commas: types, characteristics, domains, events, "
+    "elements, frames; of two runs forest (the second's F1 less the first's); with --human "
+    "scatter and confusion."
+)
 
 _OF_RUNS = ("types", "characteristics", "domains", "events", "elements", "frames")
 _OF_TWO = "forest"
@@ -32,17 +33,29 @@ class _Width(StrEnum):
     text = "text"
 
 
+def _folder(typed: str | Path) -> Path:
+    from capeval.errors import UsageError
+
+    # As a path it would be the working folder.
+    if not str(typed).strip():
+        raise UsageError("--out names no folder")
+    return Path(typed)
+
+
 def plot(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Which figures.", show_default=False)],
     run: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
-            help="Judged runs: names, folders, judges' folders, or judgments.jsonl files.",
+            metavar="RUN",
+            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
+            "TUNA result files.",
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write them to.")] = Path("figures"),
+    out: Annotated[
+        Path, typer.Option(parser=_folder, metavar="<path>", help="The folder to write them to.")
+    ] = Path("figures"),
     form: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,8 +91,9 @@ def plot(
     """Draw figures."""
     from capeval.cli.options import chosen
     from capeval.errors import UsageError
-    from capeval.evaluation.judged import load_judged_runs
+    from capeval.evaluation.judged import files_behind, load_judged_runs
     from capeval.files.jsonl import write_atomic
+    from capeval.files.outputs import check_output
     from capeval.files.safename import safe_name
     from capeval.reporting.plots import (
         FORMATS,
@@ -105,6 +119,11 @@ def plot(
     elif _OF_TWO in wanted and len(run) != 2:
         raise UsageError(f"forest is of the differences of two runs, not {len(run)}; name two")
     require_plot_extra()
+    read = files_behind(run, runs=runs, judge=judge, annotations=annotations)
+    read += [] if human is None else [human]
+    for name in wanted:
+        for one in forms:
+            check_output(out / f"{name}.{one}", read)
     judged = load_judged_runs(run, runs=runs, judge=judge, annotations=annotations, seed=seed)
     figures: dict[str, list[Figure]] = _of_runs(judged, wanted)
     if _OF_TWO in wanted:
@@ -122,8 +141,11 @@ def plot(
                 files[out / f"{safe_name(figure.name)}.{one}"] = rendered(figure, one, paper)
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
+    for path in files:
+        # Again, and all before the first is written: judges have figures of their own names.
+        check_output(path, read)
     for path, data in files.items():
-        write_atomic(path, data)
+        write_atomic(Path(os.path.realpath(path)), data)
         typer.echo(str(path))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from capeval.errors import UsageError, one_line
+from capeval.errors import UsageError, both_ends
 from capeval.evaluation.gates import CoverageGate, DifferenceGate, through
 from capeval.evaluation.judged import JudgedRun, load_judged_runs
 from capeval.schema import Annotation, Scored
@@ -120,8 +120,6 @@ def compare_judged(
         Contender(**dict(side), f1=mean, cluster=cluster)
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
-    # A stable sort: of equals, the one that was typed first.
-    contenders.sort(key=lambda contender: -contender.f1)
     return Matrix(**told, runs=tuple(contenders), pairs=tuple(pairs_of))
 
 
@@ -142,7 +140,7 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     for field in _LIKE:
         values = list(dict.fromkeys(of.get(field, "unknown") for of in fields))
         if len(values) > 1:
-            result.append(f"{field} {' against '.join(one_line(v, 60) for v in values)}")
+            result.append(f"{field} {' against '.join(both_ends(v, 60) for v in values)}")
     return result
 
 
@@ -251,7 +249,7 @@ def _annotated(run: JudgedRun) -> dict[str, Annotation]:
 
 
 def _listed(runs: Mapping[str, JudgedRun]) -> str:
-    names = [one_line(name, 60) for name in runs]
+    names = [both_ends(name, 60) for name in runs]
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -19,6 +19,7 @@ On = Literal["estimate", "lower"]
 _SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
 # A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
 _SLACK = 1e-9
+_MOST_VIDEOS = 10**9
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
             raise UsageError(
                 f"--fail-under: {text!r} must end in points from -100 to 100, such as -0.5"
             )
-        gate = DifferenceGate(group, measure, points, on)
+        gate = DifferenceGate(group, measure, float(points), on)
         if any(gate.name == other.name for other in gates):
             raise UsageError(f"--fail-under: {gate.name} is named twice")
         gates.append(gate)
@@ -94,12 +95,17 @@ def read_coverage(text: str) -> CoverageGate:
     CoverageGate(least=99.5, is_share=True)
     """
     share = text.strip().endswith("%")
+    # As it was typed: 100.0000000000000001 is 100 to a float.
     least = _number(text.strip().removesuffix("%"))
-    if least is None or least < 0 or (least > 100 if share else least != int(least)):
+    if (
+        least is None
+        or not 0 <= least <= (100 if share else _MOST_VIDEOS)
+        or (not share and least != int(least))
+    ):
         raise UsageError(
             f"--min-coverage: {text!r} must be a percentage such as 99% or a number of videos"
         )
-    return CoverageGate(least, share)
+    return CoverageGate(float(least), share)
 
 
 def through(
@@ -151,9 +157,10 @@ def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
     passed = Decimal(100 * paired if gate.is_share else paired) >= Decimal(str(gate.least)) * (
         annotated if gate.is_share else 1
     )
+    least = f"{gate.least:g}" if gate.is_share else f"{gate.least:,.0f}"
     told = (
-        f"{paired} of {annotated} annotated videos ({_shown(share)}%) are scored in all, "
-        f"{'at least' if passed else 'less than'} {gate.least:g}{unit}"
+        f"{paired:,} of {annotated:,} annotated videos ({_shown(share)}%) are scored in all, "
+        f"{'at least' if passed else 'less than'} {least}{unit}"
     )
     return GateResult(
         gate="coverage",
@@ -165,12 +172,12 @@ def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
     )
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> Decimal | None:
     # Not float(): it reads "1_0" and "nan" too.
     if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", text, re.ASCII):
         return None
     try:
-        return float(Decimal(text.strip()))
+        return Decimal(text.strip())
     except InvalidOperation:
         return None
 

@@ -10,18 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, UsageError
-from capeval.evaluation.metric_sources import annotations_named_by
+from capeval.evaluation.metric_sources import annotations_named_by, files_read
 from capeval.evaluation.rescoring import stored_judgments
-from capeval.evaluation.sources import annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_of
 from capeval.evaluation.summary import Maker, maker_of, signature_of, summarise
 from capeval.files.captions import load_captions
+from capeval.files.opening import first_line
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import read_text
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 
-__all__ = ["JudgedRun", "load_judged", "load_judged_runs", "named_apart", "stored_at"]
+__all__ = [
+    "JudgedRun",
+    "files_behind",
+    "load_judged",
+    "load_judged_runs",
+    "named_apart",
+    "stored_at",
+]
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def load_judged(
     named = annotations or annotations_named_by(full)
     if named is None:
         raise UsageError(f"{typed}: name its annotations with --annotations")
-    loaded = annotations_of(named)
+    loaded = _annotations(named, None if annotations else typed)
     judgments, captioned = stored_judgments(file, loaded)
     run = RunFolder(full.parent.parent)
     known = {annotation.index for annotation in loaded}
@@ -132,6 +139,15 @@ def load_judged(
         manifest=run.read_manifest() if run.exists() else {},
         seed=seed,
     )
+
+
+def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
+    if run is not None and path != SAMPLE and not Path(path).exists():
+        raise InputError(
+            f"its annotations {path} do not exist here; name them with --annotations",
+            file=run,
+        )
+    return annotations_of(path)
 
 
 def load_judged_runs(
@@ -154,6 +170,24 @@ def load_judged_runs(
         for one in typed
     ]
     return named_apart(loaded)
+
+
+def files_behind(
+    typed: Sequence[str | Path],
+    *,
+    runs: Path = Path("runs"),
+    judge: str | None = None,
+    annotations: str | None = None,
+) -> list[Path]:
+    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is no such run, or it is not judged.
+    """
+    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
+    return files_read(files, annotations, None)
 
 
 def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
@@ -186,6 +220,8 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
     InputError
         There is none, or several judges have judged it and none is named.
     """
+    if not str(typed).strip():
+        raise UsageError("the name of a run is empty; name a run under runs/, or a path")
     path = Path(typed)
     if not path.exists() and (runs / path).is_dir():
         path = runs / path
@@ -196,7 +232,7 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
                 f"is neither a file nor a run under {runs}/{nearest(str(typed), names)}",
                 file=typed,
             )
-        read_text(path)
+        first_line(path)
         return path
     if JudgeFolder(path).judgments.is_file():
         return JudgeFolder(path).judgments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,9 +10,12 @@ from pathlib import Path
 from capeval.correlation.element_level import Verdicts
 from capeval.errors import InputError, UsageError
 from capeval.evaluation.rescoring import stored_judgments
+from capeval.evaluation.sources import SAMPLE, annotations_file, annotations_of
 from capeval.evaluation.summary import signature_of
+from capeval.files.annotations import annotations_hash
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
+from capeval.files.opening import first_line
 from capeval.files.outputs import run_files
 from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import parse_json, read_text
@@ -102,12 +106,30 @@ def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
 
 
 def annotations_named_by(path: Path) -> str | None:
-    """Return the annotations of a run, a judge's folder or judgments in it, if they are known."""
+    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
+
+    A relative path that is not in the working folder is looked for in the folder that holds the
+    run's `runs/`, and taken where the annotations there are those that the run was judged with.
+    """
     full = path.absolute()
     for folder in (full, full.parent, full.parent.parent):
-        if RunFolder(folder).exists():
-            return RunFolder(folder).annotations_path()
+        if (run := RunFolder(folder)).exists():
+            named = run.annotations_path()
+            return None if named is None else _beside(run, named) or named
     return None
+
+
+def _beside(run: RunFolder, named: str) -> str | None:
+    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
+        return None
+    there = run.path.parent.parent / named
+    try:
+        digest = annotations_hash(annotations_of(str(there)))
+    except InputError:
+        return None
+    if digest != run.read_manifest()["annotations"].get("sha256"):
+        return None
+    return os.path.relpath(there)
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
@@ -121,7 +143,7 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
     found = [file for path in paths for file in run_files(path)]
     texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
-    return [*found, *(Path(text) for text in texts if text is not None)]
+    return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def gather(
@@ -158,12 +180,12 @@ _OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
 def _is_judged(path: Path) -> bool:
     if path.is_dir():
         return True
-    text = read_text(path).lstrip()
-    if text[0] == "[":
+    first = first_line(path)
+    if first.startswith("["):
+        text = read_text(path)
         return any(key in text for key in _OF_RESULTS)
-    first = text.split("\n", 1)[0]
-    if first.strip() == "{":
-        _refuse_report(path, text)
+    if first == "{":
+        _refuse_report(path, read_text(path))
     return '"status"' in first
 
 

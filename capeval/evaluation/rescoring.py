@@ -10,8 +10,8 @@ from capeval.errors import InputError
 from capeval.evaluation.summary import maker_of, summarise
 from capeval.files.captions import load_captions
 from capeval.files.judgments import load_judgments
+from capeval.files.opening import first_line
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import read_text
 from capeval.files.tuna_results import load_tuna_results
 from capeval.files.validation import nearest, shown
 from capeval.judging.one_caption import caption_hash, reference_hash
@@ -84,7 +84,7 @@ def stored_judgments(
 
 def _stored_at(path: Path) -> Path:
     if not path.is_dir():
-        read_text(path)
+        first_line(path)
         return path
     folder = JudgeFolder(path)
     if folder.judgments.is_file():
@@ -99,14 +99,15 @@ def _stored_at(path: Path) -> Path:
 
 
 def _is_list(path: Path) -> bool:
-    text = read_text(path).lstrip()
-    if text.startswith("{\n"):
+    # No more of it: the last line may be torn.
+    first = first_line(path)
+    if first == "{":
         raise InputError(
             "is one JSON object over several lines, perhaps a scores.json; name a "
             "judgments.jsonl, a judged run, or a TUNA result file",
             file=path,
         )
-    return text[0] == "["
+    return first.startswith("[")
 
 
 def _ours(path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool) -> list[Judgment]:

@@ -18,6 +18,7 @@ from capeval.schema import Annotation, Caption
 __all__ = [
     "SAMPLE",
     "Source",
+    "annotations_file",
     "annotations_of",
     "from_file",
     "from_memory",
@@ -80,6 +81,12 @@ class Source:
         self.run.store(self.captions, manifest)
 
 
+def annotations_file(path: str) -> Path:
+    """Return the file that a path of annotations means: the sample's by its name, else itself."""
+    file = Path(path)
+    return sample_folder() / "annotations.json" if path == SAMPLE and not file.is_file() else file
+
+
 def annotations_of(path: str) -> tuple[Annotation, ...]:
     """Load annotations from a path, or the sample's by its name.
 
@@ -88,9 +95,7 @@ def annotations_of(path: str) -> tuple[Annotation, ...]:
     InputError
         The file is not right.
     """
-    file = Path(path)
-    if path == SAMPLE and not file.is_file():
-        file = sample_folder() / "annotations.json"
+    file = annotations_file(path)
     try:
         status = file.stat()
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ def whole_lines(path: Path) -> list[Any]:
     """Return the values of a file that a killed process may have left with a torn last line.
 
     The torn line is passed over; a last line that only lacks its line break is whole. A broken
-    line before the last is damage and raises.
+    line before the last is damage and raises. A byte order mark is no part of the first line.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def whole_lines(path: Path) -> list[Any]:
     except FileNotFoundError:
         return []
     values: list[Any] = []
-    *lines, last = data.split(b"\n")
+    *lines, last = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if _is_whole(last):
         lines.append(last)
     for number, line in enumerate(lines, start=1):

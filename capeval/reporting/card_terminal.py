@@ -6,18 +6,21 @@ replies are shown as text whatever they hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from capeval.errors import one_line
+from capeval.errors import both_ends, one_line
 from capeval.evaluation.cards import ElementView, VideoCard
 from capeval.evaluation.raw_replies import RawReplies
-from capeval.reporting.numbers import NOTHING, percent
+from capeval.reporting.numbers import NOTHING, percent, thousands
+from capeval.reporting.verdict_words import LABEL_WORDS, VERDICT_WORDS
 from capeval.schema import ELEMENT_TYPES, HumanLabel, Provenance
 from capeval.scoring.result import VideoScore
 
@@ -49,7 +52,9 @@ _ENDS = {
     "exhausted": "refused; nothing came of it",
 }
 
-# "✗ contradiction", and the room that an element's words need beside the verdicts.
+_SUMS = "precision: entailed of entailed and contradicted; recall: entailed of all"
+
+# "✗ contradicted", and the room that an element's words need beside the verdicts.
 _VERDICT = 15
 _PEOPLE = 16
 _MIDDLE = 5 + 10 + 7  # of id, type and weight
@@ -75,7 +80,8 @@ def print_cards(cards: Mapping[str, VideoCard], console: Console) -> None:
     if beside:
         _title("Side by side", "", console)
         _print_events(cards, console)
-    console.print(Text("✓ entailment  – lack  ✗ contradiction", style="dim"))
+    legend = "  ".join(f"{SIGNS[label]} {word}" for label, word in VERDICT_WORDS.items())
+    console.print(Text(legend, style="dim"))
 
 
 def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
@@ -149,11 +155,12 @@ def _print_head(card: VideoCard, console: Console) -> None:
 def _counts(card: VideoCard) -> str:
     elements = sum(len(event.elements) for event in card.events)
     weight = sum(element.weight for event in card.events for element in event.elements)
-    return f"{_many(len(card.events), 'event')}, {_many(elements, 'element')}, weight {weight}"
+    events = _many(len(card.events), "reference event")
+    return f"{events}, {_many(elements, 'element')}, weight {thousands(weight)}"
 
 
 def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _print_run(name: str, card: VideoCard, console: Console) -> None:
@@ -166,6 +173,8 @@ def _print_run(name: str, card: VideoCard, console: Console) -> None:
     console.print()
     if card.scores:
         _print_whole(_scores(card.scores), console, wraps=False)
+        _block(_SUMS, console, indent=4, style="dim")
+        console.print()
     if card.caption is not None:
         console.print(Text("  Caption", style="bold"))
         _block(card.caption if card.caption.strip() else "(empty)", console, indent=4)
@@ -205,9 +214,11 @@ def _table(*, header: bool) -> Table:
 
 def _scores(scores: Mapping[str, VideoScore]) -> Table:
     table = _table(header=True)
-    table.add_column(width=1)  # an indent that, unlike padding, may leave the terminal
+    # Weights of three digits fit 80 columns still.
+    table.padding = (0, 0, 0, 0)
+    table.add_column(width=2)  # an indent that, unlike padding, may leave the terminal
     table.add_column("Weights", no_wrap=True)
-    for heading in ("Entailed", "Contradicted", "Total", "Precision", "Recall", "F1"):
+    for heading in ("Entailed", "Lacking", "Contradicted", "Precision", "Recall", "F1"):
         table.add_column(heading, justify="right", no_wrap=True)
     for group in ("all", *ELEMENT_TYPES):
         if group not in scores:
@@ -218,9 +229,9 @@ def _scores(scores: Mapping[str, VideoScore]) -> Table:
         table.add_row(
             "",
             "Overall" if group == "all" else group.title(),
-            str(one.entailed),
-            str(one.contradicted),
-            str(one.total),
+            thousands(one.entailed),
+            thousands(one.total - mentioned),
+            thousands(one.contradicted),
             f"{one.entailed}/{mentioned} = {percent(one.precision)}",
             f"{one.entailed}/{one.total} = {percent(one.recall)}",
             percent(one.f1),
@@ -269,7 +280,7 @@ def _elements(cards: Mapping[str, VideoCard], event: int, widest: int) -> Table:
     table.box, table.expand, table.header_style = None, True, "dim"
     table.add_column(width=3)
     for name in cards:
-        heading = Text(one_line(name)) if several else "Verdict"
+        heading = Text(_broken(name, _VERDICT)) if several else "Verdict"
         table.add_column(heading, width=_VERDICT, overflow="fold")
     if people:
         table.add_column("People", width=_PEOPLE, overflow="fold")
@@ -289,6 +300,16 @@ def _elements(cards: Mapping[str, VideoCard], event: int, widest: int) -> Table:
         content = Text(_readable(one.content))
         table.add_row("", *cells, Text(one.id), Text(one.type), Text(str(one.weight)), content)
     return table
+
+
+def _broken(name: str, width: int) -> str:
+    """Return a name over lines that end where its words do; a longer word is left to be folded."""
+    lines = [""]
+    for word in re.findall(r"[^-_./@ ]*[-_./@ ]|[^-_./@ ]+", both_ends(name, 3 * width)):
+        if lines[-1] and cell_len(lines[-1] + word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _verdict(element: ElementView, status: str, *, people: bool) -> Text:
@@ -318,7 +339,7 @@ def _people(element: ElementView) -> Text:
 
 
 def _label(label: HumanLabel) -> Text:
-    return Text(f"{SIGNS[label]} {label}", style=_STYLES[label])
+    return Text(f"{SIGNS[label]} {LABEL_WORDS[label]}", style=_STYLES[label])
 
 
 def _print_whole(table: Table, console: Console, *, wraps: bool = True) -> None:

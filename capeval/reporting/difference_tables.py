@@ -9,18 +9,17 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from capeval.errors import one_line
+from capeval.errors import both_ends, one_line
+from capeval.reporting.flip_tables import flip_sheets
 from capeval.reporting.numbers import NOTHING, p_value, percent, points, thousands
 from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
 from capeval.reporting.tables import BASELINE_NOTE
-from capeval.schema import RELATIONS
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.difference import (
     BucketDifference,
     Comparison,
     Difference,
     Differences,
-    Flip,
     Matrix,
     PairDifference,
     Side,
@@ -37,9 +36,8 @@ _WAYS = {
     "events": ("number of events", "Events"),
     "elements": ("number of elements", "Elements"),
 }
-_SHORT = {"entailment": "entailed", "lack": "lacking", "contradiction": "contradicted"}
 _NAME = 40
-_CONTENT, _SHORTEST = 120, 16
+_LEGIBLE = 26
 _GAP = 2
 
 
@@ -59,11 +57,21 @@ def print_comparison(
     notes = [*_coverage(found), *_explained(found, power=power)]
     marks = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
     marks += [one_line(note) for note in found.notes]
-    runs = found.runs if isinstance(found, Matrix) else (found.first, found.second)
+    runs = _runs(found)
     if any(run.baseline for run in runs):
         marks.append(BASELINE_NOTE)
     signatures = list(dict.fromkeys(one_line(run.signature, 600) for run in runs))
-    if form != "table":
+    if form == "latex":
+        # Tables of a paper stand apart: each says what it is of, and what to beware of.
+        whose = "" if isinstance(found, Matrix) else f"{_sides(found)}; "
+        for number, sheet in enumerate(sheets):
+            sheet.title += f" ({whose if number else ''}{_measurement(runs)})"
+            sentences = (f"{mark.removesuffix('.')}." for mark in marks)
+            sheet.note = " ".join(filter(None, [sheet.note, *sentences]))
+        text = rendered(sheets, [*notes, *signatures], form)
+        console.print(Text(text), soft_wrap=True)
+        return
+    if form == "markdown":
         text = rendered(sheets, [*notes, *marks, *signatures], form)
         console.print(Text(text), soft_wrap=True)
         return
@@ -93,11 +101,11 @@ def difference_sheets(
     most : how many videos each way, and how many flipped elements
     """
     if isinstance(found, Matrix):
-        sheets = _matrix(found)
+        sheets = _matrix(found, width)
     else:
         sheets = [_overall(found), *_by(found.by, width)]
-        sheets += [_power(found)] if power else []
-        sheets += _movers(found, most) + _flips(found, most, width)
+        sheets += [_power(found, width)] if power else []
+        sheets += _movers(found, most, width) + flip_sheets(found, most, width)
     if not found.comparable:
         for sheet in sheets:
             sheet.title = f"[not comparable] {sheet.title}"
@@ -110,10 +118,23 @@ def gate_lines(found: Comparison | Matrix) -> list[str]:
     return [f"gate failed: {'; '.join(told)}"] if told else []
 
 
+def _runs(found: Comparison | Matrix) -> Sequence[Side]:
+    return found.runs if isinstance(found, Matrix) else (found.first, found.second)
+
+
+def _measurement(runs: Sequence[Side]) -> str:
+    """Return the judge, its prompts and the data, as the signatures have them."""
+    fields = [dict(part.partition(":")[::2] for part in run.signature.split("|")) for run in runs]
+    told = []
+    for name in ("judge", "prompts", "data"):
+        values = dict.fromkeys(of.get(name, "unknown") for of in fields)
+        told.append(f"{name} {' against '.join(one_line(value) for value in values)}")
+    return ", ".join(told)
+
+
 def _overall(found: Comparison) -> Sheet:
     sheet = Sheet(
-        f"A {_name(found.first)}, B {_name(found.second)}: B less A, in points, "
-        f"{thousands(found.paired)} videos",
+        f"{_sides(found)}: B less A, in points, {thousands(found.paired)} videos",
         ["Elements", "Measure", "n", "A", "B", "B – A [95%]", "p"],
         left=2,
     )
@@ -125,7 +146,7 @@ def _overall(found: Comparison) -> Sheet:
                 [
                     group,
                     measure if measure != "f1" else "F1",
-                    str(of.n),
+                    thousands(of.n),
                     percent(one.first),
                     percent(one.second),
                     _bounded(one),
@@ -156,8 +177,8 @@ def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) 
             of = bucket.all
             sheet.rows.append(
                 [
-                    one_line(name, _NAME),
-                    str(of.n),
+                    _short(name, width),
+                    thousands(of.n),
                     _bounded(of.f1),
                     p_value(of.f1.p),
                     p_value(bucket.p_adjusted),
@@ -173,14 +194,13 @@ def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) 
     return whole if width is None or _width(whole) <= width else made(intervals=False)
 
 
-def _width(sheet: Sheet, *, without: int | None = None) -> int:
+def _width(sheet: Sheet) -> int:
     columns = zip(sheet.header, *sheet.rows, strict=True)
     widths = [max(map(cell_len, column)) for column in columns]
-    gaps = _GAP * (len(widths) - 1)
-    return gaps + sum(width for place, width in enumerate(widths) if place != without)
+    return _GAP * (len(widths) - 1) + sum(widths)
 
 
-def _power(found: Comparison) -> Sheet:
+def _power(found: Comparison, width: int | None) -> Sheet:
     sheet = Sheet(
         "What so many videos can show (F1, points)",
         ["Videos", "n", "sd", "detectable", "videos for 1 point"],
@@ -196,8 +216,8 @@ def _power(found: Comparison) -> Sheet:
         needed = power.videos_for_one_point
         sheet.rows.append(
             [
-                one_line(name, _NAME),
-                str(bucket.all.n),
+                _short(name, width),
+                thousands(bucket.all.n),
                 percent(power.sd),
                 NOTHING if power.detectable is None else f"{100 * power.detectable:.2f}",
                 NOTHING if needed is None else thousands(needed),
@@ -206,11 +226,11 @@ def _power(found: Comparison) -> Sheet:
     return sheet
 
 
-def _movers(found: Comparison, most: int) -> list[Sheet]:
+def _movers(found: Comparison, most: int, width: int | None) -> list[Sheet]:
     # A stable sort: of equals, the one that comes first in the annotations.
-    ordered = sorted(found.videos.items(), key=lambda item: item[1].f1.value)
+    ordered = sorted(found.videos.items(), key=lambda item: -abs(item[1].f1.value))
     down = [item for item in ordered if item[1].f1.value < 0]
-    up = [item for item in reversed(ordered) if item[1].f1.value > 0]
+    up = [item for item in ordered if item[1].f1.value > 0]
     sheets = []
     for title, moved in (("up", up), ("down", down)):
         sheet = Sheet(
@@ -220,7 +240,7 @@ def _movers(found: Comparison, most: int) -> list[Sheet]:
         for index, of in moved[:most]:
             sheet.rows.append(
                 [
-                    one_line(index, _NAME),
+                    _short(index, width),
                     percent(of.f1.first),
                     percent(of.f1.second),
                     points(of.f1.value),
@@ -231,47 +251,7 @@ def _movers(found: Comparison, most: int) -> list[Sheet]:
     return sheets
 
 
-def _flips(found: Comparison, most: int, width: int | None) -> list[Sheet]:
-    flips = found.flips
-    if not flips.videos:
-        return []
-    counts = flips.counts["all"]
-    total = sum(sum(row.values()) for row in counts.values())
-    table = Sheet(
-        f"{thousands(len(flips.elements))} of {thousands(total)} verdicts flipped",
-        ["A rows, B columns", *(_SHORT[label] for label in RELATIONS)],
-    )
-    for label in RELATIONS:
-        row = [thousands(counts[label][to]) for to in RELATIONS]
-        table.rows.append([_SHORT[label], *row])
-    shown = Sheet(
-        "Flipped elements, the heaviest first",
-        ["Video", "Element", "Type", "A", "B", "Content", "weight"],
-        left=6,
-    )
-    heaviest: list[Flip] = sorted(flips.elements, key=lambda flip: -flip.weight)
-    for flip in heaviest[:most]:
-        shown.rows.append(
-            [
-                one_line(flip.index, _NAME),
-                flip.element_id,
-                flip.type,
-                _SHORT[flip.first],
-                _SHORT[flip.second],
-                flip.content,
-                str(flip.weight),
-            ]
-        )
-    if not shown.rows:
-        return [table]
-    # What people wrote is cut to what room is left, numbers and verdicts never.
-    room = _CONTENT if width is None else max(_SHORTEST, width - _width(shown, without=5))
-    for row in shown.rows:
-        row[5] = one_line(row[5], room)
-    return [table, shown]
-
-
-def _matrix(found: Matrix) -> list[Sheet]:
+def _matrix(found: Matrix, width: int | None) -> list[Sheet]:
     ranks = Sheet(
         f"F1 of all elements, {thousands(found.paired)} videos",
         ["", "Run", "F1", "rank"],
@@ -279,7 +259,9 @@ def _matrix(found: Matrix) -> list[Sheet]:
     )
     letters = [_letter(place) for place in range(len(found.runs))]
     for letter, run in zip(letters, found.runs, strict=True):
-        ranks.rows.append([letter, _name(run), percent(run.f1), str(run.cluster)])
+        # In full it stands below the tables.
+        name = _name(run) if width is None else both_ends(run.name, max(_LEGIBLE, width - 20))
+        ranks.rows.append([letter, name, percent(run.f1), str(run.cluster)])
     square = Sheet(
         "F1, row less column, in points (p, Holm)",
         ["", *letters],
@@ -315,8 +297,7 @@ def _letter(place: int) -> str:
 
 def _coverage(found: Comparison | Matrix) -> list[str]:
     lines = []
-    runs: Sequence[Side] = found.runs if isinstance(found, Matrix) else (found.first, found.second)
-    for place, run in enumerate(runs):
+    for place, run in enumerate(_runs(found)):
         line = (
             f"{_letter(place)} {_name(run)}: captioned "
             f"{thousands(run.captioned)}/{thousands(run.annotated)}, scored "
@@ -330,7 +311,7 @@ def _coverage(found: Comparison | Matrix) -> list[str]:
 
 def _reasons(run: Side, most: int = 3) -> str:
     reasons = Counter(one_line(left.reason, 120) for left in run.left_out).most_common()
-    told = [f"{count} {reason}" for reason, count in reasons[:most]]
+    told = [f"{thousands(count)} {reason}" for reason, count in reasons[:most]]
     return "; ".join([*told, *(["…"] if len(reasons) > most else [])])
 
 
@@ -354,8 +335,16 @@ def _explained(found: Comparison | Matrix, *, power: bool) -> list[str]:
     return lines
 
 
+def _sides(found: Comparison) -> str:
+    return f"A {_name(found.first)}, B {_name(found.second)}"
+
+
 def _name(run: Side) -> str:
-    return one_line(run.name, _NAME)
+    return one_line(run.name)
+
+
+def _short(name: str, width: int | None) -> str:
+    return one_line(name) if width is None else both_ends(name, _NAME)
 
 
 def _bounded(one: Difference) -> str:

@@ -58,7 +58,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A difference with its interval; `p` as it is to be shown (adjusted where it was)."""
+    """A difference with its interval; `p` as it is to be shown, `adjusted` where it is (Holm)."""
 
     label: str
     value: float | None
@@ -66,6 +66,7 @@ class ForestRow:
     high: float | None
     p: float | None
     n: int
+    adjusted: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from capeval.correlation.element_level import element_tables, people
 from capeval.correlation.human_scores import HumanScores, elements_of, meets
@@ -11,6 +12,7 @@ from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.evaluation.correlating import Sides
+from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable
 from capeval.reporting.figures import Confusion, Scatter
 from capeval.schema import Annotation
@@ -34,7 +36,7 @@ def scatters_of(
 
     Points are in the units that their axes name: percent, or people's own scale. Several raters'
     scores of a caption are their mean. Captions that a judge has no score of are
-    left out with a warning.
+    left out with a warning, those of systems that it did not judge with a count alone.
 
     Parameters
     ----------
@@ -64,7 +66,15 @@ def _scatter(
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
-    joined = join(human, [sides.sources.metrics[name]], "drop")
+    metric = sides.sources.metrics[name]
+    mine, others = _of_these_systems(human, metric)
+    joined = join(mine, [metric], "drop")
+    warnings = [*joined.warnings]
+    if others:
+        warnings.append(
+            f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems, "
+            "and left out"
+        )
     # By the very statistic that `capeval correlate` gives; its p and interval are left to it.
     settings = Settings(
         protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", draws=99, seed=seed
@@ -88,7 +98,25 @@ def _scatter(
             points={system: tuple(points[system]) for system in [*first, *points]},
             note=f"Kendall τ-b {tau}, n = {count}",
         ),
-        joined.warnings,
+        warnings,
+    )
+
+
+def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanScores, int]:
+    """Return people's scores of the systems that a metric is of, and how many are of others."""
+    systems = {system for _, system in (*metric.scores, *metric.missing)}
+    kept = [place for place, (_, system) in enumerate(human.keys) if system in systems]
+    if None in systems or not kept:
+        # One side names no systems, or nothing fits: joining them knows what to say.
+        return human, 0
+    return (
+        replace(
+            human,
+            keys=[human.keys[place] for place in kept],
+            ratings=human.ratings[:, kept],
+            metrics={name: values[kept] for name, values in human.metrics.items()},
+        ),
+        len(human.keys) - len(kept),
     )
 
 

@@ -188,6 +188,7 @@ def _latex(sheet: Sheet) -> str:
     return "\n".join(
         [
             r"\begin{table}",
+            r"\centering",
             rf"\caption{{{_tex(sheet.title)}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",

@@ -221,7 +221,7 @@ class PairDifference(_Part):
 
 
 class Matrix(_Compared):
-    """More than two runs, paired by video, best F1 first."""
+    """More than two runs, paired by video, in the order in which they were named."""
 
     runs: tuple[Contender, ...]
     pairs: tuple[PairDifference, ...]

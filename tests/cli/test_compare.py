@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,14 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old", "new", "--fail-under", "f2=1"], "names no measure"),
         (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
         (["old", "new", "--gate", "upper"], "capeval compare --help"),
+        (["old", "new", "--gate", "lower"], "--gate is of --fail-under"),
+        (["old", "new", "half", "--power"], "--power is of the differences of two runs, not 3"),
+        (["old", "new", "--json", "--format", "latex"], "--format is of the tables"),
+        (["old", "new", "--draws", "100001"], "less than or equal to 100000"),
+        (["old", "new", "--min-coverage", "100.0000000000000001%"], "must be a percentage"),
+        (["old", "new", "--min-coverage", "4.0000000000000001"], "must be a percentage"),
+        (["old", "new", "--min-coverage", "9" * 40], "must be a percentage"),
+        (["old", ""], "the name of a run is empty"),
         (["old", "new", "--draws", "3"], "capeval compare --help"),
         (["old", "new", "--seed", "-1"], "capeval compare --help"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
@@ -146,6 +155,35 @@ def test_mistakes_are_one_line_and_2(arguments: list[str], told: str) -> None:
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
     assert not Path("c.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda target: target.mkdir(), "is a folder; name a file in it"),
+        (os.mkfifo, "is no regular file"),
+        (
+            lambda target: target.symlink_to(Path("annotations.json").absolute()),
+            "is one of the files",
+        ),
+        (lambda target: target.hardlink_to("runs/new/captions.jsonl"), "is one of the files"),
+    ],
+)
+def test_an_output_that_would_destroy_something_is_refused_before_any_work(
+    make: Callable[[Path], None], told: str
+) -> None:
+    make(Path("c.json"))
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    done = compare("old", "new", "--out", "c.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("capeval: --out: c.json ")
+    assert told in done.stderr
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_an_output_without_a_name_is_refused() -> None:
+    done = compare("old", "new", "--out", "")
+    assert (done.returncode, done.stderr) == (2, "capeval: --out names no file\n")
 
 
 def test_anyway_marks_the_table() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -156,15 +157,15 @@ def test_replies_keep_their_lines_and_indents() -> None:
 def test_sums_stand_beside_the_scores(typed: Typed) -> None:
     said = typed("inspect", "V1", "--run", "mine")
     (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Overall")]
-    assert " ".join(line.split()) == "Overall 3 2 8 3/5 = 60.0 3/8 = 37.5 46.2"
+    assert " ".join(line.split()) == "Overall 3 3 2 3/5 = 60.0 3/8 = 37.5 46.2"
     (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Attribute")]
-    assert " ".join(line.split()) == "Attribute 0 0 2 0/0 = 0.0 0/2 = 0.0 0.0"
+    assert " ".join(line.split()) == "Attribute 0 2 0 0/0 = 0.0 0/2 = 0.0 0.0"
 
 
 @pytest.mark.parametrize("columns", [30, 80])
 def test_no_number_is_cut(typed: Typed, columns: int) -> None:
     text = " ".join(typed("inspect", "V1", columns=columns).out.split())
-    assert "Overall 3 2 8 3/5 = 60.0 3/8 = 37.5 46.2" in text
+    assert "Overall 3 3 2 3/5 = 60.0 3/8 = 37.5 46.2" in text
     assert "100.0" in text
     assert "…" not in text
 
@@ -172,6 +173,23 @@ def test_no_number_is_cut(typed: Typed, columns: int) -> None:
 def test_runs_stand_side_by_side_where_they_fit(typed: Typed) -> None:
     assert "Side by side" in typed("inspect", "V1", columns=80).out
     assert "Side by side" not in typed("inspect", "V1", columns=70).out
+
+
+def test_headings_break_at_hyphens_and_keep_both_ends(typed: Typed) -> None:
+    names = [f"tuned-on-everything-that-there-is-until-step-{n}000" for n in (1, 2)]
+    for name in names:
+        make_run(name, {"V3": "A dog."}, [scored("V3", "+", provenance=RULES)])
+    lines = typed("inspect", "V3", *(p for n in names for p in ("--run", n)), columns=80).out
+    shown = [line.split() for line in lines.split("Side by side")[1].splitlines()]
+    assert ["tuned-on-", "tuned-on-"] in shown
+    (heading,) = [line for line in shown if line[-1:] == ["Element"]]
+    assert heading[:2] == ["until-step-1000", "until-step-2000"]
+
+
+def test_people_read_the_words_of_the_report(typed: Typed) -> None:
+    text = typed("inspect", "V1", "--human", "human.csv").out
+    assert "✓ entailed  – lacking  ✗ contradicted" in text
+    assert not re.search(r"\b(entailment|lack|contradiction)\b", text)
 
 
 def test_several_runs_follow_the_order_in_which_they_are_named(typed: Typed) -> None:
@@ -220,7 +238,9 @@ def test_runs_that_cannot_be_read_are_left_out_aloud(typed: Typed) -> None:
     Path("runs/other/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
     said = typed("inspect", "V1", "--json")
     assert (said.code, list(said.json)) == (0, ["mine"])
-    assert said.err.startswith("warning: left out: gone.json: ")
+    assert said.err.startswith(
+        "warning: left out: runs/other/lexical-1/judgments.jsonl: its annotations gone.json "
+    )
     assert said.err.count("\n") == 1
 
 

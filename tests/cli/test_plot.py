@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,13 @@ def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:
 def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
     said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert "warning: lexical-1:f1: 2 of 3 matched" in said.err
+    assert said.err == (
+        "warning: labels.csv: 1 of 3 rated captions are of other systems, and left out\n"
+    )
+    Path("more.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV9,at-8,5\n")
+    said = typed("plot", "scatter", "at-8", "--human", "more.csv", "--format", "png")
+    assert (said.code, said.out) == (0, "figures/scatter.png\n")
+    assert said.err == "warning: lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n"
 
 
 def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
@@ -187,13 +194,15 @@ def test_without_matplotlib_the_extra_is_named(
         (["types", "at-8", "--width", "page"], "'page' is not one of 'column', 'text'"),
         (["types", "at-88"], 'is neither a file nor a run under runs/; did you mean "at-8"?'),
         (["types", "at-8", "at-8"], "is named twice"),
-        (["types"], "Missing argument 'RUN...'"),
+        (["types"], "Missing argument 'RUN'"),
         (["scatter", "at-8"], "scatter is of judges against people; name their file with --human"),
         (["frames", "at-8"], "nothing to draw: frames would be empty"),
         (["types,domains", "failed"], "nothing to draw: types, domains would be empty"),
         (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),
         (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-1:f1"),
         (["types", "at-8", "--out", "a.json"], "a.json"),
+        (["types", "at-8", "--out", ""], "--out names no folder"),
+        (["types", ""], "the name of a run is empty"),
     ],
 )
 def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:
@@ -205,3 +214,44 @@ def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: st
     assert complaint in line
     assert sum(one.startswith("capeval: ") for one in said.err.splitlines()) == 1
     assert not Path("figures").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda target: target.mkdir(), "is a folder"),
+        (os.mkfifo, "is no regular file"),
+        (lambda target: target.symlink_to(Path("a.json").absolute()), "is one of the files"),
+        (lambda target: target.hardlink_to("ratings.csv"), "is one of the files"),
+        (
+            lambda target: target.hardlink_to("runs/at-8/lexical-1/judgments.jsonl"),
+            "is one of the files",
+        ),
+    ],
+)
+def test_nothing_is_written_where_one_figure_cannot_be(
+    typed: Typed, make: Callable[[Path], None], complaint: str
+) -> None:
+    Path("figures").mkdir()
+    make(Path("figures/events.png"))
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    said = typed(
+        "plot", "types,events", "at-8", "--format", "png,svg", "--human", "ratings.csv"
+    )  # fmt: skip
+    assert (said.code, said.out) == (2, "")
+    assert complaint in said.err
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_figures_of_each_judge_are_checked_before_any_is_written(typed: Typed) -> None:
+    judged = Path("runs/at-8/lexical-1/judgments.jsonl")
+    write_judgments(judged.parent.with_name("other") / judged.name, [
+        scored(index, told, provenance=Provenance(judge="other", prompts=None))
+        for index, told in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))
+    ])  # fmt: skip
+    Path("figures/scatter-other.png").mkdir(parents=True)
+    runs = [str(judged.parent), "runs/at-8/other"]
+    said = typed("plot", "scatter", *runs, "--human", "ratings.csv", "--format", "png")
+    assert (said.code, said.out) == (2, "")
+    assert "scatter-other.png is a folder" in said.err
+    assert written() == ["scatter-other.png"]

@@ -79,7 +79,13 @@ def test_coverage_is_read(text: str, gate: CoverageGate) -> None:
     assert read_coverage(text) == gate
 
 
-@pytest.mark.parametrize("text", ["", "%", "all", "101%", "-1%", "-1", "0.99", "nan%", "9e1%"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "%", "all", "101%", "-1%", "-1", "0.99", "nan%", "9e1%",
+        "100.0000000000000001%", "4.0000000000000001", "9" * 40,
+    ],
+)  # fmt: skip
 def test_malformed_coverage_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--min-coverage: .* must be a percentage"):
         read_coverage(text)
@@ -137,7 +143,7 @@ def test_coverage_is_of_the_annotated_videos(
     found = make().model_copy(update={"paired": paired, "annotated": annotated})
     (result,) = through(found, coverage=read_coverage(text))
     assert result.passed is passed
-    assert f"{paired} of {annotated} annotated videos" in result.told
+    assert f"{paired:,} of {annotated:,} annotated videos" in result.told
 
 
 def test_gates_hold_two_runs_and_no_more() -> None:

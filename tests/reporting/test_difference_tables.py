@@ -168,6 +168,89 @@ def test_matrix_is_antisymmetric_and_bears_ranks() -> None:
             assert cells[i][j] == cells[j][i].translate(turned)
 
 
+LONG = "tuned-on-a-mixture-of-everything-that-there-is-checkpoint-step-"
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_checkpoints_that_differ_at_their_end_are_told_apart(form: Format, width: int) -> None:
+    names = [f"{LONG}{step}" for step in (1000, 2000, 3000)]
+    for found, told in ((comparison(first=names[0], second=names[1]), 2), (matrix(*names), 3)):
+        text = shown(found, width, form=form)
+        assert all(name in text for name in names[:told])
+        tables = text.split(f"A {names[0]}: captioned", maxsplit=1)[0]
+        whole = tables.replace("\n", "") if form == "table" else tables
+        ends = [name[-9:] if form == "table" else name for name in names[:told]]
+        assert all(end in whole for end in ends)
+
+
+def flipped(*given: tuple[str, int], moved: dict[str, float]) -> Comparison:
+    base = comparison()
+    flip, move = base.flips.elements[0], next(iter(base.videos.values()))
+    elements = tuple(
+        flip.model_copy(update={"index": index, "weight": weight, "element_id": f"{n}.1"})
+        for n, (index, weight) in enumerate(given, start=1)
+    )
+    f1 = {index: move.f1.model_copy(update={"value": value}) for index, value in moved.items()}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": elements}),
+            "videos": {index: move.model_copy(update={"f1": one}) for index, one in f1.items()},
+        }
+    )
+
+
+def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None:
+    found = flipped(
+        ("a", 3), ("b", 1), ("b", 2), ("b", 3), ("c", 1), moved={"a": 0.1, "b": -0.5, "c": 0.2}
+    )  # fmt: skip
+    (sheet,) = [s for s in difference_sheets(found) if s.title.startswith("Flipped")]
+    assert [(row[0], row[-1]) for row in sheet.rows] == [
+        ("b", "3"), ("b", "2"), ("c", "1"), ("a", "3"), ("b", "1")
+    ]  # fmt: skip
+
+
+def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
+    found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
+    moved = [s for s in difference_sheets(found) if s.title.startswith("F1 moved")]
+    assert [[row[0] for row in sheet.rows] for sheet in moved] == [["b", "a"], ["d", "c"]]
+
+
+def test_flips_are_counted_by_type() -> None:
+    (sheet,) = [s for s in difference_sheets(comparison()) if s.title.startswith("Flips by")]
+    assert sheet.rows[0] == ["all", "9", "4", "2", "1", "+1", "+1"]
+    assert sheet.rows[2] == ["scene", "3", "3", "2", "1", "+1", "+1"]
+    assert [row[0] for row in sheet.rows] == ["all", "camera", "scene", "action"]
+
+
+def test_without_flips_there_is_their_count_alone() -> None:
+    titles = [sheet.title for sheet in difference_sheets(flipped(moved={}))]
+    assert any(title.startswith("0 of 9 verdicts flipped") for title in titles)
+    assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_what_people_wrote_is_wrapped_and_never_cut(width: int) -> None:
+    words = [f"word{n}" for n in range(40)]
+    found = comparison()
+    element = found.flips.elements[0].model_copy(update={"content": " ".join(words)})
+    flips = found.flips.model_copy(update={"elements": (element,)})
+    text = shown(found.model_copy(update={"flips": flips}), width)
+    assert [word for word in text.split() if word.startswith("word")] == words
+    assert max(map(cell_len, text.split("A A:", maxsplit=1)[0].splitlines())) <= width
+
+
+def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> None:
+    tables = shown(example(), form="latex").split(r"\begin{table}")[1:]
+    for table in tables:
+        seen = [line for line in table.splitlines() if not line.startswith("%")]
+        (caption,) = [line for line in seen if line.startswith(r"\caption")]
+        assert "A base, B [b]new[/b]" in caption
+        assert "judge x against unknown" in caption
+        assert any("NOT COMPARABLE: data 0a1b2c@3 against 0a1b2d@3. nothing" in one for one in seen)
+        assert r"\centering" in seen
+
+
 def test_failed_gates_are_one_line() -> None:
     def gate(passed: bool, told: str) -> GateResult:
         return GateResult(

@@ -78,8 +78,9 @@ FOREST = Forest(
     "F1 of $a$ less that of b (points)",
     (
         ForestRow("Overall", 0.031, 0.012, 0.05, 0.0004, 1000),
-        ForestRow("Low", -0.02, -0.05, 0.01, 0.25, 30),
-        ForestRow("Film", None, None, None, None, 0),
+        ForestRow("<=2 events", -0.02, -0.05, 0.01, 0.25, 30, adjusted=True),
+        ForestRow("Plants", 0.04, None, None, 1.0, 1, adjusted=True),
+        ForestRow("Film", None, None, None, None, 0, adjusted=True),
     ),
 )
 SCATTER = Scatter(
@@ -198,15 +199,39 @@ def test_forest_draws_differences_in_points() -> None:
     axes: Any = drawing.axes[0]
     whiskers = [line for line in lines(axes) if len(line) == 2 and line[0][0] != line[1][0]]
     assert [(round(a, 6), round(b, 6), y) for (a, y), (b, _) in whiskers] == [
-        (1.2, 5.0, 0.0),
-        (-5.0, 1.0, 1.0),
+        (1.2, 5.0, 1.0),
+        (-5.0, 1.0, 3.0),
     ]
-    points = [line for line in axes.lines if line.get_marker() == "s"]
-    assert [float(p.get_xydata()[0][0]) for p in points] == pytest.approx([3.1, -2.0])
-    # Filled where the interval leaves zero out.
-    assert [p.get_markerfacecolor() != "white" for p in points] == [True, False]
+    points = [line for line in axes.lines if line.get_marker() in "sx" and len(line.get_xdata())]
+    assert [float(p.get_xydata()[0][0]) for p in points] == pytest.approx([3.1, -2.0, 4.0])
+    # Filled where the interval leaves zero out; no square where there is none.
+    assert [(p.get_marker(), p.get_markerfacecolor() != "white") for p in points] == [
+        ("s", True), ("s", False), ("x", True)
+    ]  # fmt: skip
     told = texts(drawing)
-    assert {"p < 0.001", "p = 0.250", "p –", "Film (n=0)", FOREST.axis} <= set(told)
+    assert {"<0.001", "0.250", "1.000", "–", "≤2 events (n=30)", "Film (n=0)"} <= set(told)
+    assert drawing.get_supxlabel() == FOREST.axis
+
+
+def test_forest_says_which_p_is_adjusted_and_what_its_marks_are() -> None:
+    drawing = drawn(FOREST)
+    (beside,) = drawing.axes[0].child_axes
+    ticks = zip(beside.get_yticks(), beside.get_yticklabels(), strict=True)
+    assert sorted((float(y), label.get_text()) for y, label in ticks) == [
+        (0, "p"), (1, "<0.001"), (2, "p (Holm)"), (3, "0.250"), (4, "1.000"), (5, "–")
+    ]  # fmt: skip
+    (legend,) = drawing.legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == ["interval without 0", "interval with 0", "no interval"]
+    (legend,) = drawn(Forest("forest", "t", "x", FOREST.rows[:1])).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["interval without 0"]
+
+
+def test_forest_of_no_differences_has_ticks_of_points() -> None:
+    same = Forest("forest", "t", "x", (ForestRow("Overall", 0.0, 0.0, 0.0, 1.0, 9),))
+    (axes,) = drawn(same).axes
+    low, high = axes.get_xlim()
+    assert low <= -1 < 1 <= high
 
 
 def test_scatter_draws_each_caption() -> None:
@@ -363,7 +388,7 @@ def test_png_is_of_paper_size_at_300_dots(paper: Paper) -> None:
         grid("bars", (), {"one": []}),
         grid("curves", ("a",), {}),
         Grid("g", "t", "radar", "x", TYPES, (0,) * 4, (Series("one", (estimate(None),) * 4),)),
-        Forest("forest", "t", "x", FOREST.rows[2:]),
+        Forest("forest", "t", "x", FOREST.rows[3:]),
         Scatter("s", "t", "x", "y", {"one": ()}),
         Confusion("c", "t", "r", "c", ("a",), ((0,),)),
     ],

@@ -2,66 +2,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure as Drawing
 
-from capeval.reporting.plots.paper import GREY, Paper, printable, style_of
+from capeval.reporting.numbers import p_value
+from capeval.reporting.plots.legends import add_legend
+from capeval.reporting.plots.paper import GREY, Paper, place_name, printable, style_of
 
 if TYPE_CHECKING:
-    from capeval.reporting.figures import Forest
+    from capeval.reporting.figures import Forest, ForestRow
 
 __all__ = ["forest"]
 
-_NOTHING = "–"
+# By the legend's words; a filled and a hollow square, and what has no whisker is no square.
+_MARKS = {
+    "interval without 0": {"marker": "s", "markersize": 4, "filled": True},
+    "interval with 0": {"marker": "s", "markersize": 4, "filled": False},
+    "no interval": {"marker": "x", "markersize": 3.5, "filled": True},
+}
+_HEADINGS = {False: "p", True: "p (Holm)"}
+
+# Points: where nothing moved further, the axis is still one of points and not of their shreds.
+_LEAST = 1.0
+# Inches of a letter of the axis' name.
+_LETTER = 0.058
 
 
 def forest(figure: Forest, paper: Paper) -> Drawing:
-    """Draw a point and a whisker for each row; filled where the interval leaves zero out."""
-    rows = figure.rows
-    drawing = Drawing(figsize=(paper.width, 0.65 + 0.16 * len(rows)), layout="constrained")
+    """Draw a mark and a whisker for each row, and its p under what heads that column."""
+    places, headings = _places(figure.rows)
+    lines = len(figure.rows) + len(headings)
+    drawing = Drawing(figsize=(paper.width, 0.85 + 0.16 * lines), layout="constrained")
     axes = drawing.add_subplot()
     axes.axvline(0, color=GREY, linewidth=0.7, zorder=1)
-    style = style_of(0)
-    for place, row in enumerate(rows):
+    kinds = set()
+    for place, row in zip(places, figure.rows, strict=True):
         if row.value is None:
             continue
-        clear = row.low is not None and row.high is not None and row.low * row.high > 0
+        kinds.add(_kind(row))
         if row.low is not None and row.high is not None:
-            axes.plot(
-                [100 * row.low, 100 * row.high], [place] * 2, color=style.colour, linewidth=1.0
-            )
-        axes.plot(
-            [100 * row.value],
-            [place],
-            marker="s",
-            linestyle="none",
-            color=style.colour,
-            markerfacecolor=style.colour if clear else "white",
-            markersize=4,
-            zorder=3,
-        )
-    axes.set_yticks(
-        range(len(rows)), [f"{_cut(printable(row.label))} (n={row.n:,})" for row in rows]
-    )
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+            bounds = [100 * row.low, 100 * row.high]
+            axes.plot(bounds, [place] * 2, color=style_of(0).colour, linewidth=1.0)
+        axes.plot([100 * row.value], [place], **_look(_kind(row)), zorder=3)
+    labels = [f"{place_name(row.label)} (n={row.n:,})" for row in figure.rows]
+    axes.set_yticks(places, labels)
+    axes.set_ylim(lines - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel(printable(figure.axis), wrap=True)
     axes.xaxis.grid(True)
     axes.margins(x=0.08)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -_LEAST), max(high, _LEAST))
     beside = axes.secondary_yaxis("right")
-    beside.set_yticks(range(len(rows)), [_p(row.p) for row in rows])
+    beside.set_yticks(
+        [*headings, *places], [*headings.values(), *(p_value(row.p) for row in figure.rows)]
+    )
     beside.tick_params(axis="y", length=0)
     beside.spines["right"].set_visible(False)
+    # Of the figure and not of the axes, beside which the rows' names have as much room again.
+    axis = textwrap.wrap(printable(figure.axis), int(paper.width / _LETTER))
+    drawing.supxlabel("\n".join(axis), fontsize=7.0)
+    shown = [kind for kind in _MARKS if kind in kinds]
+    add_legend(drawing, [axes.plot([], [], **_look(kind))[0] for kind in shown], shown)
     return drawing
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= 28 else label[:27] + "…"
+def _places(rows: Sequence[ForestRow]) -> tuple[list[int], dict[int, str]]:
+    """Return the line of each row, and the lines between them that head those below."""
+    places: list[int] = []
+    headings: dict[int, str] = {}
+    for number, row in enumerate(rows):
+        if not number or row.adjusted != rows[number - 1].adjusted:
+            headings[number + len(headings)] = _HEADINGS[row.adjusted]
+        places.append(number + len(headings))
+    return places, headings
 
 
-def _p(p: float | None) -> str:
-    if p is None:
-        return f"p {_NOTHING}"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+def _kind(row: ForestRow) -> str:
+    if row.low is None or row.high is None:
+        return "no interval"
+    return "interval without 0" if row.low * row.high > 0 else "interval with 0"
+
+
+def _look(kind: str) -> dict[str, Any]:
+    colour = style_of(0).colour
+    mark = dict(_MARKS[kind])
+    face = colour if mark.pop("filled") else "white"
+    return {**mark, "linestyle": "none", "color": colour, "markerfacecolor": face}

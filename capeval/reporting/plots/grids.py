@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure as Drawing
 
 from capeval.reporting.plots.legends import add_legend
-from capeval.reporting.plots.paper import GREY, Paper, printable, short_names, style_of
+from capeval.reporting.plots.paper import GREY, Paper, place_name, printable, short_names, style_of
 
 if TYPE_CHECKING:
     from capeval.reporting.figures import Grid
@@ -93,7 +93,9 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
         handles.append(drawn)
         _whiskers(axes, [place + aside for place in there], [series.values[p] for p in there])
     labels = _labels(grid)
-    if any(0.06 * len(_place(place)) > (paper.width - 0.5) / len(labels) for place in grid.places):
+    if any(
+        0.06 * len(place_name(place)) > (paper.width - 0.5) / len(labels) for place in grid.places
+    ):
         labels = [_broken(label) for label in labels]
     axes.set_xticks(range(len(grid.places)), labels)
     axes.tick_params(axis="x", length=0)
@@ -133,7 +135,7 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
         axes.axhline(place - 0.5, color="#dddddd", linewidth=0.5, zorder=0)
     axes.set_yticks(
         range(len(grid.places)),
-        [f"{_place(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
+        [f"{place_name(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
     )
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(grid.places) - 0.5, -0.5)
@@ -203,20 +205,15 @@ def _whiskers(
 def _labels(grid: Grid) -> list[str]:
     """Return the places' names with the number of videos below each."""
     return [
-        f"{_place(place)}\nn={size:,}" for place, size in zip(grid.places, grid.sizes, strict=True)
+        f"{place_name(place)}\nn={size:,}"
+        for place, size in zip(grid.places, grid.sizes, strict=True)
     ]
-
-
-def _place(place: str) -> str:
-    told = printable(place).replace("<=", "≤").replace(">=", "≥")
-    told = told.title() if told in ("camera", "scene", "action", "attribute") else told
-    return told if len(told) <= 28 else told[:27] + "…"
 
 
 def _crowded(grid: Grid, paper: Paper) -> bool:
     """Say whether the places' names would run into each other under bars."""
     room = (paper.width - 0.5) / max(1, len(grid.places))
-    pieces = (piece for place in grid.places for piece in _broken(_place(place)).split("\n"))
+    pieces = (piece for place in grid.places for piece in _broken(place_name(place)).split("\n"))
     return any(0.06 * len(piece) > room for piece in pieces)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from capeval.errors import MissingExtra, one_line
+from capeval.errors import MissingExtra, both_ends, one_line
+from capeval.schema import ELEMENT_TYPES
 
 __all__ = [
     "FORMATS",
@@ -17,6 +18,7 @@ __all__ = [
     "WIDTHS",
     "Paper",
     "Style",
+    "place_name",
     "printable",
     "require_plot_extra",
     "settings",
@@ -44,7 +46,7 @@ _DASHES: tuple[Any, ...] = (
 )
 _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oo")
 
-_NAME = 26
+_NAME, _PLACE = 26, 28
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,17 @@ def printable(text: str) -> str:
     )
 
 
+def place_name(place: str) -> str:
+    """Return the name of a bucket or type as every figure has it.
+
+    >>> place_name("<=2"), place_name("action")
+    ('≤2', 'Action')
+    """
+    told = printable(place).replace("<=", "≤").replace(">=", "≥")
+    told = told.title() if told in ELEMENT_TYPES else told
+    return both_ends(told, _PLACE)
+
+
 @lru_cache(maxsize=1)
 def _font() -> Any:
     from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -170,15 +183,8 @@ def short_names(names: Sequence[str]) -> list[str]:
     >>> short_names(["a-model-with-a-very-long-name-2024-08-06", "b"])
     ['a-model-with-…e-2024-08-06', 'b']
     """
-    told = [_short(printable(name)) for name in names]
+    told = [both_ends(printable(name), _NAME) for name in names]
     return [
         name if told.count(name) == 1 else f"{name} [{place}]"
         for place, name in enumerate(told, start=1)
     ]
-
-
-def _short(name: str) -> str:
-    if len(name) <= _NAME:
-        return name
-    half = _NAME // 2
-    return f"{name[:half]}…{name[len(name) - (_NAME - half - 1) :]}"
