@@ -60,24 +60,24 @@ class JudgedRun:
             seed=self.seed,
         )
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """The signature of the scores."""
         return signature_of(self.annotations, list(self.judgments.values()))
 
-    @property
+    @cached_property
     def maker(self) -> Maker:
         """Who judged, and how often."""
         judgments = self.judgments.values()
         scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
         return maker_of(next(scored, None) or next(iter(judgments)))
 
-    @property
+    @cached_property
     def unscored(self) -> dict[str, str]:
         """The reasons of the captions that could not be judged, by index."""
         return {j.index: j.reason for j in self.judgments.values() if not isinstance(j, Scored)}
 
-    @property
+    @cached_property
     def model(self) -> str | None:
         """The model that wrote the captions, where they or the manifest name one."""
         generation = self.manifest.get("generation")
