@@ -73,16 +73,19 @@ def leaderboard(
     from rich.console import Console
 
     from capeval.errors import one_line
-    from capeval.evaluation.leaderboard import make_leaderboard
-    from capeval.files.jsonl import write_atomic
+    from capeval.evaluation.leaderboard import files_of, make_leaderboard
+    from capeval.files.outputs import check_output, write_output
     from capeval.reporting.leaderboard_tables import print_leaderboard, rendered_leaderboard
 
+    least_coverage = _share(min_coverage)
+    if out is not None:
+        check_output(out, files_of(named or (), runs=runs, annotations=annotations))
     board = make_leaderboard(
         named or (),
         runs=runs,
         annotations=annotations,
         published=published,
-        least_coverage=_share(min_coverage),
+        least_coverage=least_coverage,
     )
     if form is _Format.table and out is None:
         print_leaderboard(board, Console(), by=by.value)
@@ -91,7 +94,7 @@ def leaderboard(
         if out is None:
             typer.echo(text)
         else:
-            write_atomic(out, text + "\n")
+            write_output(out, text + "\n")
     for one in board.left_out:
         told = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         sys.stderr.write(one_line(f"left out: {told}", 600) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -135,7 +136,7 @@ def damage(name: str) -> tuple[str, str]:
         "no object": ("[]", "must be a JSON object"),
         "NaN": (text.replace('"value": 1.0', '"value": NaN'), "does not belong"),
         "missing": (text.replace('"counts"', '"count"'), "counts: is missing"),
-        "extra": (text.replace('"counts"', '"extra": 1,\n "counts"'), "extra: Extra inputs"),
+        "extra": (text.replace('"counts"', '"extra": 1,\n "counts"'), "extra: is not a known key"),
         "no judge": (text.replace("|judge:", "|judg:"), "signature: names no judge"),
         "counts": (text.replace('"captioned": 3', '"captioned": 9'), "do not fit one another"),
         "interval": (text.replace('"high": 1.0', '"high": 7.0'), "no interval of fractions"),
@@ -277,6 +278,56 @@ def test_out_writes_what_would_be_printed_and_the_same_bytes_again(typed: Typed,
     assert "LLaVA-OV-72B" in text
     if form != "table":
         assert typed("--published", "--format", form)[1] == text
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        "runs/mine/judge/scores.json",
+        "runs/mine/judge/judgments.jsonl",
+        "runs/mine/captions.jsonl",
+        "runs/mine/manifest.json",
+        "elsewhere/hers/judge/scores.json",
+        "a.json",
+        "other.json",
+        "capeval.toml",
+        "link",
+        "hard",
+    ],
+)
+def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
+    make_run("mine", GOOD)
+    make_run("hers", FAIR, runs=Path("elsewhere"))
+    Path("other.json").write_bytes(Path("a.json").read_bytes())
+    Path("capeval.toml").touch()
+    Path("link").symlink_to("runs/mine/judge/scores.json")
+    Path("hard").hardlink_to("runs/mine/judge/judgments.jsonl")
+    before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
+    code, shown, err = typed("elsewhere/hers", "--annotations", "other.json", "--out", out)
+    assert (code, shown, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"capeval: --out: {out} is one of the files to be read")
+    assert {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [("", "--out names no file"), ("runs", "is a folder"), ("pipe", "is no regular file")],
+)
+def test_out_that_is_no_file_is_refused_before_any_work(typed: Typed, out: str, told: str) -> None:
+    make_run("mine", GOOD)
+    os.mkfifo("pipe")
+    Path("runs/mine/judge/scores.json").write_text("damaged")
+    code, shown, err = typed("--out", out)
+    assert (code, shown, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+def test_out_follows_a_link(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    Path("link").symlink_to("board.txt")
+    assert typed("--out", "link")[0] == 0
+    assert Path("link").is_symlink()
+    assert "mine" in Path("board.txt").read_text()
 
 
 def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:
