@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from capeval.files.annotations import annotations_hash
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import DRAWS, Scores, score_judgments, signature
 from capeval.version import __version__
 
-__all__ = ["Maker", "maker_of", "signature_of", "summarise"]
+__all__ = ["Maker", "maker_of", "settings_of", "signature_of", "summarise"]
 
 
 @dataclass(frozen=True, order=True)
@@ -46,6 +47,22 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
     )
 
 
+def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
+    """Return the settings of scores that judgments of one judge say themselves."""
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    maker, models = _made_by(judgments)
+    return {
+        "judge": maker.judge,
+        "baseline": maker.prompts is None,
+        "base_url": maker.base_url,
+        "prompts": maker.prompts,
+        "repeats": maker.repeats,
+        "models": models,
+        "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
+        "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
+    }
+
+
 def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     first = next(iter(scored or judgments), None)
@@ -68,24 +85,14 @@ def summarise(
     ValueError
         A judgment does not fit its annotation.
     """
-    data = annotations_hash(annotations)
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    maker, models = _made_by(judgments)
     return score_judgments(
         annotations,
         judgments,
         captioned=captioned,
         signature=signature_of(annotations, judgments),
         settings={
-            "judge": maker.judge,
-            "baseline": maker.prompts is None,
-            "base_url": maker.base_url,
-            "prompts": maker.prompts,
-            "repeats": maker.repeats,
-            "models": models,
-            "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
-            "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
-            "data": data,
+            **settings_of(judgments),
+            "data": annotations_hash(annotations),
             "interval": {
                 "level": 0.95,
                 "method": "percentile bootstrap over videos",

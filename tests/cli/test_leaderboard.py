@@ -71,8 +71,9 @@ def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.Monke
     # Numbers of no verdicts, so that F1 can be equal: nothing shall hold them against any.
     monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
     for name, f1, recall in (("z-more", 0.5, 0.4), ("a-less", 0.5, 0.3), ("b-best", 0.6, 0.1)):
-        made = {"overall.all.f1.value": f1, "overall.all.recall.value": recall}
-        make_run(name, FAIR, change=made)
+        bare = {"low": None, "high": None}
+        made = {"f1": {"value": f1, **bare}, "recall": {"value": recall, **bare}}
+        make_run(name, FAIR, change={f"overall.all.{key}": of for key, of in made.items()})
     assert names(typed) == [["b-best", "z-more", "a-less"]]
 
 
@@ -126,45 +127,69 @@ def test_runs_that_are_named_are_added_and_none_twice(typed: Typed, typed_path: 
     assert names(typed, typed_path, "here", "runs/here/judge") == [["mine", "here"]]
 
 
+# What is replaced in a file of the run `bad`, and what is told of it.
+SCORES = "scores.json"
+VERDICTS = "judgments.jsonl"
+REPLACED: dict[str, tuple[str, str, str, str]] = {
+    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a number that JSON can hold"),
+    "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "stands twice"),
+    "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
+    "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),
+    "text for a number": (SCORES, '"n": 3', '"n": "3"', "must be a whole number"),
+    "text for a mean": (SCORES, '"value": 1.0', '"value": "1.0"', "overall.all.precision.value: "),
+    "truth for a number": (SCORES, '"n": 3', '"n": true', "overall.all.n: "),
+    "huge": (SCORES, '"n": 3', f'"n": {10**99}', "is larger than any number"),
+    "digits": (SCORES, '"n": 3', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
+    "captioned": (SCORES, '"captioned": 3', '"captioned": 9', "do not fit one another"),
+    "unscored": (SCORES, '"unscored": 0', '"unscored": 1', "do not fit one another"),
+    "no fraction": (SCORES, '"value": 1.0', '"value": 1.5', "must be a fraction from 0 to 1"),
+    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 3 videos"),
+    "interval": (SCORES, '"high": 1.0', '"high": 7.0', "has no interval of fractions"),
+    "half": (SCORES, '"high": 1.0', '"high": null', "has an interval of one end"),
+    "outside": (SCORES, '"high": 1.0', '"high": 0.9', "has no interval of fractions"),
+    "value": (SCORES, '"value": 1.0', '"value": 0.99', "lies outside its interval"),
+    "bucket": (SCORES, '"High-Dynamic"', '"Low-Speed"', "its buckets are not"),
+    "video": (SCORES, '"a": {', '"z": {', "its videos are not those of the verdicts"),
+    "no judge": (SCORES, "|judge:", "|judg:", "signature: names no judge"),
+    "judge": (SCORES, "|judge:gpt-4o-2024", "|judge:gpt-5-2026", "the signature's judge is"),
+    "baseline": (SCORES, '"baseline": false', '"baseline": true', "settings.baseline says true"),
+    "data": (SCORES, '"data": "', '"data": "0', "the annotations have changed"),
+    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "stands twice"),
+    "verdict extra": (VERDICTS, '"status"', '"extra": 1, "status"', "extra: is not a known key"),
+    "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
+    "verdict mark": (VERDICTS, '{"index": "a"', '\ufeff{"index": "a"', "line 1: broken JSON"),
+    "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),
+    "verdict label": (VERDICTS, '"entailment"', '"entails"', '"entails" is unknown; one of'),
+    "verdict of none": (VERDICTS, '"index": "a"', '"index": "z"', "is unknown to the annotations"),
+    "verdict of others": (VERDICTS, '"gpt-4o"', '"other"', "mixes verdicts of 2 judges"),
+}
+
+
 def damage(name: str) -> tuple[str, str]:
     """Damage the run `bad` in a way; return what is told and where."""
     judge = Path("runs/bad/judge")
-    scores, verdicts = judge / "scores.json", judge / "judgments.jsonl"
-    text = scores.read_text()
-    told = {
-        "cut": (text[:200], "broken JSON"),
-        "no object": ("[]", "must be a JSON object"),
-        "NaN": (text.replace('"value": 1.0', '"value": NaN'), "does not belong"),
-        "missing": (text.replace('"counts"', '"count"'), "counts: is missing"),
-        "extra": (text.replace('"counts"', '"extra": 1,\n "counts"'), "extra: is not a known key"),
-        "no judge": (text.replace("|judge:", "|judg:"), "signature: names no judge"),
-        "counts": (text.replace('"captioned": 3', '"captioned": 9'), "do not fit one another"),
-        "interval": (text.replace('"high": 1.0', '"high": 7.0'), "no interval of fractions"),
-        "value": (text.replace('"value": 1.0', '"value": 0.99', 1), "does not belong"),
-        "bucket": (text.replace('"High-Dynamic"', '"Low-Speed"'), "its buckets are not"),
-        "data": (text.replace('"data": "', '"data": "0'), "the annotations have changed"),
-    }
-    if name in told:
-        scores.write_text(told[name][0])
-        return told[name][1], str(scores)
+    scores, verdicts = judge / SCORES, judge / VERDICTS
+    if name in REPLACED:
+        file, old, new, told = REPLACED[name]
+        text = (judge / file).read_text()
+        assert old in text
+        (judge / file).write_text(text.replace(old, new, 1))
+        return told, str(judge / file)
+    if name in ("cut", "no object"):
+        scores.write_text("[]" if name == "no object" else scores.read_text()[:200])
+        return "must be a JSON object" if name == "no object" else "broken JSON", str(scores)
     if name == "verdicts":
         write_judgments(verdicts, judgments(FAIR))
         return "does not belong to the verdicts beside it", str(scores)
     if name == "no verdicts":
         verdicts.unlink()
         return "has no judgments.jsonl beside it", str(scores)
-    if name == "verdicts damaged":
-        verdicts.write_text("{\n" + verdicts.read_text())
-        return "line 1: is damaged", str(verdicts)
     assert name == "no annotations"
     Path("runs/bad/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
     return "name them with --annotations", str(judge)
 
 
-DAMAGES = [
-    *("cut", "no object", "NaN", "missing", "extra", "no judge", "counts", "interval", "value"),
-    *("bucket", "data", "verdicts", "no verdicts", "verdicts damaged", "no annotations"),
-]
+DAMAGES = [*REPLACED, "cut", "no object", "verdicts", "no verdicts", "no annotations"]
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -239,7 +264,10 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
     assert "mine†" not in out
 
 
-def test_section_of_the_papers_judge_and_size_is_named_beside_it(typed: Typed) -> None:
+def test_section_of_the_papers_judge_and_size_is_named_beside_it(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
     make_run("mine", GOOD)
     (_, paper) = board(typed, "--published")["sections"]
     assert not any("same judge" in note for note in paper["notes"])
