@@ -104,7 +104,7 @@ def why_stale(
         if type(named) is not type(value) or named != value:
             return f"settings.{key} says {shown(named)}, the verdicts {shown(value)}"
     theirs = signature_parts(scores.signature)
-    ours = signature_parts(signature_of(reference.annotations, judgments))
+    ours = signature_parts(signature_of(reference.annotations, judgments, data=reference.sha256))
     for part in {**ours, **theirs}:
         # Versions change nothing that is measured; where they did, the numbers show it.
         if part != "v" and theirs.get(part) != ours.get(part):

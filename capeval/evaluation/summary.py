@@ -34,14 +34,19 @@ def maker_of(judgment: Judgment) -> Maker:
     return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
 
-def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
-    """Return the signature of the scores that judgments of one judge have."""
+def signature_of(
+    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
+) -> str:
+    """Return the signature of the scores that judgments of one judge have.
+
+    `data` is the hash of the annotations, for those who know it already.
+    """
     maker, models = _made_by(judgments)
     return signature(
         judge="+".join(models) or maker.judge,
         prompts=maker.prompts or "none",
         repeats=maker.repeats,
-        data_hash=annotations_hash(annotations),
+        data_hash=data or annotations_hash(annotations),
         annotated=len(annotations),
         version=__version__,
     )
@@ -85,14 +90,15 @@ def summarise(
     ValueError
         A judgment does not fit its annotation.
     """
+    data = annotations_hash(annotations)
     return score_judgments(
         annotations,
         judgments,
         captioned=captioned,
-        signature=signature_of(annotations, judgments),
+        signature=signature_of(annotations, judgments, data=data),
         settings={
             **settings_of(judgments),
-            "data": annotations_hash(annotations),
+            "data": data,
             "interval": {
                 "level": 0.95,
                 "method": "percentile bootstrap over videos",
