@@ -24,6 +24,7 @@ class _By(StrEnum):
     overall = "overall"
     types = "types"
     characteristics = "characteristics"
+    domain = "domain"
     complexity = "complexity"
     all = "all"
 

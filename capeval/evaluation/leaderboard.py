@@ -211,10 +211,10 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     part = [entry for entry in entries if entry.rank is None]
     if part:
         notes.append(
-            f"– of less than {100 * least_coverage:g}% of the videos, and so not ranked: "
+            f"Not ranked, being of less than {100 * least_coverage:g}% of the videos: "
             + ", ".join(
-                f"{entry.name} (captioned {entry.captioned}, scored {entry.scored} "
-                f"of {entry.annotated})"
+                f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
+                f"scored {entry.scored:,}/{entry.captioned:,})"
                 for entry in part
             )
         )

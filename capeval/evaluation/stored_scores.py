@@ -40,8 +40,9 @@ COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 class Entry:
     """One run judged by one judge, or one row of the paper.
 
-    `cells` are means by place; `low` and `high` the interval of overall F1. `rank` is None for a
-    run that is of too few videos to stand among the others.
+    `cells` are means by place, `low` and `high` the interval of overall F1, and `scores` all that
+    a run has besides, None for a row of the paper. `rank` is None for a run that is of too few
+    videos to stand among the others.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Entry:
     base_url: str | None = None
     folder: Path | None = None
     rank: int | None = None
+    scores: Scores | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -156,6 +158,8 @@ def read_stored(
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
+        # Of hundreds of runs, those of every video may not fit in memory.
+        scores=scores.model_copy(update={"videos": {}}),
     )
     shared = {key: signature[key] for key in COMPARED}
     baseline = scores.settings.get("baseline") is True

@@ -111,7 +111,7 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed)
     assert [(e["run"], e["rank"]) for e in section["entries"]] == [("whole", 1), ("part", None)]
     assert section["entries"][1]["coverage"] == 2 / 3
     _, out, _ = typed()
-    assert "part (captioned 2, scored 2 of 3)" in out
+    assert "part (captioned 2/3, scored 2/2)" in " ".join(out.split())
     assert [e["rank"] for e in board(typed, "--min-coverage", "60%")["sections"][0]["entries"]] == [
         1,
         2,
@@ -281,18 +281,73 @@ def test_csv_holds_every_number_at_full_precision_whatever_by_says(typed: Typed)
     make_run("=1+1", FAIR)
     code, out, _ = typed("--format", "csv", "--published")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert (code, len(rows)) == (0, 22)
-    mine = rows[0]
+    assert code == 0
+    # The headline of all comes first.
+    assert [(row["by"], row["type"]) for row in rows[:22]] == [("overall", "all")] * 22
+    assert (rows[0]["run"], rows[0]["published"], rows[1]["published"]) == (
+        "'=1+1",
+        "false",
+        "true",
+    )
     stored = json.loads(Path("runs/=1+1/judge/scores.json").read_text())
-    assert mine["run"] == "'=1+1"
-    assert float(mine["overall_f1"]) == stored["overall"]["all"]["f1"]["value"]
-    assert float(mine["events_<=2_f1"]) == stored["by"]["events"]["<=2"]["all"]["f1"]["value"]
-    assert mine["events_>=9_f1"] == ""
-    assert (mine["published"], rows[1]["published"]) == ("false", "true")
-    best = next(row for row in rows if row["run"] == "GPT-4o")
-    assert (best["overall_f1"], best["elements_<=15_f1"]) == ("0.585", "0.617")
-    doubted = {row["run"] for row in rows if row["notes"]}
-    assert doubted == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
+    buckets = [("overall", "", stored["overall"])]
+    buckets += [(way, name, of) for way, by in stored["by"].items() for name, of in by.items()]
+    for way, name, bucket in buckets:
+        for kind, of in bucket.items():
+            (row,) = [
+                row
+                for row in rows
+                if row["run"] == "'=1+1"
+                and (row["by"], row["bucket"], row["type"]) == (way, name, kind)
+            ]
+            assert row["n"] == str(of["n"])
+            for measure in ("precision", "recall", "f1"):
+                for end, column in (("value", ""), ("low", "_low"), ("high", "_high")):
+                    value = of[measure][end]
+                    assert row[measure + column] == ("" if value is None else repr(value))
+    assert sum(row["run"] == "'=1+1" for row in rows) == 5 * len(buckets)
+    best = {(row["bucket"], row["type"]): row["f1"] for row in rows if row["run"] == "GPT-4o"}
+    assert (best["", "all"], best["<=15", "all"], len(best)) == ("0.585", "0.617", 19)
+    doubted = {(row["run"], row["bucket"], row["type"]) for row in rows if row["notes"]}
+    assert {run for run, *_ in doubted} == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
+    assert ("Tarsier-34B", "", "camera") in doubted
+    assert ("Tarsier-34B", "", "scene") not in doubted
+
+
+def test_json_nests_every_number_as_scores_json_does(typed: Typed) -> None:
+    make_run("mine", FAIR)
+    stored = json.loads(Path("runs/mine/judge/scores.json").read_text())
+    own, paper = board(typed, "--published")["sections"]
+    (mine,) = own["entries"]
+    assert {key: mine[key] for key in ("overall", "by")} == {
+        key: stored[key] for key in ("overall", "by")
+    }
+    best = next(entry for entry in paper["entries"] if entry["run"] == "GPT-4o")
+    assert best["by"]["events"]["<=2"] == {
+        "all": {
+            **{
+                measure: {"value": value, "low": None, "high": None}
+                for measure, value in (("precision", None), ("recall", None))
+            },
+            "f1": {"value": best["by"]["events"]["<=2"]["all"]["f1"]["value"]}
+            | {"low": None, "high": None},
+            "n": None,
+        }
+    }
+    assert best["by"]["domain"] == {}
+    cells = [cell for note in paper["footnotes"] for cell in note["cells"]]
+    assert "by.visual_characteristic.Low-Dynamic.all" in cells
+
+
+def test_domains_are_a_table_of_their_own(typed: Typed) -> None:
+    make_run("mine", FAIR)
+    make_run("less", POOR)
+    code, out, _ = typed("--by", "domain")
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, "By domain: F1, %" in out) == (0, True)
+    assert ["Run", "Film"] in lines
+    # The paper has none.
+    assert "By domain" not in typed("--published", "--by", "domain")[1].split("Published")[1]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
