@@ -11,7 +11,9 @@ __all__ = ["frames"]
 
 
 def frames(
-    video: Annotated[Path, typer.Argument(help="A video file.", show_default=False)],
+    video: Annotated[
+        Path, typer.Argument(metavar="VIDEO", help="A video file.", show_default=False)
+    ],
     policy: Annotated[
         str,
         typer.Option(
@@ -24,7 +26,8 @@ def frames(
     sheet: Annotated[
         Path | None,
         typer.Option(
-            help="Where the contact sheet goes.  [default: VIDEO's stem + .frames.png]",
+            metavar="FILE",
+            help="Where the contact sheet goes. Default: VIDEO's stem + .frames.png.",
             show_default=False,
         ),
     ] = None,

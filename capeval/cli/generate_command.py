@@ -6,6 +6,19 @@ from typing import Annotated
 
 import typer
 
+from capeval.cli.options import (
+    INPUTS,
+    LIMITS,
+    OUTPUT,
+    Limit,
+    MaxConcurrency,
+    MaxCost,
+    Only,
+    Quiet,
+    Timeout,
+    Yes,
+)
+
 __all__ = ["HELP", "generate"]
 
 HELP = (
@@ -16,14 +29,7 @@ HELP = (
     "Run the same command again to go on where it stopped."
 )
 
-_INPUTS, _MODEL, _FRAMES, _WORK, _LIMITS, _OUTPUT = (
-    "What to caption",
-    "Model",
-    "Frames",
-    "Several machines",
-    "Limits",
-    "Output",
-)
+_MODEL, _FRAMES, _WORK = "Model", "Frames", "Several machines"
 
 
 def generate(
@@ -79,9 +85,10 @@ def generate(
     annotations: Annotated[
         str | None,
         typer.Option(
+            metavar="FILE",
             help="Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.",
             show_default=False,
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = None,
     videos: Annotated[
@@ -90,7 +97,7 @@ def generate(
             metavar="DIR",
             help="Folder of the videos. Default: videos/ beside the annotations, else that folder.",
             show_default=False,
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = None,
     run: Annotated[
@@ -98,26 +105,11 @@ def generate(
         typer.Option(
             help="Name of the run. Default: the model's.",
             show_default=False,
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only these indexes (repeat, or separate by commas).",
-            show_default=False,
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Only the first so many videos.",
-            show_default=False,
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
+    only: Only = None,
+    limit: Limit = None,
     frames: Annotated[
         str | None,
         typer.Option(
@@ -177,49 +169,30 @@ def generate(
             rich_help_panel=_WORK,
         ),
     ] = False,
-    max_concurrency: Annotated[
-        int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=_LIMITS)
-    ] = 32,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for one call.", rich_help_panel=_LIMITS)
-    ] = 300.0,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="Stop calling after so many US dollars; implies --yes.",
-            show_default=False,
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    max_concurrency: MaxConcurrency = 32,
+    timeout: Timeout = 300.0,
+    max_cost: MaxCost = None,
     max_ungenerated: Annotated[
         str,
         typer.Option(
             help="Exit 3 if more get no caption: a number, or a share such as 1%.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = "0",
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=_LIMITS
-        ),
-    ] = False,
+    yes: Yes = False,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
             help="Show what is to be captioned and its expected cost, and stop.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print what came of it as JSON.", rich_help_panel=_OUTPUT),
+        typer.Option("--json", help="Print what came of it as JSON.", rich_help_panel=OUTPUT),
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=_OUTPUT)
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Caption videos with a model; `HELP` is what `--help` says."""
     from capeval.cli.generating_session import GenerateArguments, run_session

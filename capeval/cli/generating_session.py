@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from capeval.captioners.frames import open_reader
 from capeval.captioners.images import ImageKind
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import CaptioningProgress
-from capeval.errors import UsageError, one_line
+from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
+from capeval.errors import UsageError
 from capeval.evaluation.captioners import (
     CaptionerChoice,
     OpenCaptioner,
@@ -46,8 +44,6 @@ from capeval.reporting.numbers import money, thousands
 __all__ = ["GenerateArguments", "run_session"]
 
 RUNS = Path("runs")
-_ASK_ABOVE = 1.0
-_DONE, _INCOMPLETE = 0, 3
 
 
 @dataclass(frozen=True)
@@ -92,22 +88,13 @@ def run_session(arguments: GenerateArguments) -> int:
     CapevalError
         The work could not begin or had to stop; its exit code says which.
     """
-    session = _Session(arguments)
-    try:
-        return asyncio.run(session.run())
-    except KeyboardInterrupt:
-        session.interrupted()
-        return 130
+    return _Session(arguments).until_stopped()
 
 
-class _Session:
+class _Session(Session):
     def __init__(self, arguments: GenerateArguments) -> None:
+        super().__init__(as_json=arguments.as_json, quiet=arguments.quiet)
         self._a = arguments
-        self._progress: CaptioningProgress | None = None
-        # With --json stdout carries that alone.
-        self._console = Console(
-            stderr=arguments.as_json, quiet=arguments.as_json and arguments.quiet
-        )
 
     async def run(self) -> int:
         a = self._a
@@ -123,7 +110,7 @@ class _Session:
         wanted = self._wanted(entry.prompt if entry else None)
         if entry:
             open_reader(a.frames or entry.frames, a.decoder, shuffle=self._shuffle)
-        async with open_captioner(choice, on_notice=self._notice) as opened:
+        async with open_captioner(choice, on_notice=self.notice) as opened:
             reader = open_reader(a.frames or opened.entry.frames, a.decoder, shuffle=self._shuffle)
             run = RunFolder(RUNS / run_name(a.run or default_run(opened.captioner.name)))
             plan = plan_generation(run, wanted, opened.captioner, reader)
@@ -131,26 +118,14 @@ class _Session:
             expected = await estimate_generation(plan.work, reader, opened)
             if a.dry_run:
                 self._show_estimate(plan, expected, opened)
-                return _DONE
-            self._ask(expected)
+                return DONE
+            ask(expected.cost, expected.usage.calls, yes=a.yes, max_cost=a.max_cost)
             with CaptioningProgress(opened.meter, quiet=a.quiet) as progress:
-                self._progress = progress
+                self.progress = progress
                 generation, merge = await generate_run(
                     run, wanted, opened.captioner, reader, progress=progress
                 )
             return self._end(generation, merge, opened, allowance)
-
-    def interrupted(self) -> None:
-        """Say how to go on."""
-        progress = self._progress
-        plan = progress.plan if progress else None
-        done = (
-            f"{thousands(progress.done)} of {thousands(len(plan.work))} videos of {plan.run.name} "
-            "are done and kept; "
-            if progress and plan
-            else ""
-        )
-        sys.stderr.write(f"capeval: stopped; {done}run the same command to go on\n")
 
     @property
     def _shuffle(self) -> int | None:
@@ -182,7 +157,7 @@ class _Session:
         a = self._a
         path = a.annotations or SAMPLE
         if a.annotations is None:
-            self._notice("No --annotations are given: captioning the bundled sample.")
+            self.notice("No --annotations are given: captioning the bundled sample.")
         file = Path(a.prompt) if a.prompt else None
         wanted = Wanted(
             annotations=annotations_of(path),
@@ -214,19 +189,19 @@ class _Session:
     def _introduce(self, plan: GenerationPlan, opened: OpenCaptioner) -> None:
         where = f" at {opened.base_url}" if opened.base_url else ""
         settings = plan.settings
-        self._print(
+        self.print(
             f"Captioner: {opened.captioner.name}{where}, frames {settings['frames']} by "
             f"{settings['decoder']}, prompt {settings['prompt']['source']}"
         )
         if plan.again:
-            self._notice(
+            self.notice(
                 f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
                 "another video file, or are empty, and are written again"
             )
         if plan.missing:
             index, reason = next(iter(plan.missing.items()))
             more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
-            self._notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
+            self.notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
 
     def _show_estimate(
         self, plan: GenerationPlan, expected: GenerationEstimate, opened: OpenCaptioner
@@ -247,12 +222,12 @@ class _Session:
             }
             typer.echo(dumps(found, indent=1))
             return
-        self._print(f"{plan.run.name}: {thousands(len(plan.work))} videos to caption")
+        self.print(f"{plan.run.name}: {thousands(len(plan.work))} videos to caption")
         if opened.base_url is None:
-            self._print("Nothing was run")
+            self.print("Nothing was run")
             return
         if usage.calls:
-            self._print(
+            self.print(
                 f"  about {expected.frames} frames each, {thousands(usage.input_tokens)} tokens "
                 f"in, {thousands(usage.output_tokens)} out"
             )
@@ -261,23 +236,7 @@ class _Session:
             if expected.cost is None
             else f"about {money(expected.cost)}, less what the cache holds"
         )
-        self._print(f"Expected: {thousands(len(plan.work))} calls, {cost}; nothing was called")
-
-    def _ask(self, expected: GenerationEstimate) -> None:
-        a = self._a
-        if a.max_cost is not None and expected.cost is None:
-            raise UsageError(
-                "--max-cost needs the model's price: add "
-                '[prices."MODEL"] with input and output (US dollars per million tokens) '
-                "to capeval.toml"
-            )
-        if a.yes or a.max_cost is not None or not expected.cost or expected.cost <= _ASK_ABOVE:
-            return
-        about = f"about {money(expected.cost)} for {thousands(expected.usage.calls)} calls"
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
-        if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
-            raise UsageError("nothing was called")
+        self.print(f"Expected: {thousands(len(plan.work))} calls, {cost}; nothing was called")
 
     def _end(
         self,
@@ -290,7 +249,7 @@ class _Session:
         complete = not generation.stopped and allowance.allows(
             len(generation.ungenerated), generation.asked
         )
-        return _DONE if complete else _INCOMPLETE
+        return DONE if complete else INCOMPLETE
 
     def _show(
         self, generation: Generation, merge: Merge | None, opened: OpenCaptioner | None
@@ -302,60 +261,45 @@ class _Session:
         captioned = generation.asked - len(left)
         new = f", {thousands(generation.new)} of them now" if generation.new < captioned else ""
         of = f"{thousands(captioned)}/{thousands(generation.asked)}"
-        self._print(f"{run.name}{shard}: captioned {of}{new}")
+        self.print(f"{run.name}{shard}: captioned {of}{new}")
         for index, reason in list(left.items())[:5]:
-            self._print(f"{run.name}: {index} is ungenerated: {reason}")
+            self.print(f"{run.name}: {index} is ungenerated: {reason}")
         if len(left) > 5:
-            self._print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
+            self.print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
         for warning, count in generation.warnings.items():
-            self._print(f"{run.name}: {thousands(count)} captions: {warning}")
+            self.print(f"{run.name}: {thousands(count)} captions: {warning}")
         if len(generation.revisions) > 1:
-            self._print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
+            self.print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
         if generation.stopped:
             sys.stderr.write(f"capeval: {generation.stopped}\n")
         if left and self._a.merge:
-            self._print("Generate what is missing without --merge, and --run with this name.")
+            self.print("Generate what is missing without --merge, and --run with this name.")
         elif left:
-            self._print("Run the same command again to try the ungenerated once more.")
+            self.print("Run the same command again to try the ungenerated once more.")
         if opened is not None:
             self._spent(generation, opened)
         if merge and merge.waiting_for:
             others = ", ".join(map(str, merge.waiting_for[:8]))
-            self._print(
+            self.print(
                 f"Not merged yet: {others} {'is' if len(merge.waiting_for) == 1 else 'are'} not "
                 f"done here. The last shard to end merges all; or: capeval generate --merge "
                 f"--run {run.name}"
             )
         elif generation.captions:
-            self._print(f"{run.captions}")
-            self._print(f"Judge them: capeval judge {run.name}")
+            self.print(f"{run.captions}")
+            self.print(f"Judge them: capeval judge {run.name}")
 
     def _spent(self, generation: Generation, opened: OpenCaptioner) -> None:
         meter, usage = opened.meter, generation.usage
         if opened.base_url is None:
             if usage.output_tokens:
-                self._print(
+                self.print(
                     f"{thousands(usage.input_tokens)} tokens in, "
                     f"{thousands(usage.output_tokens)} out"
                 )
             return
-        if meter.calls or meter.cached_calls:
-            spent = f", {money(meter.spent)}" if meter.price(opened.priced) else ""
-            self._print(
-                f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the "
-                f"cache), {thousands(meter.usage.input_tokens)} tokens in, "
-                f"{thousands(meter.usage.output_tokens)} out{spent}"
-            )
-
-    def _notice(self, text: str) -> None:
-        if self._progress:
-            self._progress.say(text)
-        elif not self._a.quiet:
-            sys.stderr.write(f"{one_line(text, 600)}\n")
-
-    def _print(self, text: str) -> None:
-        # Names and reasons are data: no escape sequence of theirs reaches the terminal.
-        self._console.print(Text(one_line(text, 600)), soft_wrap=True)
+        if told := spent(meter, opened.priced):
+            self.print(told)
 
 
 def _summary(

@@ -6,6 +6,19 @@ from typing import Annotated
 
 import typer
 
+from capeval.cli.options import (
+    INPUTS,
+    LIMITS,
+    OUTPUT,
+    Limit,
+    MaxConcurrency,
+    MaxCost,
+    Only,
+    Quiet,
+    Timeout,
+    Yes,
+)
+
 __all__ = ["HELP", "judge"]
 
 HELP = (
@@ -16,14 +29,14 @@ HELP = (
     "Run the same command again to go on where it stopped: nothing is paid for twice."
 )
 
-_INPUTS, _JUDGE, _LIMITS, _OUTPUT = "What to judge", "Judge", "Limits", "Output"
+_JUDGE = "Judge"
 
 
 def judge(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TARGET",
+            metavar="RUN",
             help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
             "Without any: every run; where there is none, the bundled sample (its name: sample).",
             show_default=False,
@@ -32,9 +45,10 @@ def judge(
     annotations: Annotated[
         str | None,
         typer.Option(
+            metavar="FILE",
             help="Annotations (JSON or JSONL); 'sample' for the bundled ones.",
             show_default=False,
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = None,
     run: Annotated[
@@ -42,32 +56,17 @@ def judge(
         typer.Option(
             help="Name of the run that a captions file becomes; else the file's stem.",
             show_default=False,
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only these indexes (repeat, or separate by commas).",
-            show_default=False,
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Only the first so many captions.",
-            show_default=False,
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
+    only: Only = None,
+    limit: Limit = None,
     ignore_unknown: Annotated[
         bool,
         typer.Option(
             "--ignore-unknown",
             help="Skip captions that the annotations do not know.",
-            rich_help_panel=_INPUTS,
+            rich_help_panel=INPUTS,
         ),
     ] = False,
     judge: Annotated[
@@ -101,54 +100,32 @@ def judge(
             rich_help_panel=_JUDGE,
         ),
     ] = 1,
-    max_concurrency: Annotated[
-        int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=_LIMITS)
-    ] = 64,
-    timeout: Annotated[
-        float,
-        typer.Option(min=0.1, max=86_400, help="Seconds for one call.", rich_help_panel=_LIMITS),
-    ] = 120.0,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            help="Stop calling after so many US dollars; implies --yes.",
-            show_default=False,
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    max_concurrency: MaxConcurrency = 64,
+    timeout: Timeout = 120.0,
+    max_cost: MaxCost = None,
     max_unscored: Annotated[
         str,
         typer.Option(
             help="Exit 3 if more stay unscored: a number, or a share such as 1%.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = "0",
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=_LIMITS
-        ),
-    ] = False,
+    yes: Yes = False,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
             help="Show the calls, tokens and money expected, and stop.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="Print {run: scores} alone on stdout.", rich_help_panel=_OUTPUT
-        ),
+        typer.Option("--json", help="Print {run: scores} alone on stdout.", rich_help_panel=OUTPUT),
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=_OUTPUT)
-    ] = False,
+    quiet: Quiet = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=_OUTPUT)
+        int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=OUTPUT)
     ] = 0,
 ) -> None:
     """Judge captions and score them; `HELP` is what `--help` says."""

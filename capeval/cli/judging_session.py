@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +11,11 @@ from functools import partial
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
-from capeval.errors import CapevalError, UsageError, one_line
+from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
+from capeval.errors import CapevalError, UsageError
 from capeval.evaluation.estimate import Estimate, estimate
 from capeval.evaluation.judges import (
     LEXICAL,
@@ -45,8 +43,6 @@ from capeval.scoring import Scores
 __all__ = ["JudgeArguments", "run_session"]
 
 RUNS = Path("runs")
-_ASK_ABOVE = 1.0
-_DONE, _INCOMPLETE = 0, 3
 
 
 @dataclass(frozen=True)
@@ -82,12 +78,7 @@ def run_session(arguments: JudgeArguments) -> int:
     CapevalError
         The work could not begin or had to stop; its exit code says which.
     """
-    session = _Session(arguments)
-    try:
-        return asyncio.run(session.run())
-    except KeyboardInterrupt:
-        session.interrupted()
-        return 130
+    return _Session(arguments).until_stopped()
 
 
 @dataclass(frozen=True)
@@ -108,32 +99,28 @@ class _Result:
     stopped: CapevalError | None
 
 
-class _Session:
+class _Session(Session):
     def __init__(self, arguments: JudgeArguments) -> None:
+        super().__init__(as_json=arguments.as_json, quiet=arguments.quiet)
         self._a = arguments
-        self._progress: JudgingProgress | None = None
-        # With --json stdout carries that alone.
-        self._console = Console(
-            stderr=arguments.as_json, quiet=arguments.as_json and arguments.quiet
-        )
 
     async def run(self) -> int:
         a = self._a
         allowance = Allowance.read(a.max_unscored)
         targets = self._targets()
         choice = self._choice(targets)
-        async with open_judge(choice, on_notice=self._notice) as opened:
+        async with open_judge(choice, on_notice=self.notice) as opened:
             self._introduce(opened)
             # Everything is read and checked before anything is called or written.
             expected, work = await self._survey(targets, opened)
             if a.dry_run:
                 self._show_estimate(expected, work, opened)
-                return _DONE
-            self._ask(expected)
+                return DONE
+            ask(expected.cost, expected.usage.calls, yes=a.yes, max_cost=a.max_cost)
             results: dict[str, _Result] = {}
             failure: CapevalError | None = None
             with JudgingProgress(opened.meter, quiet=a.quiet) as progress:
-                self._progress = progress
+                self.progress = progress
                 for target in targets:
                     try:
                         results[target.name] = await self._judge(target, opened, progress)
@@ -147,7 +134,7 @@ class _Session:
                 self._show(results, opened)
             left = [target.name for target in targets if target.name not in results]
             if left and results:
-                self._notice(f"Not judged: {', '.join(left)}")
+                self.notice(f"Not judged: {', '.join(left)}")
             if failure:
                 raise failure
         complete = all(
@@ -155,19 +142,7 @@ class _Session:
             and allowance.allows(len(result.unscored), result.scores.counts.captioned)
             for result in results.values()
         )
-        return _DONE if complete else _INCOMPLETE
-
-    def interrupted(self) -> None:
-        """Say how to go on."""
-        progress = self._progress
-        plan = progress.plan if progress else None
-        done = (
-            f"{thousands(progress.done)} of {thousands(len(plan.work))} captions of {plan.name} "
-            "are judged and kept; "
-            if progress and plan
-            else ""
-        )
-        sys.stderr.write(f"capeval: stopped; {done}run the same command to go on\n")
+        return DONE if complete else INCOMPLETE
 
     def _targets(self) -> list[_Target]:
         a = self._a
@@ -181,7 +156,7 @@ class _Session:
         if not targets:
             if a.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
-            self._notice(f"There is no run of yours under {RUNS}/: judging the bundled sample.")
+            self.notice(f"There is no run of yours under {RUNS}/: judging the bundled sample.")
             targets = self._sample()
         names = Counter(target.name for target in targets)
         name, count = names.most_common(1)[0]
@@ -251,7 +226,7 @@ class _Session:
             text = f"Judge: {judge.name} (embedded baseline: compares words, understands nothing)"
         else:
             text = f"Judge: {judge.name} at {opened.base_url}, prompts {judge.prompts}"
-        self._print(text)
+        self.print(text)
 
     def _plan(self, source: Source, opened: OpenJudge, *, tell: bool = False) -> RunPlan:
         a = self._a
@@ -267,7 +242,7 @@ class _Session:
             limit=a.limit,
         )
         for changed, count in plan.stale.items() if tell else ():
-            self._notice(
+            self.notice(
                 f"{plan.name}: {thousands(count)} stored {'verdict' if count == 1 else 'verdicts'} "
                 f"of another {changed}: judged again and replaced"
             )
@@ -304,29 +279,13 @@ class _Session:
             )
             return
         for name, count in work.items():
-            self._print(f"{name}: {thousands(count)} captions to judge")
+            self.print(f"{name}: {thousands(count)} captions to judge")
         for stage, part in expected.stages.items():
-            self._print(
+            self.print(
                 f"  {stage:<9} {thousands(part.calls):>9} calls, about "
                 f"{thousands(part.input_tokens)} tokens in, {thousands(part.output_tokens)} out"
             )
-        self._print(f"Expected: {thousands(usage.calls)} calls, {cost}; nothing was called")
-
-    def _ask(self, expected: Estimate) -> None:
-        a = self._a
-        if a.max_cost is not None and expected.cost is None:
-            raise UsageError(
-                "--max-cost needs the model's price: add "
-                '[prices."MODEL"] with input and output (US dollars per million tokens) '
-                "to capeval.toml"
-            )
-        if a.yes or a.max_cost is not None or not expected.cost or expected.cost <= _ASK_ABOVE:
-            return
-        about = f"about {money(expected.cost)} for {thousands(expected.usage.calls)} calls"
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
-        if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
-            raise UsageError("nothing was called")
+        self.print(f"Expected: {thousands(usage.calls)} calls, {cost}; nothing was called")
 
     async def _judge(
         self, target: _Target, opened: OpenJudge, progress: JudgingProgress
@@ -347,32 +306,26 @@ class _Session:
     def _show(self, results: Mapping[str, _Result], opened: OpenJudge) -> None:
         if self._a.as_json:
             self._print_json(results)
-        print_scores({name: result.scores for name, result in results.items()}, self._console)
+        print_scores({name: result.scores for name, result in results.items()}, self.console)
         for name, result in results.items():
             left = result.unscored
             for line in unscored_lines(name, left):
-                self._print(line)
+                self.print(line)
             if result.stopped:
                 sys.stderr.write(f"capeval: {result.stopped}\n")
         if any(result.unscored for result in results.values()):
-            self._print("Run the same command again to try the unscored once more.")
+            self.print("Run the same command again to try the unscored once more.")
         meter = opened.meter
-        if meter.calls or meter.cached_calls:
-            usage = meter.usage
-            spent = f", {money(meter.spent)}" if meter.price(opened.judge.name) else ""
-            self._print(
-                f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the "
-                f"cache), {thousands(usage.input_tokens)} tokens in, "
-                f"{thousands(usage.output_tokens)} out{spent}"
-            )
+        if told := spent(meter, opened.judge.name):
+            self.print(told)
         if meter.guessed:
-            self._print(
+            self.print(
                 f"{thousands(meter.guessed)} replies came without token counts: "
                 "their cost is an estimate"
             )
         for result in results.values():
             if result.file:
-                self._print(f"{result.file}")
+                self.print(f"{result.file}")
 
     @staticmethod
     def _print_json(results: Mapping[str, _Result]) -> None:
@@ -384,16 +337,6 @@ class _Session:
                 sys.stdout.write(f"{before}\n{dumps(name)}: {text}")
                 before = ","
         sys.stdout.write("\n}\n" if before == "," else "{}\n")
-
-    def _notice(self, text: str) -> None:
-        if self._progress:
-            self._progress.say(text)
-        elif not self._a.quiet:
-            sys.stderr.write(f"{one_line(text, 600)}\n")
-
-    def _print(self, text: str) -> None:
-        # Names and reasons are data: no escape sequence of theirs reaches the terminal.
-        self._console.print(Text(one_line(text, 600)), soft_wrap=True)
 
 
 def _cost(expected: Estimate, opened: OpenJudge) -> str:

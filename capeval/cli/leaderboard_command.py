@@ -11,19 +11,20 @@ import typer
 
 __all__ = ["HELP", "leaderboard"]
 
-HELP = """Put all judged runs in one table, best overall F1 first.
-
-Every judge's scores of every run under runs/ are shown, and of the runs
-named. Runs of unlike judge, prompts, repeats or data stand in sections of
-their own. Scores that do not belong to the verdicts beside them are left out,
-told on stderr, and end with exit code 3.
-"""
+HELP = (
+    "Put all judged runs in one table, best overall F1 first.\n\n"
+    "Every judge's scores of every run under runs/ are shown, and of the runs named. Runs of "
+    "unlike judge, prompts, repeats or data stand in sections of their own.\n\n"
+    "Scores that do not belong to the verdicts beside them are left out, told on stderr, and end "
+    "with exit code 3."
+)
 
 
 class _By(StrEnum):
     overall = "overall"
     types = "types"
     characteristics = "characteristics"
+    domain = "domain"
     complexity = "complexity"
     all = "all"
 
@@ -47,9 +48,16 @@ def leaderboard(
     ] = None,
     by: Annotated[
         _By,
-        typer.Option(help="Which tables besides the overall one; CSV and JSON hold them all."),
+        typer.Option(
+            metavar="TABLES",
+            help="Besides the overall one: types, characteristics, domain, complexity or all. CSV "
+            "and JSON hold them all.",
+        ),
     ] = _By.overall,
-    form: Annotated[_Format, typer.Option("--format", help="Of the tables.")] = _Format.table,
+    form: Annotated[
+        _Format,
+        typer.Option("--format", metavar="FORMAT", help="table, markdown, latex, csv or json."),
+    ] = _Format.table,
     published: Annotated[
         bool,
         typer.Option("--published", help="Add the TUNA paper's 21 models (tables 8, 9 and 10)."),
@@ -57,32 +65,40 @@ def leaderboard(
     annotations: Annotated[
         str | None,
         typer.Option(
-            help="Annotations for runs whose own are not where they were.", show_default=False
+            metavar="FILE",
+            help="Annotations for runs whose own are not where they were.",
+            show_default=False,
         ),
     ] = None,
     min_coverage: Annotated[
         str,
-        typer.Option(help="Share of the videos that must be scored for a rank, such as 99%."),
+        typer.Option(
+            metavar="SHARE", help="Share of the videos that must be scored for a rank, such as 99%."
+        ),
     ] = "99%",
     out: Annotated[
-        Path | None, typer.Option(help="Write to this file instead.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Write to this file instead.", show_default=False),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs are.")] = Path("runs"),
 ) -> None:
     """Put all judged runs in one table."""
     from rich.console import Console
 
     from capeval.errors import one_line
-    from capeval.evaluation.leaderboard import make_leaderboard
-    from capeval.files.jsonl import write_atomic
+    from capeval.evaluation.leaderboard import files_of, make_leaderboard
+    from capeval.files.outputs import check_output, write_output
     from capeval.reporting.leaderboard_tables import print_leaderboard, rendered_leaderboard
 
+    least_coverage = _share(min_coverage)
+    if out is not None:
+        check_output(out, files_of(named or (), runs=runs, annotations=annotations))
     board = make_leaderboard(
         named or (),
         runs=runs,
         annotations=annotations,
         published=published,
-        least_coverage=_share(min_coverage),
+        least_coverage=least_coverage,
     )
     if form is _Format.table and out is None:
         print_leaderboard(board, Console(), by=by.value)
@@ -91,7 +107,7 @@ def leaderboard(
         if out is None:
             typer.echo(text)
         else:
-            write_atomic(out, text + "\n")
+            write_output(out, text + "\n")
     for one in board.left_out:
         told = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         sys.stderr.write(one_line(f"left out: {told}", 600) + "\n")

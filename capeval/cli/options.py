@@ -1,16 +1,71 @@
-"""Reading option values that typer has no type for."""
+"""Options that several commands have, and reading values that typer has no type for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from capeval.errors import UsageError
-from capeval.files.validation import nearest, shown
 
-__all__ = ["Allowance", "chosen", "indexes"]
+__all__ = [
+    "INPUTS",
+    "LIMITS",
+    "OUTPUT",
+    "Allowance",
+    "Limit",
+    "MaxConcurrency",
+    "MaxCost",
+    "Only",
+    "Quiet",
+    "Timeout",
+    "Yes",
+    "chosen",
+    "indexes",
+]
+
+INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
+"""Panels of the help."""
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="INDEX",
+        help="Only these indexes (repeat, or separate by commas).",
+        show_default=False,
+        rich_help_panel=INPUTS,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only the first so many.", show_default=False, rich_help_panel=INPUTS),
+]
+MaxConcurrency = Annotated[
+    int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=LIMITS)
+]
+Timeout = Annotated[
+    float,
+    typer.Option(min=0.1, max=86_400, help="Seconds for one call.", rich_help_panel=LIMITS),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="Stop calling after so many US dollars; implies --yes.",
+        show_default=False,
+        rich_help_panel=LIMITS,
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)]
 
 N = TypeVar("N", bound=str)
 
@@ -76,6 +131,9 @@ def chosen(values: Sequence[str], known: Sequence[N], option: str) -> list[N]:
     >>> chosen(["b,a", "b"], ["a", "b"], "--some")
     ['b', 'a']
     """
+    # Not above: `capeval --help` needs these options and no file.
+    from capeval.files.validation import nearest, shown
+
     by_name = {str(one): one for one in known}
     found = [part.strip() for value in values for part in value.split(",") if part.strip()]
     for name in found:

@@ -18,15 +18,15 @@ from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 from capeval.schema import Judgment, Unscored
 
-__all__ = ["CaptioningProgress", "JudgingProgress"]
+__all__ = ["CaptioningProgress", "JudgingProgress", "WorkProgress"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class _Progress:
+class WorkProgress:
     """Done of total, rate, time left, tokens and money so far, on stderr."""
 
-    _failed_are = ""
+    _failed_are = _things = _done_is = ""
 
     def __init__(self, meter: Meter, *, quiet: bool) -> None:
         self._console = Console(stderr=True)
@@ -47,10 +47,12 @@ class _Progress:
     ) -> None:
         self._stop_bar()
 
-    @property
-    def done(self) -> int:
-        """How many are done in the run under way."""
-        return self._done
+    def kept(self) -> str:
+        """Say what is done and kept of the run under way; empty before there is one."""
+        if not self._name:
+            return ""
+        of = f"{thousands(self._done)} of {thousands(self._total)}"
+        return f"{of} {self._things} of {self._name} are {self._done_is} and kept"
 
     def say(self, text: str) -> None:
         """Print one line on stderr."""
@@ -117,16 +119,13 @@ class _Progress:
             self._bar = None
 
 
-class JudgingProgress(_Progress):
+class JudgingProgress(WorkProgress):
     """How judging goes."""
 
-    _failed_are = "unscored"
-    plan: RunPlan | None = None
-    """The run under way."""
+    _failed_are, _things, _done_is = "unscored", "captions", "judged"
 
     def begin(self, plan: RunPlan) -> None:
         """A run is about to be judged."""
-        self.plan = plan
         count = len(plan.work)
         self._begin(plan.name, count, f"judging {_counted(count, 'caption')}", len(plan.kept))
 
@@ -135,16 +134,13 @@ class JudgingProgress(_Progress):
         self._advance(failed=isinstance(judgment, Unscored))
 
 
-class CaptioningProgress(_Progress):
+class CaptioningProgress(WorkProgress):
     """How generating goes."""
 
-    _failed_are = "ungenerated"
-    plan: GenerationPlan | None = None
-    """The run under way."""
+    _failed_are, _things, _done_is = "ungenerated", "videos", "done"
 
     def begin(self, plan: GenerationPlan) -> None:
         """Videos are about to be captioned."""
-        self.plan = plan
         count = len(plan.work)
         shard = f" (shard {plan.wanted.shard})" if plan.wanted.shard else ""
         what = f"captioning {_counted(count, 'video')}"

@@ -15,6 +15,7 @@ def score(
     path: Annotated[
         Path,
         typer.Argument(
+            metavar="RUN",
             help="A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.",
             show_default=False,
         ),
@@ -22,6 +23,7 @@ def score(
     annotations: Annotated[
         str | None,
         typer.Option(
+            metavar="FILE",
             help="Annotations (JSON or JSONL); 'sample' for the bundled ones. A run knows its own.",
             show_default=False,
         ),
@@ -31,11 +33,13 @@ def score(
         bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Also write scores.json here.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write scores.json here.", show_default=False),
     ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="Recompute this scores.json (or that of a run or a judge's folder) and list every "
             "number that differs; exit code 4 where one does.",
             show_default=False,

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.evaluation.freshness import TOLERANCE
 from capeval.evaluation.rescoring import rescore
+from capeval.evaluation.scores_file import (
+    LARGEST,
+    TOLERANCE,
+    joined,
+    read_scores,
+    signature_parts,
+)
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import parse_json, read_text
 from capeval.files.validation import shown
 from capeval.schema import Annotation
-from capeval.scoring import DRAWS, Scores
+from capeval.scoring import DRAWS
 
 __all__ = ["MOST_DRAWS", "Checked", "Difference", "Missing", "check_scores", "scores_at"]
 
 MOST_DRAWS = 50_000
 """Draws of a bootstrap beyond which a file is refused: who checks must not wait for hours."""
-
-_LARGEST = 2**53
-"""Beyond it, JSON's numbers are not exact integers any more, and no count of ours gets there."""
-
-_DEEPEST = 20
-
-_PLAIN = re.compile(r"[^\s.\"]+")
 
 
 class Missing(Enum):
@@ -105,7 +102,7 @@ def check_scores(
         The file is no scores.json or names more than 50,000 draws, or there is nothing to
         recompute it from.
     """
-    theirs = _read(file)
+    theirs = read_scores(file)
     seed, draws = _interval(theirs, file)
     rescored = rescore(path, annotations, seed=seed, draws=draws, ignore_unknown=ignore_unknown)
     ours = rescored.scores.model_dump(mode="json")
@@ -117,41 +114,13 @@ def check_scores(
     return Checked(file, found.agree, tuple(found.differences), tuple(notes))
 
 
-def _read(file: Path) -> dict[str, Any]:
-    value = parse_json(read_text(file), file=file)
-    if not isinstance(value, dict):
-        raise InputError(f"must be a JSON object, not {shown(value)}", file=file)
-    if not value.keys() & {"overall", "by", "videos"}:
-        known = ", ".join(Scores.model_fields)
-        raise InputError(f"is no scores.json: it has none of the keys {known}", file=file)
-    for place, number in _numbers("", value, file):
-        if abs(number) > _LARGEST:
-            raise InputError(
-                "is larger than any number of a scores.json", file=file, field=place[:200]
-            )
-    return value
-
-
-def _numbers(path: str, value: Any, file: Path, depth: int = 0) -> Iterator[tuple[str, float]]:
-    if depth > _DEEPEST:
-        raise InputError("is nested too deeply", file=file, field=path[:200])
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _numbers(_joined(path, key), inner, file, depth + 1)
-    elif isinstance(value, list):
-        for at, inner in enumerate(value, start=1):
-            yield from _numbers(_joined(path, str(at)), inner, file, depth + 1)
-    elif _is_number(value):
-        yield path, value
-
-
 def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:
     """Return the seed and the draws that a file names; what it does not, differs later."""
     settings = theirs.get("settings")
     named = settings.get("interval") if isinstance(settings, dict) else None
     interval = named if isinstance(named, dict) else {}
     seed, draws = interval.get("seed", 0), interval.get("draws", DRAWS)
-    for name, value, least, most in (("seed", seed, 0, _LARGEST), ("draws", draws, 1, MOST_DRAWS)):
+    for name, value, least, most in (("seed", seed, 0, LARGEST), ("draws", draws, 1, MOST_DRAWS)):
         if type(value) is not int or not least <= value <= most:
             raise InputError(
                 f"must be an integer from {least} to {most:,}, not {shown(value)}",
@@ -175,14 +144,14 @@ class _Comparison:
         if isinstance(theirs, dict) and isinstance(ours, dict):
             for key in [*ours, *(key for key in theirs if key not in ours)]:
                 self.compare(
-                    _joined(path, key),
+                    joined(path, key),
                     theirs.get(key, Missing.MISSING),
                     ours.get(key, Missing.MISSING),
                 )
         elif isinstance(theirs, list) and isinstance(ours, list):
             for at in range(max(len(theirs), len(ours))):
                 self.compare(
-                    _joined(path, str(at + 1)),
+                    joined(path, str(at + 1)),
                     theirs[at] if at < len(theirs) else Missing.MISSING,
                     ours[at] if at < len(ours) else Missing.MISSING,
                 )
@@ -199,7 +168,7 @@ class _Comparison:
         if not isinstance(theirs, str):
             self.compare("signature", theirs, ours)
             return []
-        told, made = _parts(theirs), _parts(ours)
+        told, made = signature_parts(theirs), signature_parts(ours)
         versions = told.pop("v", None), made.pop("v", None)
         self.compare("signature", told, made)
         notes = []
@@ -210,20 +179,6 @@ class _Comparison:
         if any(told.get(part) != made.get(part) for part in ("judge", "prompts", "repeats")):
             notes.append("the verdicts are not of the judge that the file names")
         return notes
-
-
-def _parts(signature: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for part in signature.split("|"):
-        key, mark, value = part.partition(":")
-        # A part that stands twice stays visible as one that nothing of ours has.
-        found[key if mark and key not in found else part] = value
-    return found
-
-
-def _joined(path: str, key: str) -> str:
-    name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
-    return f"{path}.{name}" if path else name
 
 
 def _is_number(value: Any) -> bool:

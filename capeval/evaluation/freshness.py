@@ -1,31 +1,27 @@
 """Do stored scores still belong to the verdicts beside them? Found without any bootstrap.
 
-Every mean and every number of videos that `scores.json` holds, overall and in every bucket, is
-computed from the verdicts a second time, for all videos at once; only intervals are taken as they
-stand. `capeval score --check` recomputes those too.
+Who judged, every mean and every number of videos that `scores.json` holds, overall, in every bucket
+and for every video, is found from the verdicts a second time, for all videos at once; intervals are
+taken as they stand. `capeval score --check` recomputes those too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
-from capeval.errors import InputError
+from capeval.evaluation.scores_file import TOLERANCE, signature_parts
+from capeval.evaluation.summary import settings_of, signature_of
 from capeval.files.annotations import annotations_hash
-from capeval.files.text import read_text
-from capeval.schema import ELEMENT_TYPES, Annotation
+from capeval.files.validation import cut, shown
+from capeval.schema import ELEMENT_TYPES, Annotation, Judgment, Scored
 from capeval.scoring import GROUPS, MEASURES, Bucket, Scores, measures
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS, bucket_name
+from capeval.scoring.counts import COUNTS
 
-__all__ = ["TOLERANCE", "Reference", "why_stale"]
-
-TOLERANCE = 1e-9
-"""What sums in another order may differ by; any other difference is a difference."""
+__all__ = ["Reference", "why_stale"]
 
 _CODES = {"entailment": 0, "contradiction": 1, "lack": 2}
 
@@ -36,12 +32,9 @@ class Reference:
     """An annotation set as arrays: the types and weights of all elements, the buckets of videos."""
 
     def __init__(self, annotations: Sequence[Annotation]) -> None:
+        self.annotations = tuple(annotations)
         self.sha256 = annotations_hash(annotations)
         self.rows = {annotation.index: row for row, annotation in enumerate(annotations)}
-        self.shapes = [
-            [len(event.visual_elements) for event in annotation.events]
-            for annotation in annotations
-        ]
         elements = [
             [
                 (ELEMENT_TYPES.index(element.type) + 1, element.weight)
@@ -54,22 +47,14 @@ class Reference:
         self.weights = [np.array([w for _, w in video]) for video in elements]
         self.members = _members(annotations)
 
-    def counts(
-        self, relations: Mapping[str, Sequence[Sequence[str]]]
-    ) -> tuple[NDArray[np.int64], list[int]]:
-        """Return the (videos, 5 groups, 3 counts) weights of some verdicts, and the videos' rows.
-
-        Raises
-        ------
-        KeyError, ValueError
-            A video or a label is unknown, or verdicts do not fit their annotation.
+    def counts(self, scored: Sequence[Scored]) -> tuple[NDArray[np.int64], list[int]]:
+        """Return the (videos, 5 groups, 3 counts) weights of verdicts that fit the annotations, and
+        the videos' rows.
         """
-        rows = [self.rows[index] for index in relations]
-        for row, events in zip(rows, relations.values(), strict=True):
-            if [len(event) for event in events] != self.shapes[row]:
-                raise ValueError("verdicts do not fit the annotations")
+        rows = [self.rows[judgment.index] for judgment in scored]
+        told = [judgment.relations for judgment in scored]
         codes = np.array(
-            [_CODES[label] for events in relations.values() for event in events for label in event],
+            [_CODES[label] for events in told for event in events for label in event],
             dtype=np.int64,
         )
         counts = np.zeros((len(rows), len(GROUPS), 3), dtype=np.int64)
@@ -98,53 +83,69 @@ def _members(annotations: Sequence[Annotation]) -> dict[BucketKey, NDArray[np.bo
     return {key: np.array([key in of_one for of_one in keys], dtype=bool) for key in known}
 
 
-def why_stale(scores: Scores, judgments: Path, reference: Reference) -> str | None:
+def why_stale(
+    scores: Scores, judgments: Sequence[Judgment], captioned: int | None, reference: Reference
+) -> str | None:
     """Return why scores are not those of the verdicts and annotations beside them, or None.
 
-    Raises
-    ------
-    InputError
-        The file of judgments is damaged.
+    Parameters
+    ----------
+    judgments : as `capeval.evaluation.rescoring.stored_judgments` has checked them
+    captioned : the number of captions, where that is known
     """
-    if scores.settings.get("data") != reference.sha256:
-        return "the annotations have changed since"
-    verdicts = _verdicts(judgments)
-    told = [scores.settings.get(key) for key in ("judge", "prompts", "base_url", "repeats")]
-    try:
-        scored = {i: line for i, line in verdicts.items() if line["status"] == "scored"}
-        if any(_maker(line) != told for line in scored.values()):
-            return "the verdicts are of another judge, or of several"
-        if len(scored) != scores.counts.scored or scores.counts.annotated != len(reference.rows):
-            return f"{len(scored)} videos have verdicts, and {scores.counts.scored} are scored"
-        counts, rows = reference.counts({i: line["relations"] for i, line in scored.items()})
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return "there are verdicts that do not fit the annotations"
-    return _differing(scores, measures(counts), rows, reference)
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    if len(scored) != scores.counts.scored or scores.counts.annotated != len(reference.rows):
+        return f"{len(scored)} videos have verdicts, and {scores.counts.scored} are scored"
+    if captioned not in (None, scores.counts.captioned):
+        return f"{captioned} videos have captions, and not {scores.counts.captioned}"
+    for key, value in settings_of(judgments).items():
+        named = scores.settings.get(key)
+        # True is not 1 here.
+        if type(named) is not type(value) or named != value:
+            return f"settings.{key} says {shown(named)}, the verdicts {shown(value)}"
+    theirs = signature_parts(scores.signature)
+    ours = signature_parts(signature_of(reference.annotations, judgments, data=reference.sha256))
+    for part in {**ours, **theirs}:
+        # Versions change nothing that is measured; where they did, the numbers show it.
+        if part != "v" and theirs.get(part) != ours.get(part):
+            named = shown(theirs.get(part))
+            return (
+                f"the signature's {cut(part)} is {named}, by the verdicts {shown(ours.get(part))}"
+            )
+    counts, rows = reference.counts(scored)
+    values = measures(counts)
+    return _differing(scores, values, rows, reference) or _unlike_video(
+        scores, [judgment.index for judgment in scored], counts, values
+    )
 
 
-def _maker(line: Mapping[str, Any]) -> list[Any]:
-    made = line.get("provenance", {})
-    named = [made.get("judge", "unknown"), made.get("prompts", "unknown"), made.get("base_url")]
-    return [*named, max(1, len(line.get("repeats", ())))]
-
-
-def _verdicts(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines by index, the last of each; a torn last line is passed over."""
-    lines = read_text(path).split("\n")
-    found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            value = from_json(line)
-            found[value["index"]] = value
-        except (ValueError, TypeError, KeyError):
-            if number == len(lines):
-                break
-            raise InputError(
-                "is damaged; `capeval score` says how", file=path, where=f"line {number}"
-            ) from None
-    return found
+def _unlike_video(
+    scores: Scores,
+    indexes: Sequence[str],
+    counts: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> str | None:
+    if scores.videos.keys() != set(indexes):
+        return "its videos are not those of the verdicts"
+    ours = np.concatenate([counts.astype(np.float64), values], axis=-1)
+    absent = [np.nan] * (len(COUNTS) + len(MEASURES))
+    ours[counts[..., -1] == 0] = np.nan
+    theirs = np.array(
+        [
+            [
+                absent if one is None else [getattr(one, name) for name in (*COUNTS, *MEASURES)]
+                for one in map(scores.videos[index].get, GROUPS)
+            ]
+            for index in indexes
+        ],
+        dtype=np.float64,
+    ).reshape(ours.shape)
+    same = np.isclose(theirs, ours, rtol=0, atol=TOLERANCE, equal_nan=True).all(axis=(1, 2))
+    known = [not scores.videos[index].keys() - set(GROUPS) for index in indexes]
+    for index, alike in zip(indexes, same & known, strict=True):
+        if not alike:
+            return f"the scores of the video {shown(index)} are not those of its verdicts"
+    return None
 
 
 def _differing(

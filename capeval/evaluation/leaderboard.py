@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from capeval.evaluation.stored_scores import (
 )
 from capeval.files.run_folder import RunFolder
 
-__all__ = ["Entry", "Leaderboard", "LeftOut", "Section", "make_leaderboard"]
+__all__ = ["Entry", "Leaderboard", "LeftOut", "Section", "files_of", "make_leaderboard"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,27 @@ def make_leaderboard(
     return Leaderboard(tuple(sections), tuple(left))
 
 
+def files_of(
+    named: Sequence[str | Path] = (), *, runs: Path = Path("runs"), annotations: str | None = None
+) -> list[Path]:
+    """Return every file that `make_leaderboard` would read, found before any work.
+
+    Raises
+    ------
+    InputError
+        A run that is named is not there.
+    """
+    folders = [folder for typed in named for folder in folders_of(typed, runs)]
+    folders += [folder for run in RunFolder.all(runs) for folder in judged_by(run)]
+    found = [file for folder in folders for file in (folder.judgments, folder.scores)]
+    for path in sorted({folder.path.absolute().parent for folder in folders}):
+        run = RunFolder(path)
+        found += [run.captions, run.manifest]
+        with suppress(InputError):  # a damaged manifest: the run is left out later, and told
+            found += [Path(own)] if (own := run.annotations_path()) else []
+    return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
+
+
 @contextmanager
 def _no_collector() -> Iterator[None]:
     """Put off the search for cycles: files of numbers have none, and it takes a third of the time
@@ -190,10 +211,10 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     part = [entry for entry in entries if entry.rank is None]
     if part:
         notes.append(
-            f"– of less than {100 * least_coverage:g}% of the videos, and so not ranked: "
+            f"Not ranked, being of less than {100 * least_coverage:g}% of the videos: "
             + ", ".join(
-                f"{entry.name} (captioned {entry.captioned}, scored {entry.scored} "
-                f"of {entry.annotated})"
+                f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
+                f"scored {entry.scored:,}/{entry.captioned:,})"
                 for entry in part
             )
         )

@@ -41,15 +41,13 @@ class Measured:
 
 
 def measured(scores: Scores) -> dict[Place, Measured]:
-    """Return the means of all places that the tables of the TUNA paper have; empty ones are left
-    out.
+    """Return the means overall, of the types, and of all elements in every bucket; empty ones are
+    left out.
     """
     found = {OVERALL: scores.overall.all}
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
-    for place in (*CHARACTERISTIC_PLACES, *EVENT_PLACES, *ELEMENT_PLACES):
-        bucket = getattr(scores.by, place[0]).get(place[1])
-        if bucket is not None:
-            found[place] = bucket.all
+    for way in type(scores.by).model_fields:
+        found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
     return {
         place: Measured(of.precision.value, of.recall.value, of.f1.value)
         for place, of in found.items()

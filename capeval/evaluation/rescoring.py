@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,9 +67,10 @@ def stored_judgments(
         )
         captioned = len(judgments)
     else:
-        judgments = _ours(path, annotations, ignore_unknown=ignore_unknown)
+        captions = _captions(path)
+        judgments = _ours(path, annotations, captions, ignore_unknown=ignore_unknown)
         known = {annotation.index for annotation in annotations}
-        captioned = len({j.index for j in judgments} | (_captions(path).keys() & known))
+        captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
     makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
@@ -110,9 +111,14 @@ def _is_list(path: Path) -> bool:
     return first.startswith("[")
 
 
-def _ours(path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool) -> list[Judgment]:
+def _ours(
+    path: Path,
+    annotations: Sequence[Annotation],
+    captions: Mapping[str, Caption],
+    *,
+    ignore_unknown: bool,
+) -> list[Judgment]:
     known = {annotation.index: annotation for annotation in annotations}
-    captions = _captions(path)
     result: list[Judgment] = []
     for index, judgment in load_judgments(path).items():
         if index in known:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.evaluation.freshness import Reference, why_stale
 from capeval.evaluation.places import Measured, Place, measured
+from capeval.evaluation.rescoring import stored_judgments
+from capeval.evaluation.scores_file import load_scores, signature_parts
 from capeval.evaluation.sources import annotations_of
 from capeval.files.run_folder import JudgeFolder, RunFolder
-from capeval.files.text import parse_json, read_text
-from capeval.files.validation import nearest, validated
+from capeval.files.text import read_text
+from capeval.files.validation import nearest
 from capeval.scoring import Scores
 
 __all__ = [
@@ -39,8 +40,9 @@ COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 class Entry:
     """One run judged by one judge, or one row of the paper.
 
-    `cells` are means by place; `low` and `high` the interval of overall F1. `rank` is None for a
-    run that is of too few videos to stand among the others.
+    `cells` are means by place, `low` and `high` the interval of overall F1, and `scores` all that
+    a run has besides, None for a row of the paper. `rank` is None for a run that is of too few
+    videos to stand among the others.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Entry:
     base_url: str | None = None
     folder: Path | None = None
     rank: int | None = None
+    scores: Scores | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -129,12 +132,11 @@ def read_stored(
         raise InputError(
             "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
         )
-    scores = _scores(folder.scores)
+    scores = load_scores(folder.scores)
     signature = _parts(scores.signature, folder.scores)
     run = RunFolder(folder.path.absolute().parent)
     manifest = run.read_manifest() if run.exists() else {}
-    stale = why_stale(scores, folder.judgments, references.of(run, folder, scores))
-    if stale:
+    if stale := _why_stale(scores, folder, run, references):
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
             "run `capeval judge` again, or `capeval score` with --out",
@@ -156,34 +158,26 @@ def read_stored(
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
+        # Of hundreds of runs, those of every video may not fit in memory.
+        scores=scores.model_copy(update={"videos": {}}),
     )
     shared = {key: signature[key] for key in COMPARED}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
 
-def _scores(path: Path) -> Scores:
-    text = read_text(path)
-    try:
-        scores = Scores.model_validate_json(text)
-    except ValidationError:
-        # Slower, but it names the line or the field.
-        scores = validated(Scores, parse_json(text, file=path), file=path, where="")
-    counts, f1 = scores.counts, scores.overall.all.f1
-    if not 0 <= counts.scored <= counts.captioned <= counts.annotated:
-        raise InputError("do not fit one another", file=path, field="counts")
-    if not (f1.low is None and f1.high is None):
-        low, high = (-1.0 if end is None else end for end in (f1.low, f1.high))
-        if not 0 <= low <= high <= 1:
-            raise InputError("is no interval of fractions", file=path, field="overall.all.f1")
-    return scores
+def _why_stale(
+    scores: Scores, folder: JudgeFolder, run: RunFolder, references: References
+) -> str | None:
+    reference = references.of(run, folder, scores)
+    if scores.settings.get("data") != reference.sha256:
+        return "the annotations have changed since"
+    judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
+    return why_stale(scores, judgments, captioned if run.exists() else None, reference)
 
 
 def _parts(signature: str, path: Path) -> dict[str, str]:
-    parts = {}
-    for part in signature.split("|"):
-        key, _, value = part.partition(":")
-        parts[key] = value
+    parts = signature_parts(signature)
     for key in COMPARED:
         if not parts.get(key):
             raise InputError(f"names no {key}; score it again", file=path, field="signature")

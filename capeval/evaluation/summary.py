@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from capeval.files.annotations import annotations_hash
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import DRAWS, Scores, score_judgments, signature
 from capeval.version import __version__
 
-__all__ = ["Maker", "maker_of", "signature_of", "summarise"]
+__all__ = ["Maker", "maker_of", "settings_of", "signature_of", "summarise"]
 
 
 @dataclass(frozen=True, order=True)
@@ -33,17 +34,38 @@ def maker_of(judgment: Judgment) -> Maker:
     return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
 
-def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
-    """Return the signature of the scores that judgments of one judge have."""
+def signature_of(
+    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
+) -> str:
+    """Return the signature of the scores that judgments of one judge have.
+
+    `data` is the hash of the annotations, for those who know it already.
+    """
     maker, models = _made_by(judgments)
     return signature(
         judge="+".join(models) or maker.judge,
         prompts=maker.prompts or "none",
         repeats=maker.repeats,
-        data_hash=annotations_hash(annotations),
+        data_hash=data or annotations_hash(annotations),
         annotated=len(annotations),
         version=__version__,
     )
+
+
+def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
+    """Return the settings of scores that judgments of one judge say themselves."""
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    maker, models = _made_by(judgments)
+    return {
+        "judge": maker.judge,
+        "baseline": maker.prompts is None,
+        "base_url": maker.base_url,
+        "prompts": maker.prompts,
+        "repeats": maker.repeats,
+        "models": models,
+        "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
+        "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
+    }
 
 
 def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
@@ -69,22 +91,13 @@ def summarise(
         A judgment does not fit its annotation.
     """
     data = annotations_hash(annotations)
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    maker, models = _made_by(judgments)
     return score_judgments(
         annotations,
         judgments,
         captioned=captioned,
-        signature=signature_of(annotations, judgments),
+        signature=signature_of(annotations, judgments, data=data),
         settings={
-            "judge": maker.judge,
-            "baseline": maker.prompts is None,
-            "base_url": maker.base_url,
-            "prompts": maker.prompts,
-            "repeats": maker.repeats,
-            "models": models,
-            "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
-            "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
+            **settings_of(judgments),
             "data": data,
             "interval": {
                 "level": 0.95,

@@ -74,7 +74,7 @@ def pair_echoes(
         if meant is None:
             raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
         found[meant] = relation
-        notes.append(f"classify: {name}: an element was echoed with a slip")
+        notes.append(f"classify: {name}: an element was repeated with a slip, and recognised")
     missing = [shown(elements[place]) for place in range(len(elements)) if place not in found]
     if missing:
         raise ReplyError(f"{name}: element(s) not answered: {', '.join(missing[:10])}")

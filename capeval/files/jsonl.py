@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -139,15 +140,24 @@ def _end_of_last_line(fd: int, size: int) -> int:
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of either."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write a file so that a reader sees the old one or the new one, never half of either.
+
+    A link is followed: what it points to is written.
+
+    Raises
+    ------
+    InputError
+        Something stands there that is no file: a folder, a device, a pipe, a link in a circle.
+    """
+    target = _file_at(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(text.encode("utf-8") if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
         if error.errno is None:
             raise
@@ -156,6 +166,25 @@ def write_atomic(path: Path, text: str | bytes) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _file_at(path: Path) -> Path:
+    """Return where a path leads, if a regular file or nothing is there."""
+    try:
+        target = Path(os.path.realpath(path))
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except (OSError, ValueError) as fault:
+        # ValueError: a path with a NUL in it.
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise InputError(f"cannot be written ({reason})", file=path) from None
+    if stat.S_ISDIR(mode):
+        raise InputError("is a folder; name a file in it", file=path)
+    if not stat.S_ISREG(mode):
+        # Replacing a device or a pipe by a file would take it from the machine's other programs.
+        raise InputError("is no regular file; choose another to write to", file=path)
+    return target
 
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:

@@ -85,7 +85,7 @@ def write_output(path: Path, text: str) -> None:
     if str(path) == "/dev/stdout":
         sys.stdout.write(text)
     elif str(path) not in _PLAIN:
-        write_atomic(Path(os.path.realpath(path)), text)
+        write_atomic(path, text)
 
 
 def run_files(path: Path) -> list[Path]:

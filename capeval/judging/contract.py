@@ -17,7 +17,7 @@ from capeval.errors import ReplyError
 from capeval.files.echoes import normalised, read_relation
 from capeval.files.validation import shown
 from capeval.judging.prompts import Stage
-from capeval.judging.words import check_split, clean
+from capeval.judging.words import check_split, clean, repeats_note
 from capeval.llm import ReplySchema
 from capeval.schema import Relation
 
@@ -101,7 +101,7 @@ def read_events(items: Sequence[Any], caption: str, notes: list[str]) -> list[st
         raise ReplyError("the reply has no events, but the caption has words")
     check_split(caption, events.values())
     if repeated:
-        notes.append(f"split: {repeated} repeated event(s) dropped")
+        notes.append(repeats_note(repeated))
     return list(events.values())
 
 
@@ -109,7 +109,7 @@ def read_label(value: Any, of: str, notes: list[str]) -> Relation:
     """Return a label of the closed set; that it was written otherwise is noted."""
     relation = read_relation(value, of)
     if value != relation:
-        notes.append(f"classify: {of}: {shown(value)} read as {relation}")
+        notes.append(f"classify: {of}: the label {shown(value)} was read as {relation}")
     return relation
 
 

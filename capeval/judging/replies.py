@@ -70,7 +70,7 @@ def read_reply(
     broken: list[Any] = []
     kept: list[tuple[T, list[str]]] = []
     for value, form, source in islice(candidates(text), _MAX_CANDIDATES):
-        notes = [f"{stage}: {form}"] if form else []
+        notes = [f"{stage}: the answer was {form}"] if form else []
         try:
             result = read(value, notes)
             if _stands_in(source, material):
@@ -133,7 +133,7 @@ def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
             after = answer[answer.rindex(piece) + len(piece) :]
             if _TAKES_BACK.search(after) and not any(True for _ in _later(after)):
                 raise ReplyError("text follows the answer; end the reply with the JSON")
-            yield value, f"taken out of the text around it{form and ', '}{form}", piece
+            yield value, f"taken out of the text around it{form and ' and was '}{form}", piece
 
 
 def _later(text: str) -> Iterator[Any]:

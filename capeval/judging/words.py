@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from capeval.errors import ReplyError, one_line
 
-__all__ = ["check_split", "clean", "words"]
+__all__ = ["check_split", "clean", "repeats_note", "words"]
 
 # Scripts without spaces count by character; elsewhere a word may hold an apostrophe or hyphen.
 _WORD = re.compile(
@@ -69,3 +69,14 @@ def check_split(caption: str, events: Iterable[str]) -> None:
         raise ReplyError(
             f"{share:.0f}% of the events' words are not in the caption; foreign: {one_line(some)}"
         )
+
+
+def repeats_note(repeated: int) -> str:
+    """Return the note on events of a caption that were left out because they stood there before.
+
+    >>> repeats_note(1)
+    'split: 1 caption event stood twice and was dropped'
+    """
+    if repeated == 1:
+        return "split: 1 caption event stood twice and was dropped"
+    return f"split: {repeated:,} caption events stood twice and were dropped"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from capeval.errors import one_line
 from capeval.evaluation.checking import Checked, Missing
-from capeval.evaluation.freshness import TOLERANCE
+from capeval.evaluation.scores_file import TOLERANCE
 from capeval.reporting.numbers import thousands
 
 __all__ = ["differences_json", "print_differences"]

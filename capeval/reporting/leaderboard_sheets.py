@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rich.cells import cell_len
+
 from capeval.errors import one_line
 from capeval.evaluation.leaderboard import Entry, Section
 from capeval.evaluation.places import (
@@ -18,17 +20,19 @@ from capeval.evaluation.places import (
     Place,
 )
 from capeval.evaluation.published import Disagreement
-from capeval.reporting.numbers import NOTHING, percent
+from capeval.files.validation import cut
+from capeval.reporting.numbers import NOTHING, percent, share
 from capeval.reporting.tables import BASELINE_NOTE
 
 __all__ = ["By", "Cell", "Part", "Sheet", "part_of", "value_at"]
 
-By = Literal["overall", "types", "characteristics", "complexity", "all"]
+By = Literal["overall", "types", "characteristics", "domain", "complexity", "all"]
 
 _TITLES = {
     "overall": "Overall: precision, recall and F1, %",
     "types": "By type of element: precision/recall/F1, %",
     "characteristics": "By visual characteristic: precision/recall/F1, %",
+    "domain": "By domain: F1, %",
     "events": "By number of events: F1, %",
     "elements": "By number of visual elements: F1, %",
 }
@@ -36,15 +40,18 @@ _VIEWS: dict[By, tuple[str, ...]] = {
     "overall": ("overall",),
     "types": ("overall", "types"),
     "characteristics": ("overall", "characteristics"),
+    "domain": ("overall", "domain"),
     "complexity": ("overall", "events", "elements"),
     "all": tuple(_TITLES),
 }
-_PLACES = {
+_PLACES: dict[str, tuple[Place, ...]] = {
     "types": TYPE_PLACES,
     "characteristics": CHARACTERISTIC_PLACES,
     "events": EVENT_PLACES,
     "elements": ELEMENT_PLACES,
 }
+# Columns of a terminal of 80 that the domains side by side may take.
+_DOMAINS = 56
 # Of the paper's table that a view shows.
 _TABLE_OF = {"types": 8, "characteristics": 9, "events": 10, "elements": 10}
 
@@ -75,7 +82,10 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Part:
-    """A section as every format shows it; `made_by` is its signature for a caption."""
+    """A section as every format shows it; `made_by` is its signature for a caption.
+
+    The first of `footnotes` is what cells with the note 1 mean, and so on.
+    """
 
     title: str
     signature: str
@@ -97,10 +107,9 @@ def part_of(number: int, section: Section, by: By, *, several: bool) -> Part:
             f"judge {section.signature['judge']}, prompts {section.signature['prompts']}, "
             f"repeats {section.signature['repeats']}, data {section.signature['data']}"
         ),
-        sheets=tuple(_sheet(view, section, doubts) for view in views),
+        sheets=tuple(sheet for view in views for sheet in _sheets(view, section, doubts)),
         footnotes=tuple(
-            f"[{n}] {doubt.model or 'means'}, table {doubt.table}: {doubt.text}"
-            for n, doubt in enumerate(doubts, start=1)
+            f"{doubt.model or 'means'}, table {doubt.table}: {doubt.text}" for doubt in doubts
         ),
         notes=((BASELINE_NOTE,) if section.baseline else ()) + section.notes,
     )
@@ -108,20 +117,51 @@ def part_of(number: int, section: Section, by: By, *, several: bool) -> Part:
 
 def _shows(view: str, doubt: Disagreement) -> bool:
     """Say whether a view has a cell that is in doubt."""
-    return OVERALL in doubt.places if view == "overall" else _TABLE_OF[view] == doubt.table
+    return OVERALL in doubt.places if view == "overall" else _TABLE_OF.get(view) == doubt.table
 
 
 def _signature(section: Section) -> str:
     return one_line("|".join(f"{key}:{value}" for key, value in section.signature.items()), 600)
 
 
-def _sheet(view: str, section: Section, doubts: Sequence[Disagreement]) -> Sheet:
+def _sheets(view: str, section: Section, doubts: Sequence[Disagreement]) -> list[Sheet]:
     if view == "overall":
-        return _overall(section, doubts)
-    columns = [_column(section, place, view, doubts) for place in _PLACES[view]]
+        return [_overall(section, doubts)]
+    if view == "domain":
+        parts = _side_by_side(
+            sorted({place for e in section.entries for place in e.cells if place[0] == "domain"})
+        )
+    else:
+        parts = [_PLACES[view]]
+    return [_sheet(view, places, section, doubts) for places in parts]
+
+
+def _side_by_side(places: Sequence[Place]) -> list[tuple[Place, ...]]:
+    """Return places in groups whose names leave room for those of the runs."""
+    parts: list[tuple[Place, ...]] = []
+    width = _DOMAINS
+    for place in places:
+        needed = 2 + max(5, cell_len(_head(place)))
+        if width + needed > _DOMAINS:
+            parts.append(())
+            width = 0
+        parts[-1] += (place,)
+        width += needed
+    return parts
+
+
+def _head(place: Place) -> str:
+    way, name = place
+    return name.title() if way == "type" else cut(one_line(name), 30)
+
+
+def _sheet(
+    view: str, places: Sequence[Place], section: Section, doubts: Sequence[Disagreement]
+) -> Sheet:
+    columns = [_column(section, place, view, doubts) for place in places]
     return Sheet(
         _TITLES[view],
-        ("Run", *(name.title() if way == "type" else name for way, name in _PLACES[view])),
+        ("Run", *map(_head, places)),
         0,
         tuple(
             (Cell(_name(entry, section)), *(column[at] for column in columns))
@@ -131,23 +171,33 @@ def _sheet(view: str, section: Section, doubts: Sequence[Disagreement]) -> Sheet
 
 
 def _overall(section: Section, doubts: Sequence[Disagreement]) -> Sheet:
+    columns: dict[str, list[Cell]] = {"#": [], "Run": [], "Frames": [], "Params": []}
+    columns |= {"Captioned": []} if _differ_in_captions(section) else {}
+    columns |= {"Scored": [], "P": [], "R": []}
+    for entry in section.entries:
+        told = {
+            "#": NOTHING if entry.rank is None else str(entry.rank),
+            "Run": _name(entry, section),
+            "Frames": one_line(entry.frames) if entry.frames else NOTHING,
+            "Params": NOTHING if entry.parameters is None else f"{entry.parameters:g}B",
+            "Captioned": share(entry.captioned, entry.annotated),
+            "Scored": share(entry.scored, entry.captioned),
+            "P": percent(value_at(entry, OVERALL).precision),
+            "R": percent(value_at(entry, OVERALL).recall),
+        }
+        for name, cells in columns.items():
+            cells.append(Cell(told[name]))
     f1 = _column(section, OVERALL, "overall", doubts)
-    rows = tuple(
-        (
-            Cell(NOTHING if entry.rank is None else str(entry.rank)),
-            Cell(_name(entry, section)),
-            Cell(one_line(entry.frames) if entry.frames else NOTHING),
-            Cell(NOTHING if entry.parameters is None else f"{entry.parameters:g}B"),
-            Cell(NOTHING if entry.scored is None else f"{entry.scored}/{entry.annotated}"),
-            Cell(percent(value_at(entry, OVERALL).precision)),
-            Cell(percent(value_at(entry, OVERALL).recall)),
-            replace(cell, tail=_interval(entry)),
-        )
+    columns["F1" if section.published else "F1 [95%]"] = [
+        replace(cell, tail=_interval(entry))
         for entry, cell in zip(section.entries, f1, strict=True)
-    )
-    last = "F1" if section.published else "F1 [95%]"
-    heads = ("#", "Run", "Frames", "Params", "Scored", "P", "R", last)
-    return Sheet(_TITLES["overall"], heads, 1, rows)
+    ]
+    rows = tuple(zip(*columns.values(), strict=True))
+    return Sheet(_TITLES["overall"], tuple(columns), 1, rows)
+
+
+def _differ_in_captions(section: Section) -> bool:
+    return any(entry.captioned not in (None, entry.annotated) for entry in section.entries)
 
 
 def _name(entry: Entry, section: Section) -> str:
@@ -157,10 +207,6 @@ def _name(entry: Entry, section: Section) -> str:
 def value_at(entry: Entry, place: Place) -> Measured:
     """Return an entry's numbers at a place, all None where it has none."""
     return entry.cells.get(place, Measured(None, None, None))
-
-
-def _scored(entry: Entry) -> str:
-    return NOTHING if entry.scored is None else f"{entry.scored}/{entry.annotated}"
 
 
 def _interval(entry: Entry) -> str:

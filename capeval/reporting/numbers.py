@@ -14,6 +14,7 @@ __all__ = [
     "p_value",
     "percent",
     "points",
+    "share",
     "signed",
     "thousands",
 ]
@@ -65,6 +66,17 @@ def thousands(count: int) -> str:
     '1,234,567'
     """
     return f"{count:,}"
+
+
+def share(part: int | None, whole: int | None) -> str:
+    """Return how many of how many.
+
+    >>> share(990, 1000), share(None, 1000)
+    ('990/1,000', '–')
+    """
+    if part is None or whole is None:
+        return NOTHING
+    return f"{thousands(part)}/{thousands(whole)}"
 
 
 def coefficient(value: float | None) -> str:

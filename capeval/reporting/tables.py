@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.errors import one_line
-from capeval.reporting.numbers import NOTHING, cell, interval, percent, thousands
+from capeval.reporting.numbers import NOTHING, cell, interval, percent, share, thousands
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Scores
 
@@ -31,8 +31,8 @@ def headline(scores: Scores) -> str:
     """Return what is behind the numbers: coverage and what the method could not check."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
-        f"captioned {thousands(counts.captioned)}/{thousands(counts.annotated)}",
-        f"scored {thousands(counts.scored)}/{thousands(counts.captioned)}",
+        f"captioned {share(counts.captioned, counts.annotated)}",
+        f"scored {share(counts.scored, counts.captioned)}",
     ]
     if unmatched.share is not None:
         parts.append(f"unmatched events {percent(unmatched.share)}%")
@@ -52,7 +52,7 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
         for index, reason in list(unscored.items())[:most]
     ]
     left = len(unscored) - most
-    return [*lines, f"{one_line(name)}: {left} more are unscored"] if left > 0 else lines
+    return [*lines, f"{one_line(name)}: {thousands(left)} more are unscored"] if left > 0 else lines
 
 
 def print_scores(results: Mapping[str, Scores], console: Console) -> None:
@@ -94,8 +94,10 @@ def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
     overall: list[_Column] = [
         ("Overall", lambda scores: cell(scores.overall.all)),
         ("F1 [95% interval]", lambda scores: interval(scores.overall.all.f1)),
-        ("Scored", lambda scores: f"{scores.counts.scored}/{scores.counts.captioned}"),
+        ("Scored", lambda scores: share(scores.counts.scored, scores.counts.captioned)),
     ]
+    if any(of.counts.captioned != of.counts.annotated for of in results.values()):
+        overall.insert(-1, ("Captioned", _captioned))
     wide = _table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])
     longest = max(cell_len(heading) for heading in (_RUN, *results))
     if _width(wide) - longest + min(longest, _GOOD_NAME) <= console.width:
@@ -105,6 +107,10 @@ def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
         _table("By visual characteristic", results, kinds),
         _table("Overall", results, overall),
     ]
+
+
+def _captioned(scores: Scores) -> str:
+    return share(scores.counts.captioned, scores.counts.annotated)
 
 
 def _of_type(name: str) -> Callable[[Scores], str]:

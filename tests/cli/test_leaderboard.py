@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,8 +71,9 @@ def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.Monke
     # Numbers of no verdicts, so that F1 can be equal: nothing shall hold them against any.
     monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
     for name, f1, recall in (("z-more", 0.5, 0.4), ("a-less", 0.5, 0.3), ("b-best", 0.6, 0.1)):
-        made = {"overall.all.f1.value": f1, "overall.all.recall.value": recall}
-        make_run(name, FAIR, change=made)
+        bare = {"low": None, "high": None}
+        made = {"f1": {"value": f1, **bare}, "recall": {"value": recall, **bare}}
+        make_run(name, FAIR, change={f"overall.all.{key}": of for key, of in made.items()})
     assert names(typed) == [["b-best", "z-more", "a-less"]]
 
 
@@ -109,7 +111,7 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed)
     assert [(e["run"], e["rank"]) for e in section["entries"]] == [("whole", 1), ("part", None)]
     assert section["entries"][1]["coverage"] == 2 / 3
     _, out, _ = typed()
-    assert "part (captioned 2, scored 2 of 3)" in out
+    assert "part (captioned 2/3, scored 2/2)" in " ".join(out.split())
     assert [e["rank"] for e in board(typed, "--min-coverage", "60%")["sections"][0]["entries"]] == [
         1,
         2,
@@ -125,45 +127,69 @@ def test_runs_that_are_named_are_added_and_none_twice(typed: Typed, typed_path: 
     assert names(typed, typed_path, "here", "runs/here/judge") == [["mine", "here"]]
 
 
+# What is replaced in a file of the run `bad`, and what is told of it.
+SCORES = "scores.json"
+VERDICTS = "judgments.jsonl"
+REPLACED: dict[str, tuple[str, str, str, str]] = {
+    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a number that JSON can hold"),
+    "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "stands twice"),
+    "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
+    "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),
+    "text for a number": (SCORES, '"n": 3', '"n": "3"', "must be a whole number"),
+    "text for a mean": (SCORES, '"value": 1.0', '"value": "1.0"', "overall.all.precision.value: "),
+    "truth for a number": (SCORES, '"n": 3', '"n": true', "overall.all.n: "),
+    "huge": (SCORES, '"n": 3', f'"n": {10**99}', "is larger than any number"),
+    "digits": (SCORES, '"n": 3', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
+    "captioned": (SCORES, '"captioned": 3', '"captioned": 9', "do not fit one another"),
+    "unscored": (SCORES, '"unscored": 0', '"unscored": 1', "do not fit one another"),
+    "no fraction": (SCORES, '"value": 1.0', '"value": 1.5', "must be a fraction from 0 to 1"),
+    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 3 videos"),
+    "interval": (SCORES, '"high": 1.0', '"high": 7.0', "has no interval of fractions"),
+    "half": (SCORES, '"high": 1.0', '"high": null', "has an interval of one end"),
+    "outside": (SCORES, '"high": 1.0', '"high": 0.9', "has no interval of fractions"),
+    "value": (SCORES, '"value": 1.0', '"value": 0.99', "lies outside its interval"),
+    "bucket": (SCORES, '"High-Dynamic"', '"Low-Speed"', "its buckets are not"),
+    "video": (SCORES, '"a": {', '"z": {', "its videos are not those of the verdicts"),
+    "no judge": (SCORES, "|judge:", "|judg:", "signature: names no judge"),
+    "judge": (SCORES, "|judge:gpt-4o-2024", "|judge:gpt-5-2026", "the signature's judge is"),
+    "baseline": (SCORES, '"baseline": false', '"baseline": true', "settings.baseline says true"),
+    "data": (SCORES, '"data": "', '"data": "0', "the annotations have changed"),
+    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "stands twice"),
+    "verdict extra": (VERDICTS, '"status"', '"extra": 1, "status"', "extra: is not a known key"),
+    "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
+    "verdict mark": (VERDICTS, '{"index": "a"', '\ufeff{"index": "a"', "line 1: broken JSON"),
+    "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),
+    "verdict label": (VERDICTS, '"entailment"', '"entails"', '"entails" is unknown; one of'),
+    "verdict of none": (VERDICTS, '"index": "a"', '"index": "z"', "is unknown to the annotations"),
+    "verdict of others": (VERDICTS, '"gpt-4o"', '"other"', "mixes verdicts of 2 judges"),
+}
+
+
 def damage(name: str) -> tuple[str, str]:
     """Damage the run `bad` in a way; return what is told and where."""
     judge = Path("runs/bad/judge")
-    scores, verdicts = judge / "scores.json", judge / "judgments.jsonl"
-    text = scores.read_text()
-    told = {
-        "cut": (text[:200], "broken JSON"),
-        "no object": ("[]", "must be a JSON object"),
-        "NaN": (text.replace('"value": 1.0', '"value": NaN'), "does not belong"),
-        "missing": (text.replace('"counts"', '"count"'), "counts: is missing"),
-        "extra": (text.replace('"counts"', '"extra": 1,\n "counts"'), "extra: Extra inputs"),
-        "no judge": (text.replace("|judge:", "|judg:"), "signature: names no judge"),
-        "counts": (text.replace('"captioned": 3', '"captioned": 9'), "do not fit one another"),
-        "interval": (text.replace('"high": 1.0', '"high": 7.0'), "no interval of fractions"),
-        "value": (text.replace('"value": 1.0', '"value": 0.99', 1), "does not belong"),
-        "bucket": (text.replace('"High-Dynamic"', '"Low-Speed"'), "its buckets are not"),
-        "data": (text.replace('"data": "', '"data": "0'), "the annotations have changed"),
-    }
-    if name in told:
-        scores.write_text(told[name][0])
-        return told[name][1], str(scores)
+    scores, verdicts = judge / SCORES, judge / VERDICTS
+    if name in REPLACED:
+        file, old, new, told = REPLACED[name]
+        text = (judge / file).read_text()
+        assert old in text
+        (judge / file).write_text(text.replace(old, new, 1))
+        return told, str(judge / file)
+    if name in ("cut", "no object"):
+        scores.write_text("[]" if name == "no object" else scores.read_text()[:200])
+        return "must be a JSON object" if name == "no object" else "broken JSON", str(scores)
     if name == "verdicts":
         write_judgments(verdicts, judgments(FAIR))
         return "does not belong to the verdicts beside it", str(scores)
     if name == "no verdicts":
         verdicts.unlink()
         return "has no judgments.jsonl beside it", str(scores)
-    if name == "verdicts damaged":
-        verdicts.write_text("{\n" + verdicts.read_text())
-        return "line 1: is damaged", str(verdicts)
     assert name == "no annotations"
     Path("runs/bad/manifest.json").write_text('{"annotations": {"path": "gone.json"}}')
     return "name them with --annotations", str(judge)
 
 
-DAMAGES = [
-    *("cut", "no object", "NaN", "missing", "extra", "no judge", "counts", "interval", "value"),
-    *("bucket", "data", "verdicts", "no verdicts", "verdicts damaged", "no annotations"),
-]
+DAMAGES = [*REPLACED, "cut", "no object", "verdicts", "no verdicts", "no annotations"]
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -238,7 +264,10 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
     assert "mine†" not in out
 
 
-def test_section_of_the_papers_judge_and_size_is_named_beside_it(typed: Typed) -> None:
+def test_section_of_the_papers_judge_and_size_is_named_beside_it(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.evaluation.stored_scores.why_stale", lambda *_: None)
     make_run("mine", GOOD)
     (_, paper) = board(typed, "--published")["sections"]
     assert not any("same judge" in note for note in paper["notes"])
@@ -252,18 +281,73 @@ def test_csv_holds_every_number_at_full_precision_whatever_by_says(typed: Typed)
     make_run("=1+1", FAIR)
     code, out, _ = typed("--format", "csv", "--published")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert (code, len(rows)) == (0, 22)
-    mine = rows[0]
+    assert code == 0
+    # The headline of all comes first.
+    assert [(row["by"], row["type"]) for row in rows[:22]] == [("overall", "all")] * 22
+    assert (rows[0]["run"], rows[0]["published"], rows[1]["published"]) == (
+        "'=1+1",
+        "false",
+        "true",
+    )
     stored = json.loads(Path("runs/=1+1/judge/scores.json").read_text())
-    assert mine["run"] == "'=1+1"
-    assert float(mine["overall_f1"]) == stored["overall"]["all"]["f1"]["value"]
-    assert float(mine["events_<=2_f1"]) == stored["by"]["events"]["<=2"]["all"]["f1"]["value"]
-    assert mine["events_>=9_f1"] == ""
-    assert (mine["published"], rows[1]["published"]) == ("false", "true")
-    best = next(row for row in rows if row["run"] == "GPT-4o")
-    assert (best["overall_f1"], best["elements_<=15_f1"]) == ("0.585", "0.617")
-    doubted = {row["run"] for row in rows if row["notes"]}
-    assert doubted == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
+    buckets = [("overall", "", stored["overall"])]
+    buckets += [(way, name, of) for way, by in stored["by"].items() for name, of in by.items()]
+    for way, name, bucket in buckets:
+        for kind, of in bucket.items():
+            (row,) = [
+                row
+                for row in rows
+                if row["run"] == "'=1+1"
+                and (row["by"], row["bucket"], row["type"]) == (way, name, kind)
+            ]
+            assert row["n"] == str(of["n"])
+            for measure in ("precision", "recall", "f1"):
+                for end, column in (("value", ""), ("low", "_low"), ("high", "_high")):
+                    value = of[measure][end]
+                    assert row[measure + column] == ("" if value is None else repr(value))
+    assert sum(row["run"] == "'=1+1" for row in rows) == 5 * len(buckets)
+    best = {(row["bucket"], row["type"]): row["f1"] for row in rows if row["run"] == "GPT-4o"}
+    assert (best["", "all"], best["<=15", "all"], len(best)) == ("0.585", "0.617", 19)
+    doubted = {(row["run"], row["bucket"], row["type"]) for row in rows if row["notes"]}
+    assert {run for run, *_ in doubted} == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
+    assert ("Tarsier-34B", "", "camera") in doubted
+    assert ("Tarsier-34B", "", "scene") not in doubted
+
+
+def test_json_nests_every_number_as_scores_json_does(typed: Typed) -> None:
+    make_run("mine", FAIR)
+    stored = json.loads(Path("runs/mine/judge/scores.json").read_text())
+    own, paper = board(typed, "--published")["sections"]
+    (mine,) = own["entries"]
+    assert {key: mine[key] for key in ("overall", "by")} == {
+        key: stored[key] for key in ("overall", "by")
+    }
+    best = next(entry for entry in paper["entries"] if entry["run"] == "GPT-4o")
+    assert best["by"]["events"]["<=2"] == {
+        "all": {
+            **{
+                measure: {"value": value, "low": None, "high": None}
+                for measure, value in (("precision", None), ("recall", None))
+            },
+            "f1": {"value": best["by"]["events"]["<=2"]["all"]["f1"]["value"]}
+            | {"low": None, "high": None},
+            "n": None,
+        }
+    }
+    assert best["by"]["domain"] == {}
+    cells = [cell for note in paper["footnotes"] for cell in note["cells"]]
+    assert "by.visual_characteristic.Low-Dynamic.all" in cells
+
+
+def test_domains_are_a_table_of_their_own(typed: Typed) -> None:
+    make_run("mine", FAIR)
+    make_run("less", POOR)
+    code, out, _ = typed("--by", "domain")
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, "By domain: F1, %" in out) == (0, True)
+    assert ["Run", "Film"] in lines
+    # The paper has none.
+    assert "By domain" not in typed("--published", "--by", "domain")[1].split("Published")[1]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
@@ -277,6 +361,56 @@ def test_out_writes_what_would_be_printed_and_the_same_bytes_again(typed: Typed,
     assert "LLaVA-OV-72B" in text
     if form != "table":
         assert typed("--published", "--format", form)[1] == text
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        "runs/mine/judge/scores.json",
+        "runs/mine/judge/judgments.jsonl",
+        "runs/mine/captions.jsonl",
+        "runs/mine/manifest.json",
+        "elsewhere/hers/judge/scores.json",
+        "a.json",
+        "other.json",
+        "capeval.toml",
+        "link",
+        "hard",
+    ],
+)
+def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
+    make_run("mine", GOOD)
+    make_run("hers", FAIR, runs=Path("elsewhere"))
+    Path("other.json").write_bytes(Path("a.json").read_bytes())
+    Path("capeval.toml").touch()
+    Path("link").symlink_to("runs/mine/judge/scores.json")
+    Path("hard").hardlink_to("runs/mine/judge/judgments.jsonl")
+    before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
+    code, shown, err = typed("elsewhere/hers", "--annotations", "other.json", "--out", out)
+    assert (code, shown, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"capeval: --out: {out} is one of the files to be read")
+    assert {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [("", "--out names no file"), ("runs", "is a folder"), ("pipe", "is no regular file")],
+)
+def test_out_that_is_no_file_is_refused_before_any_work(typed: Typed, out: str, told: str) -> None:
+    make_run("mine", GOOD)
+    os.mkfifo("pipe")
+    Path("runs/mine/judge/scores.json").write_text("damaged")
+    code, shown, err = typed("--out", out)
+    assert (code, shown, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+def test_out_follows_a_link(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    Path("link").symlink_to("board.txt")
+    assert typed("--out", "link")[0] == 0
+    assert Path("link").is_symlink()
+    assert "mine" in Path("board.txt").read_text()
 
 
 def test_hostile_names_stay_text_in_every_format(typed: Typed) -> None:

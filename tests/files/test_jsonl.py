@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import InputError
+from capeval.errors import InputError, one_line
 from capeval.files.jsonl import (
     JsonlAppender,
     dumps,
@@ -157,3 +158,45 @@ def test_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
     write_atomic(path, "newer")
     assert path.read_text() == "newer"
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("pipe", "is no regular file"),
+        ("link to a pipe", "is no regular file"),
+        ("folder", "is a folder"),
+        ("circle", "cannot be written (Too many levels"),
+        ("below a file", "cannot be written (Not a directory)"),
+        ("NUL", "cannot be written (embedded null"),
+    ],
+)
+def test_only_files_are_ever_replaced(tmp_path: Path, kind: str, told: str) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(link if kind == "circle" else pipe)
+    (tmp_path / "file").touch()
+    path = {
+        "pipe": pipe,
+        "folder": tmp_path,
+        "below a file": tmp_path / "file" / "x",
+        "NUL": tmp_path / "o\0t",
+    }.get(kind, link)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError) as error:
+        write_atomic(path, "new")
+    assert str(error.value).startswith(one_line(f"{path}: {told}"))
+    assert sorted(tmp_path.iterdir()) == before
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path, there: bool) -> None:
+    file, link = tmp_path / "deep" / "file", tmp_path / "link"
+    link.symlink_to(file)
+    if there:
+        write_atomic(file, "old")
+    write_atomic(link, "new")
+    assert (link.is_symlink(), file.read_text()) == (True, "new")
+    assert list(file.parent.iterdir()) == [file]

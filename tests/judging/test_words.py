@@ -70,7 +70,7 @@ def test_repeats_are_dropped_and_noted() -> None:
     notes: list[str] = []
     events = ["A dog runs.", " a DOG runs ", "A cat sits.", "A dog runs."]
     assert read_events(events, "A dog runs. A cat sits.", notes) == ["A dog runs.", "A cat sits."]
-    assert notes == ["split: 2 repeated event(s) dropped"]
+    assert notes == ["split: 2 caption events stood twice and were dropped"]
 
 
 @given(st.text())

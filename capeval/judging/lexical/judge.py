@@ -14,7 +14,7 @@ from capeval.judging.lexical.reading import NOT, Reading, read, tokens
 from capeval.judging.lexical.reference import Reference, prepare
 from capeval.judging.lexical.relations import relations
 from capeval.judging.lexical.splitting import split
-from capeval.judging.words import clean
+from capeval.judging.words import clean, repeats_note
 from capeval.schema import Annotation, Verdict
 
 __all__ = ["LexicalJudge"]
@@ -72,10 +72,12 @@ class LexicalJudge:
         """
         reference = self.prepare(annotation)
         pieces, repeats = split(clean(caption))
-        notes = [f"dropped repeats: {repeats}"] if repeats else []
+        notes = [repeats_note(repeats)] if repeats else []
         readings, unread = _read_all(pieces)
         if unread:
-            notes.append(f"words beyond the first {_MAX_WORDS} different ones were not read")
+            notes.append(
+                f"split: words beyond the first {_MAX_WORDS:,} different ones were not read"
+            )
         matches = align(_similarities(readings, reference), _SKIP)
         return Verdict(
             candidate_events=tuple(pieces),

@@ -68,7 +68,7 @@ def test_a_caption_without_words_lacks_everything(caption: str) -> None:
 
 def test_dropped_repeats_are_noted() -> None:
     verdict = LexicalJudge().judge(ANNOTATION, "A dog barks. " * 3)
-    assert verdict.notes == ("dropped repeats: 2",)
+    assert verdict.notes == ("split: 2 caption events stood twice and were dropped",)
 
 
 def test_lone_surrogates_become_storable() -> None:
@@ -182,4 +182,4 @@ def test_words_beyond_any_description_are_not_read() -> None:
     caption = "A woman plays the violin on stage. " + " ".join(f"w{n}." for n in range(25_000))
     verdict = LexicalJudge().judge(ANNOTATION, caption)
     assert verdict.relations[2] == ("entailment",)
-    assert verdict.notes == ("words beyond the first 20000 different ones were not read",)
+    assert verdict.notes == ("split: words beyond the first 20,000 different ones were not read",)
