@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+
 __all__ = ["HELP", "compare"]
 
 HELP = (
@@ -44,20 +46,8 @@ def compare(
             show_default=False,
         ),
     ],
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Which of several judges, by its folder's name or the beginning of it.",
-            show_default=False,
-        ),
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-            show_default=False,
-        ),
-    ] = None,
+    judge: WhichJudge = None,
+    annotations: RunAnnotations = None,
     anyway: Annotated[
         bool,
         typer.Option(
@@ -111,7 +101,7 @@ def compare(
         _Format | None,
         typer.Option("--format", help="Of the tables; 'table' without.", show_default=False),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    runs: Runs = Path("runs"),
 ) -> None:
     """Compare judged runs."""
     from rich.console import Console

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from capeval.cli.options import RunAnnotations, Runs
+
 __all__ = ["HELP", "correlate"]
 
 HELP = """Hold metrics against people: does the judge rank captions as they do?
@@ -61,13 +63,7 @@ def correlate(
             show_default=False,
         ),
     ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-            show_default=False,
-        ),
-    ] = None,
+    annotations: RunAnnotations = None,
     missing: Annotated[
         _Missing, typer.Option(help="Captions that people rated and a metric has no score of.")
     ] = _Missing.error,
@@ -116,7 +112,7 @@ def correlate(
     published: Annotated[
         bool, typer.Option("--published", help="Add the TUNA paper's table 3 for reference.")
     ] = False,
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    runs: Runs = Path("runs"),
 ) -> None:
     """Hold metrics against people."""
     from rich.console import Console

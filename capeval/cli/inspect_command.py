@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+
 if TYPE_CHECKING:
     from capeval.evaluation.judged import JudgedRun
     from capeval.evaluation.raw_replies import RawReplies
@@ -32,13 +34,7 @@ def inspect(
             show_default=False,
         ),
     ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Which of several judges: its folder's name, or the beginning of it.",
-            show_default=False,
-        ),
-    ] = None,
+    judge: WhichJudge = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Add the model's own replies, from the cache.")
     ] = False,
@@ -53,17 +49,11 @@ def inspect(
         Path | None,
         typer.Option(help="What people said of each element.", show_default=False),
     ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-            show_default=False,
-        ),
-    ] = None,
+    annotations: RunAnnotations = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print {run: card} alone on stdout.")
     ] = False,
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    runs: Runs = Path("runs"),
 ) -> None:
     """Show one video."""
     from rich.console import Console

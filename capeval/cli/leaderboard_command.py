@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from capeval.cli.options import Runs
+
 __all__ = ["HELP", "leaderboard"]
 
 HELP = (
@@ -80,7 +82,7 @@ def leaderboard(
         Path | None,
         typer.Option(metavar="FILE", help="Write to this file instead.", show_default=False),
     ] = None,
-    runs: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs are.")] = Path("runs"),
+    runs: Runs = Path("runs"),
 ) -> None:
     """Put all judged runs in one table."""
     from rich.console import Console

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
@@ -21,7 +22,10 @@ __all__ = [
     "MaxCost",
     "Only",
     "Quiet",
+    "RunAnnotations",
+    "Runs",
     "Timeout",
+    "WhichJudge",
     "Yes",
     "chosen",
     "indexes",
@@ -65,6 +69,22 @@ Yes = Annotated[
         "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
     ),
 ]
+WhichJudge = Annotated[
+    str | None,
+    typer.Option(
+        help="Which of several judges: its folder's name, or the beginning of it.",
+        show_default=False,
+    ),
+]
+RunAnnotations = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
+        show_default=False,
+    ),
+]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where the runs are.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)]
 
 N = TypeVar("N", bound=str)

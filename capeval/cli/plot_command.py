@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+
 if TYPE_CHECKING:
     from capeval.evaluation.judged import JudgedRun
     from capeval.reporting.figures import Figure
@@ -71,22 +73,10 @@ def plot(
         Path | None,
         typer.Option(help="What people said, for scatter and confusion.", show_default=False),
     ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Which of several judges: its folder's name, or the beginning of it.",
-            show_default=False,
-        ),
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-            show_default=False,
-        ),
-    ] = None,
+    judge: WhichJudge = None,
+    annotations: RunAnnotations = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    runs: Runs = Path("runs"),
 ) -> None:
     """Draw figures."""
     from capeval.cli.options import chosen

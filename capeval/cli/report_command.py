@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -72,35 +74,25 @@ def report(
             show_default=False,
         ),
     ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Which of several judges, by its folder's name or the beginning of it.",
-            show_default=False,
-        ),
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-            show_default=False,
-        ),
-    ] = None,
+    judge: WhichJudge = None,
+    annotations: RunAnnotations = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    folder: Annotated[Path, typer.Option("--runs", help="Where the runs are.")] = Path("runs"),
+    folder: Runs = Path("runs"),
 ) -> None:
     """Make one HTML file of judged runs."""
     from capeval.errors import one_line
     from capeval.evaluation.cards import load_human_labels
-    from capeval.evaluation.judged import load_judged_runs
-    from capeval.files.jsonl import write_atomic
+    from capeval.evaluation.judged import files_behind, load_judged_runs
+    from capeval.files.outputs import check_output, write_output
     from capeval.llm.prices import read_prices
     from capeval.reporting.report.notices import why_stored_differs
     from capeval.reporting.report.page import report_html, same_annotations
 
     loaded = load_judged_runs(runs, runs=folder, judge=judge, annotations=annotations, seed=seed)
     same_annotations(loaded)
-    file = out or _default_file(list(loaded.values()))
+    file = _default_file(list(loaded.values())) if out is None else out
+    inputs = files_behind(runs, runs=folder, judge=judge, annotations=annotations)
+    check_output(file, [*inputs, *([human] if human else [])])
     _may_write(file)
     stale = {}
     for name, run in loaded.items():
@@ -117,7 +109,7 @@ def report(
     prices = read_prices(Path("capeval.toml"))
     strips = _strips(loaded, frames, videos)
     page = report_html(loaded, human=labels, strips=strips, prices=prices, stale=stale)
-    write_atomic(file, page)
+    write_output(file, page)
     typer.echo(f"{one_line(str(file), 600)} ({_size(len(page.encode('utf-8')))})")
 
 
@@ -133,9 +125,7 @@ def _may_write(file: Path) -> None:
     from capeval.errors import InputError
     from capeval.reporting.report.page import MARK
 
-    if file.is_dir():
-        raise InputError("is a folder; name a file with --out", file=file)
-    if not file.exists():
+    if not file.is_file():
         return
     with file.open("rb") as stream:
         start = stream.read(400)

@@ -55,7 +55,7 @@ def score(
     from capeval.errors import UsageError
     from capeval.evaluation.checking import check_scores, scores_at
     from capeval.evaluation.rescoring import rescore
-    from capeval.evaluation.sources import annotations_of
+    from capeval.evaluation.sources import annotations_named_by, annotations_of
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, run_files, write_output
     from capeval.files.run_folder import RunFolder
@@ -73,11 +73,7 @@ def score(
     if not path.is_dir():
         read_text(path)
     full = path.absolute()
-    known = (
-        annotations
-        or RunFolder(full).annotations_path()
-        or RunFolder(full.parent if full.is_dir() else full.parent.parent).annotations_path()
-    )
+    known = annotations or annotations_named_by(path)
     if known is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
     if check is not None:

@@ -31,11 +31,10 @@ from capeval.correlation.warning_lines import gathered
 from capeval.errors import UsageError, one_line
 from capeval.evaluation.metric_sources import (
     Sources,
-    annotations_named_by,
     gather,
     judged_runs,
 )
-from capeval.evaluation.sources import SAMPLE, annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.files.annotations import annotations_hash
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -186,7 +185,7 @@ def _annotations(question: Question, runs: Sequence[RunFolder]) -> tuple[Annotat
     named = {
         path: str(where)
         for path, where in [
-            *((run.annotations_path(), run.path) for run in runs),
+            *((annotations_named_by(run.path), run.path) for run in runs),
             *((annotations_named_by(path), path) for _, path in question.auto),
         ]
         if path is not None

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, UsageError
-from capeval.evaluation.metric_sources import annotations_named_by, files_read
+from capeval.evaluation.metric_sources import files_read
 from capeval.evaluation.rescoring import stored_judgments
-from capeval.evaluation.sources import SAMPLE, annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.evaluation.summary import Maker, maker_of, signature_of, summarise
 from capeval.files.captions import load_captions
 from capeval.files.opening import first_line

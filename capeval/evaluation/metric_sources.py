@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +9,8 @@ from pathlib import Path
 from capeval.correlation.element_level import Verdicts
 from capeval.errors import InputError, UsageError
 from capeval.evaluation.rescoring import stored_judgments
-from capeval.evaluation.sources import SAMPLE, annotations_file, annotations_of
+from capeval.evaluation.sources import annotations_file, annotations_named_by
 from capeval.evaluation.summary import signature_of
-from capeval.files.annotations import annotations_hash
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.opening import first_line
@@ -23,7 +21,7 @@ from capeval.files.validation import nearest
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
-__all__ = ["Sources", "annotations_named_by", "files_read", "gather", "judged_runs"]
+__all__ = ["Sources", "files_read", "gather", "judged_runs"]
 
 _SAMPLE = "sample-"
 
@@ -103,33 +101,6 @@ def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
     """Return the name by which people know a run: its own, else its captions' model."""
     names = _names(run)
     return next((name for name in names if name in systems), names[0])
-
-
-def annotations_named_by(path: Path) -> str | None:
-    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
-
-    A relative path that is not in the working folder is looked for in the folder that holds the
-    run's `runs/`, and taken where the annotations there are those that the run was judged with.
-    """
-    full = path.absolute()
-    for folder in (full, full.parent, full.parent.parent):
-        if (run := RunFolder(folder)).exists():
-            named = run.annotations_path()
-            return None if named is None else _beside(run, named) or named
-    return None
-
-
-def _beside(run: RunFolder, named: str) -> str | None:
-    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
-        return None
-    there = run.path.parent.parent / named
-    try:
-        digest = annotations_hash(annotations_of(str(there)))
-    except InputError:
-        return None
-    if digest != run.read_manifest()["annotations"].get("sha256"):
-        return None
-    return os.path.relpath(there)
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:

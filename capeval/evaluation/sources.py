@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ __all__ = [
     "SAMPLE",
     "Source",
     "annotations_file",
+    "annotations_named_by",
     "annotations_of",
     "from_file",
     "from_memory",
@@ -173,7 +175,7 @@ def from_run(
     InputError, UsageError
         The files are not right, or no annotations are known.
     """
-    path = annotations_path or run.annotations_path()
+    path = annotations_path or annotations_named_by(run.path)
     if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
@@ -190,6 +192,33 @@ def from_run(
         captions=captions,
         annotations_path=path,
     )
+
+
+def annotations_named_by(path: Path) -> str | None:
+    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
+
+    A relative path that is not in the working folder is looked for in the folder that holds the
+    run's `runs/`, and taken where the annotations there are those that the run was judged with.
+    """
+    full = path.absolute()
+    for folder in (full, full.parent, full.parent.parent):
+        if (run := RunFolder(folder)).exists():
+            named = run.annotations_path()
+            return None if named is None else _beside(run, named) or named
+    return None
+
+
+def _beside(run: RunFolder, named: str) -> str | None:
+    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
+        return None
+    there = run.path.parent.parent / named
+    try:
+        digest = annotations_hash(annotations_of(str(there)))
+    except InputError:
+        return None
+    if digest != run.read_manifest()["annotations"].get("sha256"):
+        return None
+    return os.path.relpath(there)
 
 
 def sample_captions() -> dict[str, Path]:

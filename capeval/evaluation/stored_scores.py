@@ -15,7 +15,7 @@ from capeval.evaluation.freshness import Reference, why_stale
 from capeval.evaluation.places import Measured, Place, measured
 from capeval.evaluation.rescoring import stored_judgments
 from capeval.evaluation.scores_file import load_scores, signature_parts
-from capeval.evaluation.sources import annotations_of
+from capeval.evaluation.sources import annotations_named_by, annotations_of
 from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import read_text
 from capeval.files.validation import nearest
@@ -199,7 +199,7 @@ class References:
         InputError
             There are none.
         """
-        own = run.annotations_path() if run.exists() else None
+        own = annotations_named_by(run.path) if run.exists() else None
         found = self._load(own) if own else None
         if isinstance(found, Reference):
             return found
