@@ -157,7 +157,6 @@ REPLACED: dict[str, tuple[str, str, str, str]] = {
     "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "stands twice"),
     "verdict extra": (VERDICTS, '"status"', '"extra": 1, "status"', "extra: is not a known key"),
     "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
-    "verdict mark": (VERDICTS, '{"index": "a"', '\ufeff{"index": "a"', "line 1: broken JSON"),
     "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),
     "verdict label": (VERDICTS, '"entailment"', '"entails"', '"entails" is unknown; one of'),
     "verdict of none": (VERDICTS, '"index": "a"', '"index": "z"', "is unknown to the annotations"),

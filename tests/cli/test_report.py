@@ -166,7 +166,7 @@ BAD = {
     "no such run": (["nine"], "is neither a file nor a run under runs/; did you mean"),
     "named twice": (["mine", "runs/mine"], "is named twice"),
     "no videos": (["mine", "--videos", "none"], "none: does not exist; name the folder"),
-    "folder": (["mine", "--out", "videos"], "videos: is a folder; name a file with --out"),
+    "folder": (["mine", "--out", "videos"], "--out: videos is a folder; name a file in it"),
     "no annotations": (["bare.jsonl"], "bare.jsonl: name its annotations with --annotations"),
     "other annotations": (["mine", "theirs"], "are held against different annotations"),
     "whole captions": (["mine", "--human", "scores.csv"], "--human takes labels of elements"),

@@ -156,7 +156,7 @@ def test_p_rejects_unrelated_scores_as_often_as_it_says(
     rejected = 0
     for run in range(runs):
         # One seed, so that the draws are made once; the scores are new in each run.
-        found = p_value(metric[run][keep], people[run][keep], some, statistic, grouping, draws=499)
+        found = p_value(metric[run][keep], people[run][keep], some, statistic, grouping, draws=199)
         assert isinstance(found, PValue)
         rejected += found.p <= 0.05
     assert 0.025 <= rejected / runs <= 0.07
