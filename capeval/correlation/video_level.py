@@ -108,11 +108,11 @@ def _swaps(joined: Joined, settings: Settings) -> int:
 
 def _in_order(joined: Joined) -> Joined:
     """Return the same with captions by the names of video and system, and so numbered."""
-    design = joined.design
+    design, keys = joined.design, list(joined.keys)
     _, first = np.unique(design.video, return_index=True)
-    video = _by_name([joined.keys[int(row)][0] for row in first])[design.video]
+    video = _by_name([keys[row][0] for row in first.tolist()])[design.video]
     _, first = np.unique(design.system, return_index=True)
-    system = _by_name([joined.keys[int(row)][1] or "" for row in first])[design.system]
+    system = _by_name([keys[row][1] or "" for row in first.tolist()])[design.system]
     order = np.lexsort((system, video))
     return replace(
         joined,

@@ -369,7 +369,7 @@ def video_influence(
         return float(value), np.asarray(sums)
 
     chosen = None if only is None else only.tobytes()
-    return pair.kept(("influence", statistic, grouping, chosen), make)
+    return pair.kept(("influence", statistic, pair.alike(grouping), chosen), make)
 
 
 def _influence(
@@ -405,7 +405,7 @@ def jackknife_interval(
         return _within_jackknife(pair, statistic, confidence, only)
 
     chosen = None if only is None else only.tobytes()
-    return pair.kept(("jackknife", statistic, grouping, confidence, chosen), make)
+    return pair.kept(("jackknife", statistic, pair.alike(grouping), confidence, chosen), make)
 
 
 def _within_jackknife(

@@ -94,10 +94,15 @@ class Pair:
         a, b = self.codes(kind)
         return self.kept(("ties", kind), lambda: (tie_share(a), tie_share(b)))
 
+    def alike(self, grouping: Grouping) -> Grouping:
+        """Return the grouping under which the same was found: one system is all captions."""
+        alone = grouping == "within_system" and self.design.systems == 1
+        return "pooled" if alone else grouping
+
     def blocks(self, grouping: Grouping) -> list[tuple[Ints, NDArray[np.intp]]]:
         """Return the numbers and rows of the groups, one size at a time, as `same_sized` does."""
         group = self.sides(grouping)[2]
-        return self.kept(("blocks", grouping), lambda: list(same_sized(group)))
+        return self.kept(("blocks", self.alike(grouping)), lambda: list(same_sized(group)))
 
     def values(self, statistic: Statistic, grouping: Grouping, *, threshold: float = 0.0) -> Floats:
         """Return the statistic of every group, (groups,); NaN where there is none."""
@@ -120,12 +125,13 @@ class Pair:
                     )
             return result
 
-        return self.kept(("values", statistic, grouping, threshold), make)
+        return self.kept(("values", statistic, self.alike(grouping), threshold), make)
 
     def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
         """Return how each caption of a group stands to the others of it."""
         a, b = self.codes(grouping)
-        return self.kept(("concordance", grouping, number), lambda: concordance(a[rows], b[rows]))
+        key = ("concordance", self.alike(grouping), number)
+        return self.kept(key, lambda: concordance(a[rows], b[rows]))
 
     def _totals(self, grouping: Grouping, block: int) -> Totals:
         groups, rows = self.blocks(grouping)[block]
@@ -137,7 +143,7 @@ class Pair:
                 return self.concordance(grouping, int(groups[0]), rows[0]).totals()
             return count_pairs(a[rows], b[rows])
 
-        return self.kept(("totals", grouping, block), make)
+        return self.kept(("totals", self.alike(grouping), block), make)
 
 
 def group_values(
