@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -108,17 +109,23 @@ def test_options_that_would_do_nothing_are_refused(
 def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(
     folder: Path, command: tuple[str, ...], both: bool
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "capeval", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if both else subprocess.PIPE,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        told = b"" if process.stderr is None else process.stderr.read()
-        assert process.wait(60) == 141
+    # The reader is gone before the command begins, so that no other process can hold its end.
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "capeval", *command],
+            stdout=writer,
+            stderr=writer if both else subprocess.PIPE,
+            cwd=folder,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    told = done.stderr or b""
+    assert done.returncode == 141
     assert b"Error" not in told
     assert b"a fault" not in told
     if "--out" in command and not both:
