@@ -28,7 +28,10 @@ def score(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed of the bootstrap; 0 without.", show_default=False),
+    ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
     ] = False,
@@ -63,7 +66,7 @@ def score(
     from capeval.reporting.differences import differences_json, print_differences
     from capeval.reporting.tables import print_scores, unscored_lines
 
-    if check is not None and (seed or out is not None):
+    if check is not None and (seed is not None or out is not None):
         raise UsageError(
             "--check writes nothing and takes the seed from the file: leave out --seed and --out"
         )
@@ -89,7 +92,12 @@ def score(
         return
     if out is not None:
         check_output(out, [*run_files(path), known])
-    rescored = rescore(path, annotations_of(known), seed=seed, ignore_unknown=ignore_unknown)
+    rescored = rescore(
+        path,
+        annotations_of(known),
+        seed=0 if seed is None else seed,
+        ignore_unknown=ignore_unknown,
+    )
     scores = rescored.scores
     text = dumps(scores.model_dump(mode="json"), indent=1)
     if out is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from abc import ABC, abstractmethod
 
 import typer
 from rich.console import Console
@@ -21,7 +22,7 @@ DONE, INCOMPLETE = 0, 3
 _ASK_ABOVE = 1.0
 
 
-class Session:
+class Session(ABC):
     """One command from its first line to its last."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
@@ -30,9 +31,9 @@ class Session:
         # With --json stdout carries that alone.
         self.console = Console(stderr=as_json, quiet=as_json and quiet)
 
+    @abstractmethod
     async def run(self) -> int:
         """Do the work and return the exit code."""
-        raise NotImplementedError
 
     def until_stopped(self) -> int:
         """Do the work and return the exit code; on Ctrl-C say how to go on."""
