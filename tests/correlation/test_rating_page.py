@@ -116,6 +116,12 @@ async def test_work_survives_a_reload(page: Page) -> None:
     assert await page.ask("state.labels.size") == 1
 
 
+async def test_opening_writes_nothing(page: Page) -> None:
+    assert await page.ask("localStorage.length") == 0
+    await page.press("1")
+    assert await page.ask("Object.keys({...localStorage}).join() === KEY")
+
+
 async def test_damaged_storage_is_passed_over(page: Page) -> None:
     key = await page.ask("KEY")
     for stored in (
