@@ -24,7 +24,7 @@ from capeval.scoring.difference import (
     TypeDifference,
     VideoMove,
 )
-from capeval.stats import Value, bootstrap_means
+from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.paired import detectable_difference, sign_flips, units_needed
 
@@ -170,11 +170,10 @@ def _table(
     rows = spread(_passes(first, second, most))
     low, high = bootstrap_means(rows, draws=draws, seed=seed, per_draw=videos)
     n = (~np.isnan(flat)).sum(axis=0)
-    few = n < 2
-    low[few] = high[few] = np.nan
+    low[n < FEWEST] = high[n < FEWEST] = np.nan
     mean = _means(flat)
     squares = np.nansum((flat - mean) ** 2, axis=0)
-    sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=~few))
+    sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
     either = np.isnan(gaps)
     means = [_means(spread(np.where(either, np.nan, run.values))) for run in (first, second)]
     return _Table(
@@ -313,8 +312,8 @@ def ranked(
             first=names[i],
             second=names[j],
             value=float(gaps[:, k].mean()),
-            low=_number(float(low[k])) if videos > 1 else None,
-            high=_number(float(high[k])) if videos > 1 else None,
+            low=_number(float(low[k])) if videos >= FEWEST else None,
+            high=_number(float(high[k])) if videos >= FEWEST else None,
             p=p[k],
             p_adjusted=adjusted[k],
         )

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap_means"]
+__all__ = ["FEWEST", "bootstrap_means"]
+
+FEWEST = 5
+"""The fewest videos that are resampled: four have but 35 different resamples, too few to tell where
+2.5% of them end."""
 
 _CHUNK = 500
 _BLOCK = 1024
@@ -36,11 +40,11 @@ def bootstrap_means(
 
     Returns
     -------
-    low, high : (columns,), NaN where a column has fewer than two rows.
+    low, high : (columns,), NaN where a column has fewer than `FEWEST` rows.
 
-    >>> low, high = bootstrap_means(np.array([[0.0], [1.0], [0.0], [1.0]]), draws=1000, seed=0)
+    >>> low, high = bootstrap_means(np.array([[0.0], [1.0]] * 2 + [[1.0]]), draws=1000, seed=0)
     >>> float(low[0]), float(high[0])
-    (0.0, 1.0)
+    (0.2, 1.0)
     """
     rows, columns = values.shape
     if columns > _BLOCK:
@@ -59,7 +63,7 @@ def bootstrap_means(
         return np.concatenate(lows), np.concatenate(highs)
     low, high = np.full(columns, np.nan), np.full(columns, np.nan)
     present = ~np.isnan(values)
-    wide = present.sum(axis=0) >= 2
+    wide = present.sum(axis=0) >= FEWEST
     if not wide.any():
         return low, high
     # Columns that are missing in the same rows share one count of what a draw holds.
