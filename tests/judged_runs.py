@@ -25,6 +25,8 @@ VIDEOS = [
     annotation("b", "c1 a3 t2", visual_characteristic="High-Dynamic,Multi-Scene", domain="Film"),
     annotation("c", "s3 a3", "a2", visual_characteristic="High-Dynamic,Multi-Subject"),
 ]
+# Five, the fewest that have an interval.
+VIDEOS += [video.model_copy(update={"index": i}) for i, video in zip("de", VIDEOS, strict=False)]
 BY = Provenance(judge="gpt-4o", prompts="tuna-cap-v1@c23452", models=("gpt-4o-2024-08-06",))
 
 
@@ -33,10 +35,15 @@ def write_annotations(path: Path, videos: Sequence[Annotation] = VIDEOS) -> None
 
 
 def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]:
-    """Judgments of `VIDEOS`: `"+0- 0++ | 0+- | 00 +"`; fewer judge only the first videos."""
+    """Judgments of `VIDEOS`: `"+0- 0++ | 0+- | 00 +"`; the last two videos repeat the first two.
+
+    Fewer labels judge only the first videos.
+    """
+    told = [one.strip() for one in labels.split("|")]
+    told += told[:2] if len(told) == 3 else []
     return [
-        scored(video.index, told.strip(), provenance=by, **fields)
-        for video, told in zip(VIDEOS, labels.split("|"), strict=False)
+        scored(video.index, one, provenance=by, **fields)
+        for video, one in zip(VIDEOS, told, strict=False)
     ]
 
 
@@ -48,7 +55,7 @@ def make_run(
     by: Provenance = BY,
     annotations: Path = Path("a.json"),
     generation: Mapping[str, Any] | None = None,
-    captioned: int = 3,
+    captioned: int = 5,
     folder: str = "judge",
     change: Mapping[str, Any] | None = None,
 ) -> Path:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring import FEWEST, GROUPS, MEASURES
 from capeval.scoring.difference import Comparison, GateResult, Matrix
 
 __all__ = ["CoverageGate", "DifferenceGate", "read_coverage", "read_gates", "through"]
@@ -129,13 +129,16 @@ def through(
 
 
 def _difference(found: Comparison, gate: DifferenceGate) -> GateResult:
-    of = getattr(getattr(found.overall, gate.group), gate.measure)
+    group = getattr(found.overall, gate.group)
+    of = getattr(group, gate.measure)
     fraction = of.value if gate.on == "estimate" else of.low
     value = None if fraction is None else 100 * fraction
     passed = value is not None and value >= gate.points - _SLACK
     what = gate.name if gate.on == "estimate" else f"lower end of {gate.name}"
     if value is None:
         told = f"{what} of {found.second.name} has no value to hold against {gate.points:+g}"
+        if of.value is not None:
+            told += f": an interval takes {FEWEST} videos, not {group.n}"
     else:
         way = "below" if value < 0 else "above"
         told = (

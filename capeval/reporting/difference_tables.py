@@ -14,7 +14,7 @@ from capeval.reporting.flip_tables import flip_sheets
 from capeval.reporting.numbers import NOTHING, p_value, percent, points, thousands
 from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
 from capeval.reporting.tables import BASELINE_NOTE
-from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring import FEWEST, GROUPS, MEASURES
 from capeval.scoring.difference import (
     BucketDifference,
     Comparison,
@@ -319,8 +319,8 @@ def _explained(found: Comparison | Matrix, *, power: bool) -> list[str]:
     interval = found.settings["interval"]
     lines = [
         f"Intervals: {interval['method']}, {thousands(interval['draws'])} draws, "
-        f"seed {interval['seed']}. p: {found.settings['test']['method']}; that of all videos is "
-        "not adjusted."
+        f"seed {interval['seed']}; none of fewer than {FEWEST} videos. p: "
+        f"{found.settings['test']['method']}; that of all videos is not adjusted."
         if isinstance(found, Comparison)
         else f"p: {found.settings['test']['method']}, "
         f"{thousands(interval['draws'])} draws, seed {interval['seed']}; adjusted by Holm over all "

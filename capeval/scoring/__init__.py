@@ -4,9 +4,11 @@ from capeval.scoring.aggregate import DRAWS, score_judgments
 from capeval.scoring.counts import GROUPS, MEASURES, fits, flaw_of, measures, weight_counts
 from capeval.scoring.result import Bucket, Estimate, Scores, TypeScores
 from capeval.scoring.signature import signature
+from capeval.stats import FEWEST
 
 __all__ = [
     "DRAWS",
+    "FEWEST",
     "GROUPS",
     "MEASURES",
     "Bucket",

@@ -55,7 +55,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
     code, out, err = typed()
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "8.3B", "3/3", "100.0", "100.0", "100.0"] in [
+    assert ["1", "good", "2fps", "8.3B", "5/5", "100.0", "100.0", "100.0"] in [
         line[:8] for line in lines
     ]
     assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
@@ -109,10 +109,10 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed)
     make_run("whole", FAIR)
     (section,) = board(typed)["sections"]
     assert [(e["run"], e["rank"]) for e in section["entries"]] == [("whole", 1), ("part", None)]
-    assert section["entries"][1]["coverage"] == 2 / 3
+    assert section["entries"][1]["coverage"] == 2 / 5
     _, out, _ = typed()
-    assert "part (captioned 2/3, scored 2/2)" in " ".join(out.split())
-    assert [e["rank"] for e in board(typed, "--min-coverage", "60%")["sections"][0]["entries"]] == [
+    assert "part (captioned 2/5, scored 2/2)" in " ".join(out.split())
+    assert [e["rank"] for e in board(typed, "--min-coverage", "40%")["sections"][0]["entries"]] == [
         1,
         2,
     ]
@@ -135,15 +135,15 @@ REPLACED: dict[str, tuple[str, str, str, str]] = {
     "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "stands twice"),
     "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
     "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),
-    "text for a number": (SCORES, '"n": 3', '"n": "3"', "must be a whole number"),
+    "text for a number": (SCORES, '"n": 5', '"n": "3"', "must be a whole number"),
     "text for a mean": (SCORES, '"value": 1.0', '"value": "1.0"', "overall.all.precision.value: "),
-    "truth for a number": (SCORES, '"n": 3', '"n": true', "overall.all.n: "),
-    "huge": (SCORES, '"n": 3', f'"n": {10**99}', "is larger than any number"),
-    "digits": (SCORES, '"n": 3', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
-    "captioned": (SCORES, '"captioned": 3', '"captioned": 9', "do not fit one another"),
+    "truth for a number": (SCORES, '"n": 5', '"n": true', "overall.all.n: "),
+    "huge": (SCORES, '"n": 5', f'"n": {10**99}', "is larger than any number"),
+    "digits": (SCORES, '"n": 5', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
+    "captioned": (SCORES, '"captioned": 5', '"captioned": 9', "do not fit one another"),
     "unscored": (SCORES, '"unscored": 0', '"unscored": 1', "do not fit one another"),
     "no fraction": (SCORES, '"value": 1.0', '"value": 1.5', "must be a fraction from 0 to 1"),
-    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 3 videos"),
+    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 5 videos"),
     "interval": (SCORES, '"high": 1.0', '"high": 7.0', "has no interval of fractions"),
     "half": (SCORES, '"high": 1.0', '"high": null', "has an interval of one end"),
     "outside": (SCORES, '"high": 1.0', '"high": 0.9', "has no interval of fractions"),
@@ -271,7 +271,7 @@ def test_section_of_the_papers_judge_and_size_is_named_beside_it(
     (_, paper) = board(typed, "--published")["sections"]
     assert not any("same judge" in note for note in paper["notes"])
     scores = Path("runs/mine/judge/scores.json")
-    scores.write_text(scores.read_text().replace("@3|", "@1000|"))
+    scores.write_text(scores.read_text().replace("@5|", "@1000|"))
     (_, paper) = board(typed, "--published")["sections"]
     assert any(note.startswith("section 1 has the same judge") for note in paper["notes"])
 

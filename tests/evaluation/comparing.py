@@ -1,4 +1,4 @@
-"""Comparisons of three videos, with one number set by hand."""
+"""Comparisons of five videos, with one number set by hand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from tests.scoring.making import annotation, scored
 
 __all__ = ["comparison", "matrix"]
 
-VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abc"]
+VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcde"]
 RUNS = [
-    [scored(index, told) for index, told in zip("abc", labels, strict=True)]
-    for labels in (("+0 0", "++ 0", "+- 0"), ("++ 0", "+0 0", "++ -"))
+    [scored(index, told) for index, told in zip("abcde", labels, strict=True)]
+    for labels in (
+        ("+0 0", "++ 0", "+- 0", "+0 +", "0+ 0"),
+        ("++ 0", "+0 0", "++ -", "++ +", "0+ 0"),
+    )
 ]
 _SETTINGS = {
     "interval": {"level": 0.95, "method": "paired bootstrap", "draws": 99, "seed": 0},
@@ -26,9 +29,9 @@ def _side(name: str) -> Side:
         signature="capeval:tuna-cap|judge:x",
         model=None,
         baseline=False,
-        annotated=3,
-        captioned=3,
-        scored=3,
+        annotated=5,
+        captioned=5,
+        scored=5,
         left_out=(),
     )
 
@@ -52,8 +55,8 @@ def comparison(
         comparable=True,
         unlike=(),
         notes=(),
-        annotated=3,
-        paired=3,
+        annotated=5,
+        paired=5,
         settings=_SETTINGS,
         first=_side(first),
         second=_side(second),
@@ -73,8 +76,8 @@ def matrix(*names: str) -> Matrix:
         comparable=True,
         unlike=(),
         notes=(),
-        annotated=3,
-        paired=3,
+        annotated=5,
+        paired=5,
         settings=_SETTINGS,
         runs=tuple(
             Contender(**dict(_side(name)), f1=mean, cluster=cluster)

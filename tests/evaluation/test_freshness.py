@@ -20,7 +20,7 @@ REFERENCE = Reference(VIDEOS)
 
 
 def summary(judged: list[Judgment]) -> Scores:
-    return summarise(VIDEOS, judged, captioned=3, seed=0, draws=99)
+    return summarise(VIDEOS, judged, captioned=5, seed=0, draws=99)
 
 
 def label(events: list[int]) -> Any:
@@ -38,18 +38,18 @@ def test_scores_of_the_verdicts_are_fresh_and_of_any_others_stale(
         else Unscored(index=VIDEOS[n].index, reason="no", provenance=BY)
         for n in range(3)
     ]
-    assert why_stale(summary(judged), judged, 3, REFERENCE) is None
+    assert why_stale(summary(judged), judged, 5, REFERENCE) is None
     one = min(kept)
     first = "-" if told[one][0] == "+" else "+"
     other = list(judged)
     other[one] = scored(VIDEOS[one].index, first + told[one][1:], provenance=BY)
-    assert why_stale(summary(judged), other, 3, REFERENCE) is not None
+    assert why_stale(summary(judged), other, 5, REFERENCE) is not None
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"counts": {"scored": 2}}, "3 videos have verdicts, and 2 are scored"),
-    ({"counts": {"annotated": 4}}, "3 videos have verdicts"),
-    ({"counts": {"captioned": 2}}, "3 videos have captions, and not 2"),
+    ({"counts": {"scored": 2}}, "5 videos have verdicts, and 2 are scored"),
+    ({"counts": {"annotated": 4}}, "5 videos have verdicts"),
+    ({"counts": {"captioned": 2}}, "5 videos have captions, and not 2"),
     ({"overall": {"all": {"n": 2}}}, "overall.all.precision is not that of the verdicts"),
     ({"overall": {"scene": {"recall": {"value": 0.5}}}}, "overall.scene.recall is not that"),
     ({"by": {"domain": {"Food": None}}}, "its buckets are not those of the verdicts"),
@@ -87,7 +87,7 @@ def test_what_the_verdicts_do_not_say_is_told(change: dict[str, Any], told: str)
         values["by"]["domain"]["Food"] = of_film
     if "colour" in values["videos"]["c"]:
         values["videos"]["c"]["colour"] = values["videos"]["c"]["all"]
-    stale = why_stale(Scores.model_validate(values), judged, 3, REFERENCE)
+    stale = why_stale(Scores.model_validate(values), judged, 5, REFERENCE)
     assert str(stale).startswith(told)
 
 
@@ -96,7 +96,7 @@ def test_what_the_verdicts_do_not_say_is_told(change: dict[str, Any], told: str)
     [
         ("judge:gpt-4o-2024-08-06", "judge:gpt-5", 'the signature\'s judge is "gpt-5", by the'),
         ("repeats:1", "repeats:3", 'the signature\'s repeats is "3", by the verdicts "1"'),
-        ("@3|", "@1000|", "the signature's data is "),
+        ("@5|", "@1000|", "the signature's data is "),
         ("|avg:", "|judge:x|avg:", "the signature's judge:x is"),
         ("|avg:macro", "", "the signature's avg is null"),
         ("|v:", "|v:0.", "None"),
@@ -107,12 +107,12 @@ def test_every_part_of_the_signature_but_the_version_is_held(old: str, new: str,
     right = summary(judged)
     assert old in right.signature
     forged = right.model_copy(update={"signature": right.signature.replace(old, new)})
-    assert str(why_stale(forged, judged, 3, REFERENCE)).startswith(told)
+    assert str(why_stale(forged, judged, 5, REFERENCE)).startswith(told)
 
 
 def test_verdicts_of_another_judge_make_scores_stale() -> None:
     words = judgments(LABELS, Provenance(judge="lexical-1", prompts=None))
-    told = why_stale(summary(judgments(LABELS)), words, 3, REFERENCE)
+    told = why_stale(summary(judgments(LABELS)), words, 5, REFERENCE)
     assert told == 'settings.judge says "gpt-4o", the verdicts "lexical-1"'
 
 

@@ -106,7 +106,7 @@ On = Literal["estimate", "lower"]
         ("f1=1", "estimate", 0.004, 0.0, False, "0.40 points above A, less than +1 by 0.60"),
         ("f1=-0.5", "lower", 0.1, -0.02, False, "lower end of f1 of B is 2.00 points below A"),
         ("f1=-0.5", "lower", 0.1, -0.004, True, "lower end of f1"),
-        ("f1=-0.5", "lower", 0.1, None, False, "lower end of f1 of B has no value"),
+        ("f1=-0.5", "lower", 0.1, None, False, "hold against -0.5: an interval takes 5 videos"),
         ("f1=-0.5", "estimate", None, None, False, "f1 of B has no value to hold against -0.5"),
         ("action.recall=-100", "estimate", None, None, False, "action.recall of B has no value"),
     ],

@@ -142,13 +142,13 @@ def test_power_is_shown_when_asked_for_and_only_of_enough_videos() -> None:
     text = shown(example(), power=True)
     assert "What so many videos can show" in text
     (sheet,) = [s for s in difference_sheets(example(), power=True) if "What so many" in s.title]
-    assert sheet.rows == [["all", "3", "–", "–", "–"]]
+    assert sheet.rows == [["all", "5", "–", "–", "–"]]
 
 
 def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
     found = comparison()
     up, down = (len([v for v in found.videos.values() if s * v.f1.value > 0]) for s in (1, -1))
-    assert up + down == 3
+    assert up + down == 4
     for most in (0, 1, 9):
         sheets = {s.title: s for s in difference_sheets(found, most=most)}
         moved = [len(s.rows) for title, s in sheets.items() if title.startswith("F1 moved")]
@@ -218,14 +218,14 @@ def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
 
 def test_flips_are_counted_by_type() -> None:
     (sheet,) = [s for s in difference_sheets(comparison()) if s.title.startswith("Flips by")]
-    assert sheet.rows[0] == ["all", "9", "4", "2", "1", "+1", "+1"]
-    assert sheet.rows[2] == ["scene", "3", "3", "2", "1", "+1", "+1"]
+    assert sheet.rows[0] == ["all", "15", "5", "3", "1", "+2", "+2"]
+    assert sheet.rows[2] == ["scene", "5", "4", "3", "1", "+2", "+2"]
     assert [row[0] for row in sheet.rows] == ["all", "camera", "scene", "action"]
 
 
 def test_without_flips_there_is_their_count_alone() -> None:
     titles = [sheet.title for sheet in difference_sheets(flipped(moved={}))]
-    assert any(title.startswith("0 of 9 verdicts flipped") for title in titles)
+    assert any(title.startswith("0 of 15 verdicts flipped") for title in titles)
     assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
 
 

@@ -23,6 +23,8 @@ VIDEOS = [
     annotation("b", "c1 a3 t2", visual_characteristic="High-Dynamic,Multi-Scene", domain="Film"),
     annotation("c", "s3 a3", "a2", visual_characteristic="High-Dynamic,Multi-Subject"),
 ]
+# Five, the fewest that have an interval.
+VIDEOS += [video.model_copy(update={"index": i}) for i, video in zip("de", VIDEOS, strict=False)]
 
 
 def judged(first: str, second: str, third: str) -> list[Scored | Unscored]:
@@ -30,6 +32,8 @@ def judged(first: str, second: str, third: str) -> list[Scored | Unscored]:
         scored("a", first, candidate_events=("x", "y"), matches=(1, None)),
         scored("b", second, candidate_events=("x",), matches=(1,)),
         scored("c", third, candidate_events=("x", "y"), matches=(1, 2)),
+        scored("d", first, candidate_events=("x", "y"), matches=(1, None)),
+        scored("e", second, candidate_events=("x",), matches=(1,)),
     ]
 
 
@@ -77,7 +81,7 @@ def test_no_number_and_no_name_is_ever_cut(width: int) -> None:
     assert "100.0 [100.0, 100.0]" in text
     assert "…" not in text
     tables, told = text.split("perfect: ")
-    assert told.startswith("captioned 3/3")
+    assert told.startswith("captioned 5/5")
     # By its name, or by a number that the line below explains.
     assert "perfect" in tables or tables.count("[1]") == 4
 
@@ -90,7 +94,7 @@ def test_columns_stand_side_by_side_where_they_fit() -> None:
 def test_markup_in_names_stays_text_and_control_characters_are_shown() -> None:
     text = shown({"\x1b[31m\n[bold]x[/bold]": results()["perfect"]}, 170)
     assert "\x1b" not in text
-    assert r"\x1b[31m [bold]x[/bold]: captioned 3/3" in text
+    assert r"\x1b[31m [bold]x[/bold]: captioned 5/5" in text
 
 
 def test_no_color_reaches_a_file() -> None:
@@ -109,7 +113,7 @@ def test_baseline_says_so_and_others_do_not() -> None:
 def test_headline_counts_what_was_not_scored() -> None:
     judgments: list[Scored | Unscored] = [scored("a", "+++ +++"), Unscored(index="b", reason="no")]
     assert headline(scores(VIDEOS, judgments)) == (
-        "captioned 2/3, scored 1/2, unmatched events 0.0%"
+        "captioned 2/5, scored 1/2, unmatched events 0.0%"
     )
 
 
@@ -122,7 +126,7 @@ def test_headline_tells_unmatched_events_and_the_spread_of_repeats() -> None:
         "c", "++ +", candidate_events=("x", "y"), matches=(1, None), repeats=(first, second)
     )
     assert headline(scores(VIDEOS, [repeated])) == (
-        "captioned 1/3, scored 1/1, unmatched events 50.0%, "
+        "captioned 1/5, scored 1/1, unmatched events 50.0%, "
         "2 repeats: F1 sd 10.10, 66.7% of elements unanimous"
     )
 

@@ -17,7 +17,7 @@ from capeval.schema import (
     Unscored,
     VisualElement,
 )
-from capeval.scoring import Bucket, Scores
+from capeval.scoring import FEWEST, Bucket, Scores
 from tests.scoring.making import annotation, scored, scores
 
 Set = tuple[list[Annotation], list[Scored | Unscored]]
@@ -29,7 +29,7 @@ def judged_sets(draw: st.DrawFn, smallest: int = 0) -> Set:
     videos: list[Annotation] = []
     judgments: list[Scored | Unscored] = []
     element = st.builds("{}{}".format, st.sampled_from("csat"), st.integers(1, 3))
-    for number in range(draw(st.integers(smallest, 5))):
+    for number in range(draw(st.integers(smallest, 8))):
         events = draw(st.lists(st.lists(element, min_size=1, max_size=4), min_size=1, max_size=4))
         video = annotation(
             f"v{number}",
@@ -90,7 +90,7 @@ def check(bucket: Bucket, pairs: Sequence[tuple[Annotation, Scored]]) -> None:
                 assert 0 <= estimate.value <= 1
             else:
                 assert estimate.value is None
-            if len(found) > 1:
+            if len(found) >= FEWEST:
                 assert 0 <= estimate.low <= estimate.high <= 1
                 assert estimate.low - 1e-12 <= max(float(value[place]) for value in found)
             else:

@@ -10,10 +10,9 @@ from capeval.reporting.numbers import interval, percent, thousands
 from capeval.reporting.report.charts import Share, place_name
 from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES
-from capeval.scoring import Bucket, Estimate
+from capeval.scoring import FEWEST, Bucket, Estimate
 
 __all__ = [
-    "FEWEST",
     "HEADINGS",
     "Finding",
     "Findings",
@@ -24,8 +23,6 @@ __all__ = [
     "missed_elements",
 ]
 
-FEWEST = 5
-"""Types and kinds of video with fewer videos are not compared: their means say little."""
 HEADINGS = (
     "Weakest type",
     "Lacking or contradicted",

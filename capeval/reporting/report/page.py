@@ -22,7 +22,6 @@ from capeval.reporting.report.breakdowns import breakdowns
 from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
 from capeval.reporting.report.findings import (
-    FEWEST,
     HEADINGS,
     Findings,
     findings_of,
@@ -33,7 +32,7 @@ from capeval.reporting.report.paired import gap_told, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.schema import Usage
-from capeval.scoring import Estimate
+from capeval.scoring import FEWEST, Estimate
 
 __all__ = ["MARK", "report_html", "same_annotations"]
 

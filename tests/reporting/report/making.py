@@ -9,7 +9,7 @@ from capeval.evaluation.judged import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
 from tests.scoring.making import annotation, relations, scored
 
-__all__ = ["ATTACK", "ATTACKER", "VIDEOS", "judged", "run", "texts"]
+__all__ = ["ATTACK", "ATTACKER", "VIDEOS", "five", "judged", "run", "texts"]
 
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
@@ -70,6 +70,11 @@ def judged(verdicts: dict[str, str] | None = None) -> list[Judgment]:
         for index, given in labels.items()
     ]
     return [*found, Unscored(index="unscored", reason=f"refused: {ATTACK}", provenance=BY)]
+
+
+def five(verdicts: dict[str, str] | None = None) -> list[Judgment]:
+    """As `judged`, and one more: the fewest that have an interval."""
+    return [*judged(verdicts), scored("unjudged", "+", provenance=BY)]
 
 
 def run(

@@ -23,7 +23,7 @@ from capeval.reporting.report.page import MARK, report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.schema import HumanLabel
 from capeval.scoring.difference import Comparison
-from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
+from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, five, judged, passes, run
 from tests.scoring.making import annotation, scored
 
 NAMES = ("Precision", "Recall", "F1")
@@ -63,36 +63,45 @@ def test_same_runs_give_the_same_bytes_without_a_time() -> None:
 
 
 def test_headline_is_that_of_the_scores() -> None:
-    one = run()
+    one = run(five())
     words = words_of(report_html({"mine": one}))
     overall = one.scores.overall.all
     for name, estimate in zip(NAMES, (overall.precision, overall.recall, overall.f1), strict=True):
         low, high = percent(estimate.low), percent(estimate.high)
         assert f"{name} {percent(estimate.value)} [{low}, {high}]" in words
-    assert "captioned 6/7, scored 4/6" in words
+    assert "captioned 6/7, scored 5/6" in words
     assert "unmatched events" in words
     assert one.signature in words
 
 
+def test_few_videos_have_no_interval() -> None:
+    one = run()
+    words = words_of(report_html({"mine": one}))
+    f1 = one.scores.overall.all.f1
+    assert (f1.low, f1.high) == (None, None)
+    assert f"F1 {percent(f1.value)} " in words
+    assert f"F1 {percent(f1.value)} [" not in words
+
+
 def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
-    runs = {"old": run(), "new": run(judged({"V1": "++ ++", "V2": "++"}), name="new")}
+    runs = {"old": run(five()), "new": run(five({"V1": "++ ++", "V2": "++"}), name="new")}
     words = words_of(report_html(runs))
     compared = compare_judged(runs)
     assert isinstance(compared, Comparison)
-    assert "B less A, over the 4 videos that both scored" in words
+    assert "B less A, over the 5 videos that both scored" in words
     f1 = compared.overall.all.f1
     ends = f"[{points(f1.low)}, {points(f1.high)}]"
     told = (
-        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 4"
+        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 5"
     )
     assert told in words
     assert "capeval compare A B" in words
 
 
 def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
-    runs = {name: run(name=name) for name in ("one", "two", "three")}
+    runs = {name: run(five(), name=name) for name in ("one", "two", "three")}
     words = words_of(report_html(runs))
-    assert "Ranks over the 4 videos that all scored" in words
+    assert "Ranks over the 5 videos that all scored" in words
     assert "1 A one" in words
     assert "C less B 0.0 [0.0, 0.0] 1.000 1.000" in words
     lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
