@@ -107,9 +107,9 @@ def compare(
     from rich.console import Console
 
     from capeval.errors import UsageError, one_line
-    from capeval.evaluation.comparing import Question, compare_files
-    from capeval.evaluation.gates import read_coverage, read_gates
-    from capeval.evaluation.judged import files_behind
+    from capeval.evaluation.comparing.gates import read_coverage, read_gates
+    from capeval.evaluation.comparing.runs import Question, compare_files
+    from capeval.evaluation.judged.run import files_behind
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, write_output
     from capeval.reporting.difference_tables import gate_lines, print_comparison

@@ -120,11 +120,11 @@ def correlate(
     from capeval.correlation.protocols import protocol as protocol_of
     from capeval.correlation.video_level import Settings
     from capeval.errors import UsageError, one_line
-    from capeval.evaluation.correlating import Question, correlate_files
-    from capeval.evaluation.metric_sources import files_read
+    from capeval.evaluation.correlating.against_people import Question, correlate_files
+    from capeval.evaluation.correlating.metric_sources import files_read
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, write_output
-    from capeval.reporting.correlation_tables import print_correlations
+    from capeval.reporting.correlations.tables import print_correlations
 
     if as_json and form is not None:
         raise UsageError("--format is of the tables, and --json prints none; leave one of them out")

@@ -17,15 +17,15 @@ from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import CaptioningProgress
 from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
 from capeval.errors import UsageError
-from capeval.evaluation.captioners import (
+from capeval.evaluation.generating.captioners import (
     CaptionerChoice,
     OpenCaptioner,
     choose_model,
     open_captioner,
 )
-from capeval.evaluation.generating_estimate import GenerationEstimate, estimate_generation
-from capeval.evaluation.generating_merge import Merge, merge_parts
-from capeval.evaluation.generating_plan import (
+from capeval.evaluation.generating.estimate import GenerationEstimate, estimate_generation
+from capeval.evaluation.generating.merge import Merge, merge_parts
+from capeval.evaluation.generating.plan import (
     Generation,
     GenerationPlan,
     Wanted,
@@ -33,7 +33,7 @@ from capeval.evaluation.generating_plan import (
     default_videos,
     plan_generation,
 )
-from capeval.evaluation.generating_run import generate_run
+from capeval.evaluation.generating.run import generate_run
 from capeval.evaluation.sources import SAMPLE, annotations_of, run_name
 from capeval.files.jsonl import dumps
 from capeval.files.parts import Shard

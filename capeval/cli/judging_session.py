@@ -16,15 +16,15 @@ from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
 from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
 from capeval.errors import CapevalError, UsageError
-from capeval.evaluation.estimate import Estimate, estimate
-from capeval.evaluation.judges import (
+from capeval.evaluation.judging.estimate import Estimate, estimate
+from capeval.evaluation.judging.judges import (
     LEXICAL,
     JudgeChoice,
     OpenJudge,
     is_configured,
     open_judge,
 )
-from capeval.evaluation.judging_run import RunPlan, execute, plan_run
+from capeval.evaluation.judging.run import RunPlan, execute, plan_run
 from capeval.evaluation.sources import (
     SAMPLE,
     Source,

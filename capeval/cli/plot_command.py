@@ -13,7 +13,7 @@ import typer
 from capeval.cli.options import RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
-    from capeval.evaluation.judged import JudgedRun
+    from capeval.evaluation.judged.run import JudgedRun
     from capeval.reporting.figures import Figure
 
 __all__ = ["HELP", "plot"]
@@ -81,7 +81,7 @@ def plot(
     """Draw figures."""
     from capeval.cli.options import chosen
     from capeval.errors import UsageError
-    from capeval.evaluation.judged import files_behind, load_judged_runs
+    from capeval.evaluation.judged.run import files_behind, load_judged_runs
     from capeval.files.jsonl import write_atomic
     from capeval.files.outputs import check_output
     from capeval.files.safename import safe_name
@@ -171,7 +171,7 @@ def _of_runs(judged: dict[str, JudgedRun], wanted: list[str]) -> dict[str, list[
 
 def _of_two(judged: dict[str, JudgedRun], seed: int) -> list[Figure]:
     from capeval.errors import UsageError
-    from capeval.evaluation.comparing import compare_judged
+    from capeval.evaluation.comparing.runs import compare_judged
     from capeval.reporting.paired_figures import forest_of
     from capeval.scoring.difference import Comparison
 
@@ -191,7 +191,7 @@ def _of_people(
     seed: int,
 ) -> dict[str, list[Figure]]:
     from capeval.errors import one_line
-    from capeval.evaluation.correlating import Question, both_sides
+    from capeval.evaluation.correlating.against_people import Question, both_sides
     from capeval.reporting.human_figures import confusions_of, scatters_of
 
     if not set(wanted) & set(_OF_PEOPLE):

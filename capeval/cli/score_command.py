@@ -56,8 +56,8 @@ def score(
     from rich.console import Console
 
     from capeval.errors import UsageError
-    from capeval.evaluation.checking import check_scores, scores_at
-    from capeval.evaluation.rescoring import rescore
+    from capeval.evaluation.scores.checking import check_scores, scores_at
+    from capeval.evaluation.scores.rescoring import rescore
     from capeval.evaluation.sources import annotations_named_by, annotations_of
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, run_files, write_output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import InputError
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.text import parse_json, read_text
 from capeval.reporting.numbers import percent, thousands
 from capeval.reporting.report.data import Shown
