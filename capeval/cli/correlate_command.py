@@ -121,7 +121,7 @@ def correlate(
     from capeval.correlation.video_level import Settings
     from capeval.errors import UsageError, one_line
     from capeval.evaluation.correlating.against_people import Question, correlate_files
-    from capeval.evaluation.correlating.metric_sources import files_read
+    from capeval.evaluation.sources import files_read
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, write_output
     from capeval.reporting.correlations.tables import print_correlations

@@ -81,6 +81,7 @@ def report(
 ) -> None:
     """Make one HTML file of judged runs."""
     from capeval.errors import one_line
+    from capeval.evaluation.config import CONFIG
     from capeval.evaluation.judged.cards import load_human_labels
     from capeval.evaluation.judged.run import files_behind, load_judged_runs
     from capeval.files.outputs import check_output, write_output
@@ -106,7 +107,7 @@ def report(
     labels = load_human_labels(human) if human else None
     if labels is not None and human is not None:
         _hold_to_runs(labels, human, loaded)
-    prices = read_prices(Path("capeval.toml"))
+    prices = read_prices(CONFIG)
     strips = _strips(loaded, frames, videos)
     page = report_html(loaded, human=labels, strips=strips, prices=prices, stale=stale)
     write_output(file, page)

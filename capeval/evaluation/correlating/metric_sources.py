@@ -10,18 +10,16 @@ from capeval.correlation.element_level import Verdicts
 from capeval.errors import InputError, UsageError
 from capeval.evaluation.scores.rescoring import stored_judgments
 from capeval.evaluation.scores.summary import signature_of
-from capeval.evaluation.sources import annotations_file, annotations_named_by
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.opening import first_line
-from capeval.files.outputs import run_files
 from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import parse_json, read_text
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
-__all__ = ["Sources", "files_read", "gather", "judged_runs"]
+__all__ = ["Sources", "gather", "judged_runs"]
 
 _SAMPLE = "sample-"
 
@@ -101,20 +99,6 @@ def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
     """Return the name by which people know a run: its own, else its captions' model."""
     names = _names(run)
     return next((name for name in names if name in systems), names[0])
-
-
-def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
-    """Return the files that metrics may be read from, so that none is written to.
-
-    Parameters
-    ----------
-    annotations : as given; where they are not, those that the runs name
-    runs : the folder of all runs, where every run is meant
-    """
-    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
-    found = [file for path in paths for file in run_files(path)]
-    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
-    return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def gather(

@@ -15,6 +15,7 @@ from capeval.captioners.catalogue import HUB_PREFIX, ModelEntry, find_model, rea
 from capeval.captioners.images import ImageForm, ImageKind
 from capeval.captioners.protocol import Captioner
 from capeval.errors import UsageError
+from capeval.evaluation.config import CONFIG
 from capeval.llm import (
     Asker,
     ChatClient,
@@ -26,9 +27,8 @@ from capeval.llm import (
     read_prices,
 )
 
-__all__ = ["CONFIG", "CaptionerChoice", "OpenCaptioner", "choose_model", "open_captioner"]
+__all__ = ["CaptionerChoice", "OpenCaptioner", "choose_model", "open_captioner"]
 
-CONFIG = Path("capeval.toml")
 _OPENAI = "https://api.openai.com/v1"
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, UsageError
-from capeval.evaluation.correlating.metric_sources import files_read
 from capeval.evaluation.scores.rescoring import stored_judgments
 from capeval.evaluation.scores.summary import Maker, maker_of, signature_of, summarise
-from capeval.evaluation.sources import SAMPLE, annotations_named_by, annotations_of
+from capeval.evaluation.sources import SAMPLE, annotations_named_by, annotations_of, files_read
 from capeval.files.captions import load_captions
 from capeval.files.opening import first_line
 from capeval.files.run_folder import JudgeFolder, RunFolder

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capeval.errors import UsageError
+from capeval.evaluation.config import CONFIG
 from capeval.judging.embedded import EmbeddedJudge
 from capeval.judging.lexical import LexicalJudge
 from capeval.judging.llm_judge import LLMJudge
@@ -103,7 +104,7 @@ async def open_judge(
         yield OpenJudge(judge=judge, offline=judge, meter=Meter(), concurrency=1)
         return
     prompts = load_prompts(choice.prompts)
-    meter = Meter(prices=read_prices(Path("capeval.toml")), cap=choice.max_cost)
+    meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
     cache = ReplyCache(choice.cache_path, on_notice=on_notice)
     base_url = choice.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
     try:

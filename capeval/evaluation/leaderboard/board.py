@@ -11,7 +11,7 @@ from pathlib import Path
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.errors import InputError
-from capeval.evaluation.generating.captioners import CONFIG
+from capeval.evaluation.config import CONFIG
 from capeval.evaluation.leaderboard.places import OVERALL, Measured
 from capeval.evaluation.leaderboard.published import Disagreement, disagreements, read_published
 from capeval.evaluation.leaderboard.stored import (
