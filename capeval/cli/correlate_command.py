@@ -169,13 +169,11 @@ def _parts(values: list[str] | None) -> list[str]:
 
 def _named(text: str, runs: Path) -> tuple[str, Path]:
     from capeval.errors import UsageError
+    from capeval.files.run_folder import run_or_path
 
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():
         raise UsageError(f"--auto: {text!r} must be NAME=PATH")
     if not name.isprintable():
         raise UsageError(f"--auto: {name!r} has characters that no name may have")
-    found = Path(path.strip())
-    if not found.exists() and (runs / found).is_dir():
-        found = runs / found
-    return name.strip(), found
+    return name.strip(), run_or_path(path.strip(), runs)

@@ -15,7 +15,7 @@ from capeval.evaluation.scores.summary import Maker, maker_of, signature_of, sum
 from capeval.evaluation.sources import SAMPLE, annotations_named_by, annotations_of, files_read
 from capeval.files.captions import load_captions
 from capeval.files.opening import first_line
-from capeval.files.run_folder import JudgeFolder, RunFolder
+from capeval.files.run_folder import JudgeFolder, RunFolder, run_or_path
 from capeval.files.validation import nearest
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
@@ -221,9 +221,7 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
     """
     if not str(typed).strip():
         raise UsageError("the name of a run is empty; name a run under runs/, or a path")
-    path = Path(typed)
-    if not path.exists() and (runs / path).is_dir():
-        path = runs / path
+    path = run_or_path(typed, runs)
     if not path.is_dir():
         if not path.exists():
             names = [run.name for run in RunFolder.all(runs)]
@@ -238,13 +236,10 @@ def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None
     judges = RunFolder(path).judges()
     if not judges:
         raise InputError("holds no judgments.jsonl; judge it first", file=path)
-    meant = judges
-    if judge is not None:
-        exact = [one for one in judges if one.path.name == judge]
-        meant = exact or [one for one in judges if one.path.name.startswith(judge)]
-        if not meant:
-            names = [one.path.name for one in judges]
-            raise InputError(f"was not judged by {judge}, but by {', '.join(names)}", file=path)
+    meant = RunFolder(path).judges(judge)
+    if not meant:
+        names = [one.path.name for one in judges]
+        raise InputError(f"was not judged by {judge}, but by {', '.join(names)}", file=path)
     if len(meant) > 1:
         told = ", ".join(one.path.name for one in meant)
         raise InputError(f"was judged by several; name one with --judge: {told}", file=path)

@@ -69,13 +69,7 @@ def _nothing(judge: str | None) -> str:
 
 def _judged_under(runs: Path, judge: str | None) -> list[Path]:
     """Return the judgments of all runs; with a `judge`, those of the one it names."""
-    found = []
-    for run in RunFolder.all(runs):
-        judges = run.judges()
-        exact = [one for one in judges if one.path.name == judge]
-        meant = exact or [one for one in judges if one.path.name.startswith(judge or "")]
-        found += [one.judgments for one in meant]
-    return found
+    return [one.judgments for run in RunFolder.all(runs) for one in run.judges(judge)]
 
 
 def _annotation(run: JudgedRun, index: str) -> Annotation:

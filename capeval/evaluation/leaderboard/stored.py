@@ -16,7 +16,7 @@ from capeval.evaluation.scores.file import load_scores, signature_parts
 from capeval.evaluation.scores.freshness import Reference, why_stale
 from capeval.evaluation.scores.rescoring import stored_judgments
 from capeval.evaluation.sources import annotations_named_by, annotations_of
-from capeval.files.run_folder import JudgeFolder, RunFolder
+from capeval.files.run_folder import JudgeFolder, RunFolder, run_or_path
 from capeval.files.text import read_text
 from capeval.files.validation import nearest
 from capeval.scoring import Scores
@@ -97,9 +97,7 @@ def folders_of(typed: str | Path, runs: Path) -> list[JudgeFolder]:
     InputError
         There are none.
     """
-    path = Path(typed)
-    if not path.exists() and (runs / path).is_dir():
-        path = runs / path
+    path = run_or_path(typed, runs)
     if not path.is_dir():
         names = [run.name for run in RunFolder.all(runs)]
         raise InputError(

@@ -19,7 +19,7 @@ from capeval.evaluation.scores.file import (
     signature_parts,
 )
 from capeval.evaluation.scores.rescoring import rescore
-from capeval.files.run_folder import JudgeFolder, RunFolder
+from capeval.files.run_folder import JudgeFolder, RunFolder, run_or_path
 from capeval.files.validation import shown
 from capeval.schema import Annotation
 from capeval.scoring import DRAWS
@@ -63,9 +63,7 @@ def scores_at(typed: Path, runs: Path = Path("runs")) -> Path:
     InputError
         There is none, or several judges have judged the run.
     """
-    path = typed
-    if not path.exists() and (runs / path).is_dir():
-        path = runs / path
+    path = run_or_path(typed, runs)
     if not path.is_dir():
         return path
     judges = [path, *(judge.path for judge in RunFolder(path).judges())]
