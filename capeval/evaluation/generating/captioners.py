@@ -26,10 +26,10 @@ from capeval.llm import (
     endpoint_url,
     read_prices,
 )
+from capeval.llm.client import DEFAULT_URL
 
 __all__ = ["CaptionerChoice", "OpenCaptioner", "choose_model", "open_captioner"]
 
-_OPENAI = "https://api.openai.com/v1"
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 
 
@@ -158,7 +158,11 @@ async def _endpoint(
             return
         variable = entry.key if entry and not choice.base_url else "OPENAI_API_KEY"
         key = choice.api_key or os.environ.get(variable) or None
-        if key is None and not choice.base_url and base_url in (_OPENAI, entry and entry.base_url):
+        if (
+            key is None
+            and not choice.base_url
+            and base_url in (DEFAULT_URL, entry and entry.base_url)
+        ):
             raise UsageError(f"no key: set {variable}, or name a local server with --base-url")
         async with OpenAIChatClient(
             base_url,

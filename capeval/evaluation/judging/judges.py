@@ -22,14 +22,15 @@ from capeval.llm import (
     Meter,
     OpenAIChatClient,
     ReplyCache,
+    endpoint_url,
     read_prices,
 )
+from capeval.llm.client import DEFAULT_URL
 
 __all__ = ["DEFAULT_MODEL", "LEXICAL", "JudgeChoice", "OpenJudge", "is_configured", "open_judge"]
 
 DEFAULT_MODEL = "gpt-4o-2024-08-06"
 LEXICAL = "lexical"
-_OPENAI = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True)
@@ -106,18 +107,18 @@ async def open_judge(
     prompts = load_prompts(choice.prompts)
     meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
     cache = ReplyCache(choice.cache_path, on_notice=on_notice)
-    base_url = choice.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
+    base_url = endpoint_url(choice.base_url)
     try:
         if choice.client is not None:
             model = choice.model or DEFAULT_MODEL
             yield _opened(choice, model, choice.client, prompts, meter, cache, base_url)
             return
         key = choice.api_key or os.environ.get("OPENAI_API_KEY") or None
-        if choice.offline and (choice.model or base_url == _OPENAI):
+        if choice.offline and (choice.model or base_url == DEFAULT_URL):
             model = choice.model or DEFAULT_MODEL
             yield _opened(choice, model, None, prompts, meter, cache, base_url)
             return
-        if key is None and base_url == _OPENAI:
+        if key is None and base_url == DEFAULT_URL:
             raise UsageError(
                 "no key: set OPENAI_API_KEY, name a local server with --base-url, "
                 "or take the baseline with --judge lexical"
@@ -159,7 +160,7 @@ def _opened(
 
 
 async def _default_model(client: OpenAIChatClient, base_url: str) -> str:
-    if base_url == _OPENAI:
+    if base_url == DEFAULT_URL:
         return DEFAULT_MODEL
     models = await client.models()
     if len(models) == 1:
