@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
 __all__ = ["HELP", "compare"]
 
@@ -37,15 +37,7 @@ class _Format(StrEnum):
 
 
 def compare(
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN",
-            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
-            "TUNA result files.",
-            show_default=False,
-        ),
-    ],
+    run: JudgedRuns,
     judge: WhichJudge = None,
     annotations: RunAnnotations = None,
     anyway: Annotated[

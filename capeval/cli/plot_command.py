@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
     from capeval.evaluation.judged.run import JudgedRun
@@ -46,15 +46,7 @@ def _folder(typed: str | Path) -> Path:
 
 def plot(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Which figures.", show_default=False)],
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN",
-            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
-            "TUNA result files.",
-            show_default=False,
-        ),
-    ],
+    run: JudgedRuns,
     out: Annotated[
         Path, typer.Option(parser=_folder, metavar="<path>", help="The folder to write them to.")
     ] = Path("figures"),
