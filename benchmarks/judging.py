@@ -17,7 +17,7 @@ from pathlib import Path
 
 import capeval
 from benchmarks.data import make_captions, make_set
-from capeval.evaluation.rescoring import rescore
+from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.judging.lexical import LexicalJudge
 

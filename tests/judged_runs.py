@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capeval.cli import main
-from capeval.evaluation.rescoring import rescore
+from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import write_judgments

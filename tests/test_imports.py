@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import capeval
+from capeval import evaluation
 
 PACKAGE = Path(capeval.__file__).parent
 
@@ -40,6 +42,18 @@ ROOMS: dict[str, set[str]] = {
         "correlation",
     },
 }
+# The parts of `evaluation`, in the order of its docstring.
+PARTS: dict[str, set[str]] = {
+    "config": set(),
+    "sources": set(),
+    "scores": set(),
+    "generating": {"config", "sources"},
+    "judging": {"config", "scores"},
+    "correlating": {"sources", "scores"},
+    "judged": {"sources", "scores"},
+    "comparing": {"judged"},
+    "leaderboard": {"config", "sources", "scores"},
+}
 EVERYTHING = {*ROOMS, "evaluation"}
 ROOMS |= {
     "reporting": EVERYTHING | {"api"},
@@ -65,6 +79,10 @@ HEAVY = {
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE / "evaluation").parts[0].removesuffix(".py")
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
@@ -97,6 +115,27 @@ def test_room_imports_only_what_it_may(room: str) -> None:
         and name.split(".")[1] not in allowed
     ]
     assert trespasses == []
+
+
+def test_parts_of_evaluation_import_one_way() -> None:
+    folder = PACKAGE / "evaluation"
+    trespasses = [
+        f"{path.relative_to(folder)}:{line}: {name}"
+        for path in folder.rglob("*.py")
+        for line, name in imported(path)
+        if name.startswith("capeval.evaluation.")
+        and name.split(".")[2] not in {part_of(path), *PARTS.get(part_of(path), set())}
+    ]
+    assert trespasses == []
+
+
+def test_parts_of_evaluation_are_those_of_its_docstring() -> None:
+    parts = {part_of(path) for path in (PACKAGE / "evaluation").rglob("*.py")}
+    assert parts == {"__init__", *PARTS}
+    told = [re.findall(r"`(\w+)`", line) for line in (evaluation.__doc__ or "").splitlines()]
+    assert [(part, set(may)) for part, *may in filter(None, told)] == list(PARTS.items())
+    for place, part in enumerate(PARTS):
+        assert PARTS[part] <= set(list(PARTS)[:place]), part
 
 
 def test_no_module_imports_the_public_face() -> None:

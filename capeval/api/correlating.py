@@ -11,7 +11,7 @@ from capeval.correlation.joining import Missing
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
-from capeval.evaluation.correlating import Question, correlate_files
+from capeval.evaluation.correlating.against_people import Question, correlate_files
 from capeval.schema import RaterMode
 from capeval.stats.intervals import Kind
 

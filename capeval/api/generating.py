@@ -11,9 +11,9 @@ from capeval.captioners.frames import FrameReader, open_reader
 from capeval.captioners.images import ImageKind
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.protocol import Captioner
-from capeval.evaluation.captioners import CaptionerChoice, open_captioner
-from capeval.evaluation.generating_plan import Generation, Wanted, default_run, default_videos
-from capeval.evaluation.generating_run import GeneratingProgress, generate_run
+from capeval.evaluation.generating.captioners import CaptionerChoice, open_captioner
+from capeval.evaluation.generating.plan import Generation, Wanted, default_run, default_videos
+from capeval.evaluation.generating.run import GeneratingProgress, generate_run
 from capeval.evaluation.sources import (
     SAMPLE,
     annotations_of,

@@ -9,8 +9,8 @@ from pathlib import Path
 from capeval.api.scoring import Annotations
 from capeval.api.twins import blocking
 from capeval.errors import UsageError
-from capeval.evaluation.judges import JudgeChoice, open_judge
-from capeval.evaluation.judging_run import Progress, execute, plan_run
+from capeval.evaluation.judging.judges import JudgeChoice, open_judge
+from capeval.evaluation.judging.run import Progress, execute, plan_run
 from capeval.evaluation.sources import (
     Source,
     from_file,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from capeval.api.twins import awaitable
-from capeval.evaluation.rescoring import rescore
+from capeval.evaluation.scores.rescoring import rescore
 from capeval.evaluation.sources import (
     annotations_of,
 )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.video import Decoder, Policy, Shuffled, decoder_named, read_policy
+from capeval.video import Decoder, FrameSet, Policy, Shuffled, decoder_named, read_policy
 
 __all__ = ["FrameReader", "Frames", "ReadFrames", "frame_record", "open_reader"]
 
@@ -105,18 +105,11 @@ def frame_record(frames: Frames, policy: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadFrames:
+class ReadFrames(FrameSet):
     """Frames in memory, for readers of one's own."""
 
-    frames: NDArray[np.uint8]
-    indices: tuple[int, ...]
-    times: tuple[float, ...]
-    total: int
-    fps: float
-    duration: float
     decoder: str = "memory"
     version: str = "0"
-    warnings: tuple[str, ...] = ()
 
 
 def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = None) -> FrameReader:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
 __all__ = ["HELP", "compare"]
 
@@ -37,15 +37,7 @@ class _Format(StrEnum):
 
 
 def compare(
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN",
-            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
-            "TUNA result files.",
-            show_default=False,
-        ),
-    ],
+    run: JudgedRuns,
     judge: WhichJudge = None,
     annotations: RunAnnotations = None,
     anyway: Annotated[
@@ -107,9 +99,9 @@ def compare(
     from rich.console import Console
 
     from capeval.errors import UsageError, one_line
-    from capeval.evaluation.comparing import Question, compare_files
-    from capeval.evaluation.gates import read_coverage, read_gates
-    from capeval.evaluation.judged import files_behind
+    from capeval.evaluation.comparing.gates import read_coverage, read_gates
+    from capeval.evaluation.comparing.runs import Question, compare_files
+    from capeval.evaluation.judged.run import files_behind
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, write_output
     from capeval.reporting.difference_tables import gate_lines, print_comparison

@@ -120,11 +120,11 @@ def correlate(
     from capeval.correlation.protocols import protocol as protocol_of
     from capeval.correlation.video_level import Settings
     from capeval.errors import UsageError, one_line
-    from capeval.evaluation.correlating import Question, correlate_files
-    from capeval.evaluation.metric_sources import files_read
+    from capeval.evaluation.correlating.against_people import Question, correlate_files
+    from capeval.evaluation.sources import files_read
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, write_output
-    from capeval.reporting.correlation_tables import print_correlations
+    from capeval.reporting.correlations.tables import print_correlations
 
     if as_json and form is not None:
         raise UsageError("--format is of the tables, and --json prints none; leave one of them out")
@@ -169,13 +169,11 @@ def _parts(values: list[str] | None) -> list[str]:
 
 def _named(text: str, runs: Path) -> tuple[str, Path]:
     from capeval.errors import UsageError
+    from capeval.files.run_folder import run_or_path
 
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():
         raise UsageError(f"--auto: {text!r} must be NAME=PATH")
     if not name.isprintable():
         raise UsageError(f"--auto: {name!r} has characters that no name may have")
-    found = Path(path.strip())
-    if not found.exists() and (runs / found).is_dir():
-        found = runs / found
-    return name.strip(), found
+    return name.strip(), run_or_path(path.strip(), runs)

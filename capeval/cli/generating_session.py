@@ -15,17 +15,17 @@ from capeval.captioners.images import ImageKind
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import CaptioningProgress
-from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
+from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_cost, spent
 from capeval.errors import UsageError
-from capeval.evaluation.captioners import (
+from capeval.evaluation.generating.captioners import (
     CaptionerChoice,
     OpenCaptioner,
     choose_model,
     open_captioner,
 )
-from capeval.evaluation.generating_estimate import GenerationEstimate, estimate_generation
-from capeval.evaluation.generating_merge import Merge, merge_parts
-from capeval.evaluation.generating_plan import (
+from capeval.evaluation.generating.estimate import GenerationEstimate, estimate_generation
+from capeval.evaluation.generating.merge import Merge, merge_parts
+from capeval.evaluation.generating.plan import (
     Generation,
     GenerationPlan,
     Wanted,
@@ -33,17 +33,15 @@ from capeval.evaluation.generating_plan import (
     default_videos,
     plan_generation,
 )
-from capeval.evaluation.generating_run import generate_run
+from capeval.evaluation.generating.run import generate_run
 from capeval.evaluation.sources import SAMPLE, annotations_of, run_name
 from capeval.files.jsonl import dumps
 from capeval.files.parts import Shard
 from capeval.files.run_folder import RunFolder
 from capeval.files.videos import VideoFolder
-from capeval.reporting.numbers import money, thousands
+from capeval.reporting.numbers import thousands
 
 __all__ = ["GenerateArguments", "run_session"]
-
-RUNS = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -231,11 +229,9 @@ class _Session(Session):
                 f"  about {expected.frames} frames each, {thousands(usage.input_tokens)} tokens "
                 f"in, {thousands(usage.output_tokens)} out"
             )
-        cost = (
-            f"no price is known for {opened.priced}"
-            if expected.cost is None
-            else f"about {money(expected.cost)}, less what the cache holds"
-        )
+        cost = expected_cost(expected.cost, opened.priced)
+        if expected.cost is not None:
+            cost += ", less what the cache holds"
         self.print(f"Expected: {thousands(len(plan.work))} calls, {cost}; nothing was called")
 
     def _end(

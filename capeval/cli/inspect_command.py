@@ -11,8 +11,8 @@ import typer
 from capeval.cli.options import RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
-    from capeval.evaluation.judged import JudgedRun
-    from capeval.evaluation.raw_replies import RawReplies
+    from capeval.evaluation.judged.raw_replies import RawReplies
+    from capeval.evaluation.judged.run import JudgedRun
     from capeval.judging.prompts import PromptSet
 
 __all__ = ["HELP", "inspect"]
@@ -59,8 +59,8 @@ def inspect(
     from rich.console import Console
 
     from capeval.errors import UsageError
-    from capeval.evaluation.cards import card_of, load_human_labels
-    from capeval.evaluation.showing import runs_showing
+    from capeval.evaluation.judged.cards import card_of, load_human_labels
+    from capeval.evaluation.judged.showing import runs_showing
     from capeval.files.jsonl import dumps
     from capeval.judging.prompts import load_prompts
     from capeval.reporting.card_terminal import print_cards, print_raw_replies
@@ -93,7 +93,7 @@ def _raw(
 ) -> dict[str, RawReplies]:
     import asyncio
 
-    from capeval.evaluation.raw_replies import raw_replies
+    from capeval.evaluation.judged.raw_replies import raw_replies
 
     async def all_of() -> dict[str, RawReplies]:
         return {name: await raw_replies(one, index, prompts=prompts) for name, one in found.items()}
@@ -104,8 +104,8 @@ def _raw(
 def _plain(cards: dict[str, Any], replies: dict[str, RawReplies]) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
-    from capeval.evaluation.cards import VideoCard
-    from capeval.evaluation.raw_replies import RawReplies
+    from capeval.evaluation.judged.cards import VideoCard
+    from capeval.evaluation.judged.raw_replies import RawReplies
 
     card, raw = TypeAdapter(VideoCard), TypeAdapter(RawReplies)
     told: dict[str, Any] = {name: card.dump_python(one, mode="json") for name, one in cards.items()}

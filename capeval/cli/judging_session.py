@@ -14,17 +14,17 @@ import typer
 
 from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
-from capeval.cli.session import DONE, INCOMPLETE, Session, ask, spent
+from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_cost, spent
 from capeval.errors import CapevalError, UsageError
-from capeval.evaluation.estimate import Estimate, estimate
-from capeval.evaluation.judges import (
+from capeval.evaluation.judging.estimate import Estimate, estimate
+from capeval.evaluation.judging.judges import (
     LEXICAL,
     JudgeChoice,
     OpenJudge,
     is_configured,
     open_judge,
 )
-from capeval.evaluation.judging_run import RunPlan, execute, plan_run
+from capeval.evaluation.judging.run import RunPlan, execute, plan_run
 from capeval.evaluation.sources import (
     SAMPLE,
     Source,
@@ -36,13 +36,11 @@ from capeval.evaluation.sources import (
 from capeval.files.jsonl import dumps
 from capeval.files.run_folder import RunFolder
 from capeval.judging.prompts import DEFAULT_PROMPTS
-from capeval.reporting.numbers import money, thousands
+from capeval.reporting.numbers import thousands
 from capeval.reporting.tables import print_scores, unscored_lines
 from capeval.scoring import Scores
 
 __all__ = ["JudgeArguments", "run_session"]
-
-RUNS = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -262,7 +260,7 @@ class _Session(Session):
         self, expected: Estimate, work: Mapping[str, int], opened: OpenJudge
     ) -> None:
         usage = expected.usage
-        cost = _cost(expected, opened)
+        cost = expected_cost(expected.cost, opened.judge.name)
         if self._a.as_json:
             typer.echo(
                 dumps(
@@ -337,9 +335,3 @@ class _Session(Session):
                 sys.stdout.write(f"{before}\n{dumps(name)}: {text}")
                 before = ","
         sys.stdout.write("\n}\n" if before == "," else "{}\n")
-
-
-def _cost(expected: Estimate, opened: OpenJudge) -> str:
-    if expected.cost is None:
-        return f"no price is known for {opened.judge.name}"
-    return f"about {money(expected.cost)}"

@@ -88,9 +88,9 @@ def leaderboard(
     from rich.console import Console
 
     from capeval.errors import one_line
-    from capeval.evaluation.leaderboard import files_of, make_leaderboard
+    from capeval.evaluation.leaderboard.board import files_of, make_leaderboard
     from capeval.files.outputs import check_output, write_output
-    from capeval.reporting.leaderboard_tables import print_leaderboard, rendered_leaderboard
+    from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
 
     least_coverage = _share(min_coverage)
     if out is not None:

@@ -26,7 +26,7 @@ def models(
     from rich.console import Console
 
     from capeval.captioners.catalogue import find_model, read_catalogue
-    from capeval.evaluation.captioners import CONFIG
+    from capeval.evaluation.config import CONFIG
     from capeval.files.jsonl import dumps
     from capeval.reporting.models import print_model, print_models
 

@@ -17,6 +17,7 @@ __all__ = [
     "LIMITS",
     "OUTPUT",
     "Allowance",
+    "JudgedRuns",
     "Limit",
     "MaxConcurrency",
     "MaxCost",
@@ -67,6 +68,15 @@ Yes = Annotated[
     bool,
     typer.Option(
         "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
+    ),
+]
+JudgedRuns = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN",
+        help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
+        "TUNA result files.",
+        show_default=False,
     ),
 ]
 WhichJudge = Annotated[

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from capeval.cli.options import RunAnnotations, Runs, WhichJudge
+from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
-    from capeval.evaluation.judged import JudgedRun
+    from capeval.evaluation.judged.run import JudgedRun
     from capeval.reporting.figures import Figure
 
 __all__ = ["HELP", "plot"]
@@ -46,15 +46,7 @@ def _folder(typed: str | Path) -> Path:
 
 def plot(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Which figures.", show_default=False)],
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN",
-            help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
-            "TUNA result files.",
-            show_default=False,
-        ),
-    ],
+    run: JudgedRuns,
     out: Annotated[
         Path, typer.Option(parser=_folder, metavar="<path>", help="The folder to write them to.")
     ] = Path("figures"),
@@ -81,7 +73,7 @@ def plot(
     """Draw figures."""
     from capeval.cli.options import chosen
     from capeval.errors import UsageError
-    from capeval.evaluation.judged import files_behind, load_judged_runs
+    from capeval.evaluation.judged.run import files_behind, load_judged_runs
     from capeval.files.jsonl import write_atomic
     from capeval.files.outputs import check_output
     from capeval.files.safename import safe_name
@@ -171,7 +163,7 @@ def _of_runs(judged: dict[str, JudgedRun], wanted: list[str]) -> dict[str, list[
 
 def _of_two(judged: dict[str, JudgedRun], seed: int) -> list[Figure]:
     from capeval.errors import UsageError
-    from capeval.evaluation.comparing import compare_judged
+    from capeval.evaluation.comparing.runs import compare_judged
     from capeval.reporting.paired_figures import forest_of
     from capeval.scoring.difference import Comparison
 
@@ -191,7 +183,7 @@ def _of_people(
     seed: int,
 ) -> dict[str, list[Figure]]:
     from capeval.errors import one_line
-    from capeval.evaluation.correlating import Question, both_sides
+    from capeval.evaluation.correlating.against_people import Question, both_sides
     from capeval.reporting.human_figures import confusions_of, scatters_of
 
     if not set(wanted) & set(_OF_PEOPLE):

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.errors import one_line
-from capeval.evaluation.generating_plan import GenerationPlan
-from capeval.evaluation.judging_run import RunPlan
+from capeval.evaluation.generating.plan import GenerationPlan
+from capeval.evaluation.judging.run import RunPlan
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 from capeval.schema import Judgment, Unscored

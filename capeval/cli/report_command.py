@@ -13,8 +13,8 @@ from capeval.cli.options import RunAnnotations, Runs, WhichJudge
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from capeval.evaluation.cards import HumanLabels
-    from capeval.evaluation.judged import JudgedRun
+    from capeval.evaluation.judged.cards import HumanLabels
+    from capeval.evaluation.judged.run import JudgedRun
     from capeval.files.videos import VideoFolder
     from capeval.reporting.report.thumbnails import Strip
     from capeval.schema import Annotation
@@ -81,8 +81,9 @@ def report(
 ) -> None:
     """Make one HTML file of judged runs."""
     from capeval.errors import one_line
-    from capeval.evaluation.cards import load_human_labels
-    from capeval.evaluation.judged import files_behind, load_judged_runs
+    from capeval.evaluation.config import CONFIG
+    from capeval.evaluation.judged.cards import load_human_labels
+    from capeval.evaluation.judged.run import files_behind, load_judged_runs
     from capeval.files.outputs import check_output, write_output
     from capeval.llm.prices import read_prices
     from capeval.reporting.report.notices import why_stored_differs
@@ -106,7 +107,7 @@ def report(
     labels = load_human_labels(human) if human else None
     if labels is not None and human is not None:
         _hold_to_runs(labels, human, loaded)
-    prices = read_prices(Path("capeval.toml"))
+    prices = read_prices(CONFIG)
     strips = _strips(loaded, frames, videos)
     page = report_html(loaded, human=labels, strips=strips, prices=prices, stale=stale)
     write_output(file, page)
@@ -174,7 +175,7 @@ def _strips(
 ) -> dict[str, Strip]:
     """Return the frames to show, and say on stderr why where there are none."""
     from capeval.errors import MissingExtra
-    from capeval.evaluation.generating_plan import default_videos
+    from capeval.evaluation.generating.plan import default_videos
     from capeval.files.videos import VideoFolder
 
     run = next(iter(runs.values()))

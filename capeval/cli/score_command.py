@@ -56,12 +56,12 @@ def score(
     from rich.console import Console
 
     from capeval.errors import UsageError
-    from capeval.evaluation.checking import check_scores, scores_at
-    from capeval.evaluation.rescoring import rescore
+    from capeval.evaluation.scores.checking import check_scores, scores_at
+    from capeval.evaluation.scores.rescoring import rescore
     from capeval.evaluation.sources import annotations_named_by, annotations_of
     from capeval.files.jsonl import dumps
     from capeval.files.outputs import check_output, run_files, write_output
-    from capeval.files.run_folder import RunFolder
+    from capeval.files.run_folder import RunFolder, run_or_path
     from capeval.files.text import read_text
     from capeval.reporting.differences import differences_json, print_differences
     from capeval.reporting.tables import print_scores, unscored_lines
@@ -71,8 +71,7 @@ def score(
             "--check writes nothing and takes the seed from the file: leave out --seed and --out"
         )
 
-    if not path.exists() and (Path("runs") / path).is_dir():
-        path = Path("runs") / path
+    path = run_or_path(path, Path("runs"))
     if not path.is_dir():
         read_text(path)
     full = path.absolute()

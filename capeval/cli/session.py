@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -15,9 +16,10 @@ from capeval.errors import UsageError, one_line
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 
-__all__ = ["DONE", "INCOMPLETE", "Session", "ask", "spent"]
+__all__ = ["DONE", "INCOMPLETE", "RUNS", "Session", "ask", "expected_cost", "spent"]
 
 DONE, INCOMPLETE = 0, 3
+RUNS = Path("runs")
 
 _ASK_ABOVE = 1.0
 
@@ -56,6 +58,11 @@ class Session(ABC):
         """Print a line of the result."""
         # Names and reasons are data: no escape sequence of theirs reaches the terminal.
         self.console.print(Text(one_line(text, 600)), soft_wrap=True)
+
+
+def expected_cost(cost: float | None, model: str) -> str:
+    """Return what is expected to be spent on a model, in words."""
+    return f"no price is known for {model}" if cost is None else f"about {money(cost)}"
 
 
 def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Where captions come from: a file, a run, the sample, or the caller's own memory."""
+"""Where captions and annotations come from: a file, a run, the sample, or memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations
 from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.outputs import run_files
 from capeval.files.packaged import sample_folder
 from capeval.files.run_folder import RunFolder
 from capeval.files.validation import validated
@@ -22,6 +23,7 @@ __all__ = [
     "annotations_file",
     "annotations_named_by",
     "annotations_of",
+    "files_read",
     "from_file",
     "from_memory",
     "from_run",
@@ -206,6 +208,21 @@ def annotations_named_by(path: Path) -> str | None:
             named = run.annotations_path()
             return None if named is None else _beside(run, named) or named
     return None
+
+
+def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
+    """Return the files that scores may be read from, so that none of them is written to.
+
+    Parameters
+    ----------
+    named : runs, judges' folders, or files
+    annotations : as given; where they are not, those that the runs name
+    runs : the folder of all runs, where every run is meant
+    """
+    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
+    found = [file for path in paths for file in run_files(path)]
+    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
+    return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def _beside(run: RunFolder, named: str) -> str | None:

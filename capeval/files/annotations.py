@@ -10,7 +10,7 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
 from capeval.files.text import parse_json, read_text
-from capeval.files.validation import shown, validated
+from capeval.files.validation import validated_once
 from capeval.schema import Annotation
 
 __all__ = ["annotations_hash", "load_annotations", "records"]
@@ -48,22 +48,7 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
         Names the file, the line or index, and the field of the first fault.
     """
     path = Path(path)
-    seen: dict[str, str] = {}
-    result: list[Annotation] = []
-    for place, value in records(path):
-        index = value.get("index") if isinstance(value, dict) else None
-        where = f"index {shown(index)}" if isinstance(index, str) else place
-        annotation = validated(Annotation, value, file=path, where=where)
-        if annotation.index in seen:
-            raise InputError(
-                f"stands twice ({seen[annotation.index]} and {place})",
-                file=path,
-                where=where,
-                field="index",
-            )
-        seen[annotation.index] = place
-        result.append(annotation)
-    return tuple(result)
+    return validated_once(Annotation, records(path), file=path)
 
 
 def annotations_hash(annotations: Sequence[Annotation]) -> str:

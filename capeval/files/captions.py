@@ -12,7 +12,7 @@ from capeval.errors import InputError
 from capeval.files.annotations import records
 from capeval.files.jsonl import dumps, whole_lines
 from capeval.files.text import parse_json, read_text
-from capeval.files.validation import nearest, shown, validated
+from capeval.files.validation import nearest, shown, validated_once
 from capeval.schema import Annotation, Caption
 
 __all__ = ["captions_hash", "known_captions", "load_captions"]
@@ -29,23 +29,8 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
         Names the file, the line or index, and the field of the first fault.
     """
     path = Path(path)
-    seen: dict[str, str] = {}
-    result: list[Caption] = []
     entries = _whole_entries(path) if unfinished else _entries(path)
-    for place, value in entries:
-        index = value.get("index") if isinstance(value, dict) else None
-        where = f"index {shown(index)}" if isinstance(index, str) else place
-        caption = validated(Caption, value, file=path, where=where)
-        if caption.index in seen:
-            raise InputError(
-                f"stands twice ({seen[caption.index]} and {place})",
-                file=path,
-                where=where,
-                field="index",
-            )
-        seen[caption.index] = place
-        result.append(caption)
-    return tuple(result)
+    return validated_once(Caption, entries, file=path)
 
 
 def _whole_entries(path: Path) -> Iterable[tuple[str, Any]]:

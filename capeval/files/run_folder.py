@@ -18,7 +18,7 @@ from capeval.files.text import parse_json, read_text
 from capeval.files.validation import nearest
 from capeval.schema import Caption
 
-__all__ = ["JudgeFolder", "RunFolder"]
+__all__ = ["JudgeFolder", "RunFolder", "run_or_path"]
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,19 @@ class RunFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name."""
         return JudgeFolder(self.path / safe_name(f"{name}@{prompts}" if prompts else name))
 
-    def judges(self) -> list[JudgeFolder]:
-        """Return the folders of all judges that have judged this run."""
+    def judges(self, named: str | None = None) -> list[JudgeFolder]:
+        """Return the folders of all judges that have judged this run.
+
+        With `named` the one of this name; where there is none, those whose names begin so.
+        """
         if not self.path.is_dir():
             return []
         found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
-        return [folder for folder in found if folder.judgments.is_file()]
+        judges = [folder for folder in found if folder.judgments.is_file()]
+        if named is None:
+            return judges
+        exact = [one for one in judges if one.path.name == named]
+        return exact or [one for one in judges if one.path.name.startswith(named)]
 
     def annotations_path(self) -> str | None:
         """Return the annotations that the manifest names, if it does."""
@@ -151,6 +158,12 @@ class RunFolder:
         if not runs.is_dir():
             return []
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
+
+
+def run_or_path(typed: str | Path, runs: Path) -> Path:
+    """Return the path that is typed, or the run of this name where there is no such path."""
+    path = Path(typed)
+    return runs / path if not path.exists() and (runs / path).is_dir() else path
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
+from capeval.schema import Annotation, Caption
 
-__all__ = ["complaint", "cut", "nearest", "shown", "validated"]
+__all__ = ["complaint", "cut", "nearest", "shown", "validated", "validated_once"]
 
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R", Annotation, Caption)
 
 
 def shown(value: Any) -> str:
@@ -66,11 +68,58 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
     raise InputError(message, file=file, where=where, field=field) from None
 
 
+def validated_once(
+    model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
+) -> tuple[R, ...]:
+    """Validate all records of a file, given with their places; each has an index of its own.
+
+    Raises
+    ------
+    InputError
+        For the first fault, as `validated`; or an index stands twice.
+    """
+    seen: dict[str, str] = {}
+    result: list[R] = []
+    for place, value in records:
+        index = value.get("index") if isinstance(value, dict) else None
+        where = f"index {shown(index)}" if isinstance(index, str) else place
+        one = validated(model, value, file=file, where=where)
+        if one.index in seen:
+            raise InputError(
+                f"stands twice ({seen[one.index]} and {place})",
+                file=file,
+                where=where,
+                field="index",
+            )
+        seen[one.index] = place
+        result.append(one)
+    return tuple(result)
+
+
 def complaint(faults: ValidationError) -> tuple[str, str]:
     """Return the dotted field (list positions from 1) of the first fault, and what it is."""
     fault = faults.errors(include_url=False)[0]
     field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
     return field, _message(fault)
+
+
+_EXPECTED = {
+    "dict_type": "a JSON object",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "model_attributes_type": "a JSON object",
+    "model_type": "a JSON object",
+    "none_required": "null",
+    "string_type": "a string",
+    "tuple_type": "a list",
+}
+_OF_EVERY_VALUE = {
+    "extra_forbidden": "is not a known key; remove it",
+    "string_pattern_mismatch": "must not be empty",
+    "string_too_short": "must not be empty",
+    "too_short": "must have at least one entry",
+}
 
 
 def _message(fault: Any) -> str:
@@ -86,28 +135,14 @@ def _message(fault: Any) -> str:
         return f"{context['error']}, not {shown(value)}"
     if kind == "string_unicode":
         return f"has half a character (a lone surrogate): {shown(value)}"
-    if kind == "tuple_type":
-        return f"must be a list, not {shown(value)}"
-    if kind == "model_type":
-        return f"must be a JSON object, not {shown(value)}"
-    if kind == "too_short":
-        return "must have at least one entry"
-    if kind in ("dict_type", "model_attributes_type"):
-        return f"must be a JSON object, not {shown(value)}"
-    if kind in ("int_type", "int_from_float", "int_parsing"):
-        return f"must be a whole number, not {shown(value)}"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']}, not {shown(value)}"
-    if kind == "none_required":
-        return f"must be null, not {shown(value)}"
-    if kind == "extra_forbidden":
-        return "is not a known key; remove it"
     if kind == "union_tag_invalid":
         valid = context["expected_tags"].replace("'", "")
         key = context["discriminator"].strip("'")
         return f"the {key} {shown(context['tag'])} is unknown; one of {valid}"
-    if kind in ("string_pattern_mismatch", "string_too_short"):
-        return "must not be empty"
-    if kind == "string_type":
-        return f"must be a string, not {shown(value)}"
+    if kind in _OF_EVERY_VALUE:
+        return _OF_EVERY_VALUE[kind]
+    if kind in _EXPECTED:
+        return f"must be {_EXPECTED[kind]}, not {shown(value)}"
     return f"{fault['msg']}, not {shown(value)}"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-__all__ = ["OpenAIChatClient", "endpoint_url"]
+__all__ = ["DEFAULT_URL", "OpenAIChatClient", "endpoint_url"]
 
 DEFAULT_URL = "https://api.openai.com/v1"
 LONGEST_WAIT = 30.0

@@ -15,31 +15,22 @@ from capeval.schema.usage import Usage
 __all__ = ["ReplyBroken", "ReplyRefused"]
 
 
-class ReplyBroken(ReplyError):
+class _Replied(Exception):
+    def __init__(
+        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
+    ) -> None:
+        super().__init__(reason)
+        self.replies, self.complaints = replies, complaints
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all replies, cached or not."""
+        return total_usage(self.replies)
+
+
+class ReplyBroken(_Replied, ReplyError):
     """No reply kept its contract; `str()` is the last complaint, `replies` all that came."""
 
-    def __init__(
-        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
-    ) -> None:
-        super().__init__(reason)
-        self.replies, self.complaints = replies, complaints
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
-        return total_usage(self.replies)
-
-
-class ReplyRefused(RequestRefused):
+class ReplyRefused(_Replied, RequestRefused):
     """The model declined to answer; `replies` is all that came."""
-
-    def __init__(
-        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
-    ) -> None:
-        super().__init__(reason)
-        self.replies, self.complaints = replies, complaints
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
-        return total_usage(self.replies)

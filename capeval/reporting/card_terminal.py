@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.errors import both_ends, one_line
-from capeval.evaluation.cards import ElementView, VideoCard
-from capeval.evaluation.raw_replies import RawReplies
+from capeval.evaluation.judged.cards import ElementView, VideoCard
+from capeval.evaluation.judged.raw_replies import RawReplies
 from capeval.reporting.numbers import NOTHING, percent, thousands
 from capeval.reporting.verdict_words import LABEL_WORDS, VERDICT_WORDS
 from capeval.schema import ELEMENT_TYPES, HumanLabel, Provenance

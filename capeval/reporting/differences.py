@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from capeval.errors import one_line
-from capeval.evaluation.checking import Checked, Missing
-from capeval.evaluation.scores_file import TOLERANCE
+from capeval.evaluation.scores.checking import Checked, Missing
+from capeval.evaluation.scores.file import TOLERANCE
 from capeval.reporting.numbers import thousands
 
 __all__ = ["differences_json", "print_differences"]

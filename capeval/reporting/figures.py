@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate, Scores
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS

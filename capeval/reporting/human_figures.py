@@ -11,7 +11,7 @@ from capeval.correlation.human_scores import HumanScores, elements_of, meets
 from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
-from capeval.evaluation.correlating import Sides
+from capeval.evaluation.correlating.against_people import Sides
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable
 from capeval.reporting.figures import Confusion, Scatter

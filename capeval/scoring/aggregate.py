@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,12 @@ __all__ = [
     "EVENT_BUCKETS",
     "Membership",
     "bucket_name",
+    "by_way",
     "memberships",
     "score_judgments",
 ]
+
+B = TypeVar("B")
 
 DRAWS = 10_000
 EVENT_BUCKETS = ((2, "<=2"), (4, "3-4"), (6, "5-6"), (8, "7-8"), (None, ">=9"))
@@ -128,10 +131,7 @@ def _tables(
     sizes = n.reshape(shape)[:, :, 0]
 
     buckets = [_bucket(table[b], sizes[b]) for b in range(len(members))]
-    grouped: dict[str, dict[str, Bucket]] = {way: {} for way in Breakdown.model_fields}
-    for of, bucket in zip(members[1:], buckets[1:], strict=True):
-        grouped[of.way][of.name] = bucket
-    return buckets[0], Breakdown(**grouped)
+    return buckets[0], Breakdown(**by_way(members[1:], buckets[1:]))
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,14 @@ def memberships(videos: Sequence[Annotation]) -> list[Membership]:
             if inside.any():
                 result.append(Membership(way, name, inside))
     return result
+
+
+def by_way(members: Sequence[Membership], buckets: Sequence[B]) -> dict[str, dict[str, B]]:
+    """Return what is known of each bucket by the ways of `Breakdown`, then by its name."""
+    grouped: dict[str, dict[str, B]] = {way: {} for way in Breakdown.model_fields}
+    for member, bucket in zip(members, buckets, strict=True):
+        grouped[member.way][member.name] = bucket
+    return grouped
 
 
 _Way = tuple[str, Callable[[Annotation], Sequence[str]], Sequence[str]]

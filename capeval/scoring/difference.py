@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from capeval.schema import ElementType, Relation
+from capeval.scoring.result import ByType, ByWay, Part
 
 __all__ = [
     "BucketDifference",
@@ -31,11 +32,7 @@ __all__ = [
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Difference(_Part):
+class Difference(Part):
     """The means of two runs over the same videos, and the second less the first.
 
     `low` and `high` bound `value` (95%); `p` is of no difference, two-sided, not adjusted. None
@@ -50,7 +47,7 @@ class Difference(_Part):
     p: float | None
 
 
-class TypeDifference(_Part):
+class TypeDifference(Part):
     """Differences of one type in one bucket, over `n` videos."""
 
     precision: Difference
@@ -59,7 +56,7 @@ class TypeDifference(_Part):
     n: int
 
 
-class Power(_Part):
+class Power(Part):
     """What so many videos can show of F1, two-sided at 5%, with a power of 80%.
 
     `sd` is of the differences of videos; `detectable` the smallest true difference that would
@@ -72,39 +69,29 @@ class Power(_Part):
     videos_for_one_point: int | None
 
 
-class BucketDifference(_Part):
+class BucketDifference(ByType[TypeDifference]):
     """One bucket of videos: all elements pooled, and each type.
 
     `p_adjusted` is the p of the F1 of all elements, by Holm over all buckets; None for the whole
     set, whose p is not adjusted. `power` is of the F1 of all elements.
     """
 
-    all: TypeDifference
-    camera: TypeDifference
-    scene: TypeDifference
-    action: TypeDifference
-    attribute: TypeDifference
     p_adjusted: float | None
     power: Power
 
 
-class Differences(_Part):
+class Differences(ByWay[BucketDifference]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
-    visual_characteristic: dict[str, BucketDifference]
-    domain: dict[str, BucketDifference]
-    events: dict[str, BucketDifference]
-    elements: dict[str, BucketDifference]
 
-
-class LeftOut(_Part):
+class LeftOut(Part):
     """A video that this run scored and that could not be paired, because of another run."""
 
     index: str
     reason: str
 
 
-class Side(_Part):
+class Side(Part):
     """One run: its coverage, and which of its scored videos were left out."""
 
     name: str
@@ -118,7 +105,7 @@ class Side(_Part):
     left_out: tuple[LeftOut, ...]
 
 
-class Move(_Part):
+class Move(Part):
     """One measure of one video in both runs."""
 
     first: float
@@ -126,7 +113,7 @@ class Move(_Part):
     value: float
 
 
-class VideoMove(_Part):
+class VideoMove(Part):
     """One video in both runs, all elements pooled."""
 
     precision: Move
@@ -134,7 +121,7 @@ class VideoMove(_Part):
     f1: Move
 
 
-class Flip(_Part):
+class Flip(Part):
     """An element that the two runs have different verdicts of."""
 
     index: str
@@ -150,7 +137,7 @@ Transitions = dict[Relation, dict[Relation, int]]
 """From the first run's verdict to the second's; verdicts that stayed stand on the diagonal."""
 
 
-class Flips(_Part):
+class Flips(Part):
     """How verdicts changed, over the elements of `videos` paired videos annotated alike.
 
     `counts` and `weights` are by "all" and type of element.
@@ -162,7 +149,7 @@ class Flips(_Part):
     elements: tuple[Flip, ...]
 
 
-class GateResult(_Part):
+class GateResult(Part):
     """One gate: `value` (points, or percent for the coverage) must be at least `at_least`.
 
     `value` is None where there is none, which fails. `told` says it in words.
@@ -176,7 +163,7 @@ class GateResult(_Part):
     told: str
 
 
-class _Compared(_Part):
+class _Compared(Part):
     direction: Literal["second - first"] = "second - first"
     comparable: bool
     unlike: tuple[str, ...]
@@ -208,7 +195,7 @@ class Contender(Side):
     cluster: int
 
 
-class PairDifference(_Part):
+class PairDifference(Part):
     """Two of several runs: difference of overall F1; `p_adjusted` by Holm over all pairs."""
 
     first: str

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
-from capeval.scoring.aggregate import DRAWS, Membership
+from capeval.scoring.aggregate import DRAWS, Membership, by_way
 from capeval.scoring.counts import GROUPS, MEASURES, measures, weight_counts
 from capeval.scoring.difference import (
     BucketDifference,
@@ -113,10 +113,7 @@ def differences(
     tests: list[Value] = [float(p) for p in table.p[1:, 0, _F1]]
     adjusted = [None, *map(_number, holm(tests))]
     buckets = [table.bucket(b, adjusted[b]) for b in range(len(members) + 1)]
-    grouped: dict[str, dict[str, BucketDifference]] = {way: {} for way in Differences.model_fields}
-    for member, bucket in zip(members, buckets[1:], strict=True):
-        grouped[member.way][member.name] = bucket
-    return buckets[0], Differences(**grouped)
+    return buckets[0], Differences(**by_way(members, buckets[1:]))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,8 +11,11 @@ from capeval.schema import Usage
 __all__ = [
     "Breakdown",
     "Bucket",
+    "ByType",
+    "ByWay",
     "Counts",
     "Estimate",
+    "Part",
     "RepeatSpread",
     "Scores",
     "TypeScores",
@@ -20,12 +23,16 @@ __all__ = [
     "VideoScore",
 ]
 
+T = TypeVar("T")
 
-class _Part(BaseModel):
+
+class Part(BaseModel):
+    """A part of a result file: frozen, and all of its keys are known."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Estimate(_Part):
+class Estimate(Part):
     """A mean over videos with its 95% interval; None where there is none."""
 
     value: float | None
@@ -33,7 +40,7 @@ class Estimate(_Part):
     high: float | None
 
 
-class TypeScores(_Part):
+class TypeScores(Part):
     """Precision, recall and F1 of one type in one bucket, over `n` videos."""
 
     precision: Estimate
@@ -42,26 +49,34 @@ class TypeScores(_Part):
     n: int
 
 
-class Bucket(_Part):
-    """One bucket of videos: all elements pooled, and each type."""
+class ByType(Part, Generic[T]):
+    """The same of all elements pooled, and of each type."""
 
-    all: TypeScores
-    camera: TypeScores
-    scene: TypeScores
-    action: TypeScores
-    attribute: TypeScores
+    all: T
+    camera: T
+    scene: T
+    action: T
+    attribute: T
 
 
-class Breakdown(_Part):
+class ByWay(Part, Generic[T]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
-    visual_characteristic: dict[str, Bucket]
-    domain: dict[str, Bucket]
-    events: dict[str, Bucket]
-    elements: dict[str, Bucket]
+    visual_characteristic: dict[str, T]
+    domain: dict[str, T]
+    events: dict[str, T]
+    elements: dict[str, T]
 
 
-class Counts(_Part):
+class Bucket(ByType[TypeScores]):
+    """One bucket of videos: all elements pooled, and each type."""
+
+
+class Breakdown(ByWay[Bucket]):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+
+class Counts(Part):
     """How many videos are behind the numbers; `unscored` = captioned - scored."""
 
     annotated: int
@@ -70,7 +85,7 @@ class Counts(_Part):
     unscored: int
 
 
-class VideoScore(_Part):
+class VideoScore(Part):
     """Weights and measures of one video and type."""
 
     entailed: int
@@ -81,7 +96,7 @@ class VideoScore(_Part):
     f1: float
 
 
-class UnmatchedEvents(_Part):
+class UnmatchedEvents(Part):
     """Candidate events that no reference event was found for: what the method cannot check."""
 
     unmatched: int
@@ -89,7 +104,7 @@ class UnmatchedEvents(_Part):
     share: float | None
 
 
-class RepeatSpread(_Part):
+class RepeatSpread(Part):
     """How much the judge differs from itself over repeats of the same captions."""
 
     repeats: int
@@ -103,7 +118,7 @@ class RepeatSpread(_Part):
     """Share of elements that every repeat labels alike."""
 
 
-class Scores(_Part):
+class Scores(Part):
     """All that `scores.json` holds; fractions from 0 to 1 at full precision."""
 
     signature: str

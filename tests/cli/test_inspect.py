@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from capeval.evaluation.raw_replies import RawReplies, RawReply
+from capeval.evaluation.judged.raw_replies import RawReplies, RawReply
 from capeval.files.judgments import write_judgments
 from capeval.reporting.card_terminal import print_raw_replies
 from capeval.schema import Judgment, Provenance, Unscored, Verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capeval.evaluation.rescoring import rescore
+from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.files.judgments import write_judgments
 from capeval.schema import Provenance

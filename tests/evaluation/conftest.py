@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.evaluation.generating_plan import Wanted
+from capeval.evaluation.generating.plan import Wanted
 from capeval.files.annotations import load_annotations
 from tests.generating import annotation
 

@@ -21,7 +21,7 @@ from capeval.reporting.difference_tables import (
 )
 from capeval.reporting.sheets import Format
 from capeval.scoring.difference import Comparison, GateResult, LeftOut, Matrix
-from tests.evaluation.comparing import comparison, matrix
+from tests.evaluation.comparing.making import comparison, matrix
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"

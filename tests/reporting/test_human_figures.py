@@ -9,7 +9,12 @@ import pytest
 
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
-from capeval.evaluation.correlating import Question, Sides, both_sides, correlate_files
+from capeval.evaluation.correlating.against_people import (
+    Question,
+    Sides,
+    both_sides,
+    correlate_files,
+)
 from capeval.reporting.human_figures import confusions_of, scatters_of
 from tests.scoring.making import annotation, scored
 

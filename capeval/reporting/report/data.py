@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.evaluation.cards import ElementView, VideoCard
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.cards import ElementView, VideoCard
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.jsonl import dumps
 from capeval.reporting.report.thumbnails import Strips
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES

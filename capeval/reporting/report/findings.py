@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.evaluation.cards import ElementView, EventView, VideoCard
+from capeval.evaluation.judged.cards import ElementView, EventView, VideoCard
 from capeval.reporting.numbers import interval, percent, thousands
 from capeval.reporting.report.charts import Share, place_name
 from capeval.reporting.report.data import Shown

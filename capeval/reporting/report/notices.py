@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import InputError
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.run import JudgedRun
+from capeval.evaluation.scores.file import TOLERANCE
 from capeval.files.text import parse_json, read_text
 from capeval.reporting.numbers import percent, thousands
 from capeval.reporting.report.data import Shown
@@ -15,8 +16,6 @@ __all__ = ["LEAST_COVERAGE", "notices", "why_stored_differs"]
 
 LEAST_COVERAGE = 0.99
 """A run of a smaller share of the videos is no score of the set, as for `capeval leaderboard`."""
-
-_TOLERANCE = 1e-9
 
 
 def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
@@ -91,7 +90,7 @@ def _differing(made: object, held: object, path: tuple[str, ...]) -> str | None:
                 return why
         return None
     if isinstance(made, float) and isinstance(held, int | float):
-        same = abs(made - held) <= _TOLERANCE
+        same = abs(made - held) <= TOLERANCE
     else:
         same = made == held
     return None if same else f"{'.'.join(path)} is {_told(held)} there and {_told(made)} here"

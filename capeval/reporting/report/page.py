@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from capeval.errors import UsageError, one_line
-from capeval.evaluation.cards import HumanLabels, cards_of
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.cards import HumanLabels, cards_of
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.annotations import annotations_hash
 from capeval.judging.words import clean
 from capeval.llm.prices import Price, price_of, prices_as_of

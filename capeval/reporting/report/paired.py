@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from capeval.evaluation.comparing import unlikeness
+from capeval.evaluation.comparing.runs import unlikeness
 from capeval.reporting.numbers import points
 from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES, Annotation, Scored

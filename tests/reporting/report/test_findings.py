@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.cards import cards_of
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.cards import cards_of
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.findings import HEADINGS, Findings, Loss, findings_of, missed_elements

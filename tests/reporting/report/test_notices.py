@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.cards import cards_of
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.cards import cards_of
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.reporting.report.notices import notices
 from tests.reporting.report.making import run

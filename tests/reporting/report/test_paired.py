@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.cards import cards_of
-from capeval.evaluation.comparing import compare_judged
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.comparing.runs import compare_judged
+from capeval.evaluation.judged.cards import cards_of
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.reporting.report.paired import Paired, paired
 from capeval.schema import ELEMENT_TYPES, Judgment, Unscored

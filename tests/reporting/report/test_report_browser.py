@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.numbers import percent
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip

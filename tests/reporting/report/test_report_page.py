@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from capeval.errors import UsageError
-from capeval.evaluation.comparing import compare_judged
-from capeval.evaluation.judged import JudgedRun
+from capeval.evaluation.comparing.runs import compare_judged
+from capeval.evaluation.judged.run import JudgedRun
 from capeval.llm.prices import Price
 from capeval.reporting.numbers import p_value, percent, points
 from capeval.reporting.report.page import MARK, report_html

@@ -1,0 +1,1 @@
+"""Judged runs held against one another, and gates on what differs."""

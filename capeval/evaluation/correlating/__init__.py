@@ -1,0 +1,1 @@
+"""Metrics, wherever they come from, held against people."""

@@ -1,0 +1,1 @@
+"""Captioning a set of videos as a run: plan, cost, work, shards."""

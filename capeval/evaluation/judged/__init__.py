@@ -1,0 +1,1 @@
+"""Judged runs for whoever shows them: as a whole, or one video."""

@@ -1,0 +1,1 @@
+"""Judging captions: which judge, at what cost, and the run's files."""

@@ -1,0 +1,1 @@
+"""Stored scores of all runs side by side, and the paper's own tables."""

@@ -1,0 +1,1 @@
+"""Scores of stored verdicts: made, read, and held against those stored."""

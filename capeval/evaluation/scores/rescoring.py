@@ -1,0 +1,158 @@
+"""Scoring stored verdicts again, without any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from capeval.errors import InputError
+from capeval.evaluation.scores.summary import maker_of, summarise
+from capeval.files.captions import load_captions
+from capeval.files.judgments import load_judgments
+from capeval.files.opening import first_line
+from capeval.files.run_folder import JudgeFolder, RunFolder
+from capeval.files.tuna_results import load_tuna_results
+from capeval.files.validation import nearest, shown
+from capeval.judging.one_caption import caption_hash, reference_hash
+from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
+from capeval.scoring import DRAWS, Scores, flaw_of
+
+__all__ = ["Rescored", "rescore", "stored_judgments"]
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """Scores of stored verdicts, and what stayed unscored with the reasons."""
+
+    scores: Scores
+    unscored: dict[str, str]
+
+
+def rescore(
+    path: Path,
+    annotations: Sequence[Annotation],
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
+    ignore_unknown: bool = False,
+) -> Rescored:
+    """Score a judged run, a judge's folder, a `judgments.jsonl` or a TUNA result file.
+
+    Raises
+    ------
+    InputError
+        There is nothing to score, or it does not belong to the annotations.
+    """
+    judgments, captioned = stored_judgments(path, annotations, ignore_unknown=ignore_unknown)
+    scores = summarise(annotations, judgments, captioned=captioned, seed=seed, draws=draws)
+    left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
+    return Rescored(scores, left)
+
+
+def stored_judgments(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> tuple[Sequence[Judgment], int]:
+    """Return the judgments that are stored, all by one judge, and how many captions there are.
+
+    Raises
+    ------
+    InputError
+        There are none, they are of several judges, or they do not belong to the annotations.
+    """
+    path = _stored_at(path)
+    if _is_list(path):
+        judgments: Sequence[Judgment] = load_tuna_results(
+            path, annotations, ignore_unknown=ignore_unknown
+        )
+        captioned = len(judgments)
+    else:
+        captions = _captions(path)
+        judgments = _ours(path, annotations, captions, ignore_unknown=ignore_unknown)
+        known = {annotation.index for annotation in annotations}
+        captioned = len({j.index for j in judgments} | (captions.keys() & known))
+    if not judgments:
+        raise InputError("holds no judgments of these annotations", file=path)
+    makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    if len(makers) > 1:
+        raise InputError(
+            f"mixes verdicts of {len(makers)} judges or settings "
+            f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
+            file=path,
+        )
+    return judgments, captioned
+
+
+def _stored_at(path: Path) -> Path:
+    if not path.is_dir():
+        first_line(path)
+        return path
+    folder = JudgeFolder(path)
+    if folder.judgments.is_file():
+        return folder.judgments
+    judges = RunFolder(path).judges()
+    if len(judges) == 1:
+        return judges[0].judgments
+    if judges:
+        names = ", ".join(str(judge.path) for judge in judges)
+        raise InputError(f"was judged by several; name one of {names}", file=path)
+    raise InputError("holds no judgments.jsonl; judge it first", file=path)
+
+
+def _is_list(path: Path) -> bool:
+    # No more of it: the last line may be torn.
+    first = first_line(path)
+    if first == "{":
+        raise InputError(
+            "is one JSON object over several lines, perhaps a scores.json; name a "
+            "judgments.jsonl, a judged run, or a TUNA result file",
+            file=path,
+        )
+    return first.startswith("[")
+
+
+def _ours(
+    path: Path,
+    annotations: Sequence[Annotation],
+    captions: Mapping[str, Caption],
+    *,
+    ignore_unknown: bool,
+) -> list[Judgment]:
+    known = {annotation.index: annotation for annotation in annotations}
+    result: list[Judgment] = []
+    for index, judgment in load_judgments(path).items():
+        if index in known:
+            result.append(_still_right(judgment, known[index], captions.get(index)))
+        elif not ignore_unknown:
+            raise InputError(
+                f"is unknown to the annotations{nearest(index, list(known))}; "
+                "name the matching --annotations, or skip it with --ignore-unknown",
+                file=path,
+                where=f"index {shown(index)}",
+            )
+    return result
+
+
+def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
+    if not isinstance(judgment, Scored):
+        return judgment
+    made_of = judgment.inputs
+    reason = flaw_of(annotation, judgment)
+    if reason is not None:
+        pass
+    elif made_of and made_of.reference != reference_hash(annotation):
+        reason = "it was judged against another annotation of this video"
+    elif made_of and caption and made_of.caption != caption_hash(caption):
+        reason = "another caption of this video was judged"
+    else:
+        return judgment
+    return Unscored(
+        index=judgment.index, reason=reason, inputs=made_of, provenance=judgment.provenance
+    )
+
+
+def _captions(path: Path) -> dict[str, Caption]:
+    run = RunFolder(path.absolute().parent.parent)
+    if not run.exists():
+        return {}
+    return {caption.index: caption for caption in load_captions(run.captions, unfinished=True)}

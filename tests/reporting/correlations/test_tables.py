@@ -1,0 +1,287 @@
+"""The tables of `capeval correlate`, held against golden files.
+
+`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from capeval.correlation.published import PUBLISHED
+from capeval.correlation.result import (
+    CeilingResult,
+    ClassResult,
+    ComparisonResult,
+    Correlation,
+    Correlations,
+    Elements,
+    ElementTable,
+    Estimate,
+    Groups,
+    Raters,
+    Ties,
+)
+from capeval.reporting.correlations.tables import print_correlations
+from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
+from capeval.stats.values import GROUPINGS, Grouping, Statistic
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ONE = Groups(used=1, dropped=0)
+STATISTICS: tuple[Statistic, ...] = ("kendall_b", "pearson", "acc_eq")
+# Value and rank by metric, out of order; a constant metric has neither.
+SIX = {
+    "lexical-1:f1": (0.412, 3),
+    "clair": (0.731, 1),
+    "[red]_bert|score_[/red]": (0.655, 2),
+    "meteor": (-0.05, 4),
+    "autodq-f1": (0.6549, 2),
+    "constant": (None, None),
+    "gpt-4o-2024-08-06:f1": (0.731, 1),
+}
+
+
+def correlations(metrics: dict[str, tuple[float | None, int | None]]) -> Correlations:
+    return Correlations(
+        results=tuple(_results(metrics)),
+        comparisons=tuple(_comparisons(metrics)),
+        elements=Elements(scale="binary", labels=10, tied=52, tables=tuple(_element_tables())),
+        raters=Raters(
+            names=("Ann", "Bob", "[i]C"),
+            combined="mean",
+            alpha=Estimate(value=0.8123),
+            level="interval",
+            ceiling=tuple(_ceilings()),
+        ),
+        warnings=(),
+        inputs={},
+        published=PUBLISHED,
+        signature="capeval:correlate|v:0",
+    )
+
+
+def _ceilings() -> Iterator[CeilingResult]:
+    for grouping in GROUPINGS[:2]:
+        for statistic in STATISTICS:
+            yield CeilingResult(
+                human="score",
+                statistic=statistic,
+                grouping=grouping,
+                value=0.7,
+                low=0.61 if grouping == "pooled" else None,
+                high=0.78 if grouping == "pooled" else None,
+                interval_reason=None if grouping == "pooled" else "not every rater has all",
+                each={"Ann": 0.7, "Bob": 0.75, "[i]C": None},
+            )
+
+
+def _element_tables() -> Iterator[ElementTable]:
+    names = ("accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha")
+    for by in ("all", "attribute"):
+        for weighted in (False, True):
+            yield ElementTable(
+                truth="human",
+                given="lexical-1",
+                by=by,
+                weighted=weighted,
+                labels=("covered", "not covered"),
+                n=414,
+                videos=10,
+                confusion=((105.0, 47.0), (18.0, 244.0)),
+                coefficients={n: Estimate(value=0.5, low=0.25, high=0.75) for n in names},
+                classes={
+                    "covered": ClassResult(precision=0.854, recall=0.691, f1=0.764, support=152),
+                    "not covered": ClassResult(precision=None, recall=0.0, f1=None, support=262),
+                },
+                tied=52 if by == "all" else 0,
+                each={"Ann": dict.fromkeys(names, 0.4), "Bob": dict.fromkeys(names, 0.45)}
+                if by == "all"
+                else {},
+            )
+
+
+def _results(metrics: dict[str, tuple[float | None, int | None]]) -> Iterator[Correlation]:
+    for grouping in GROUPINGS[:2]:
+        for statistic in STATISTICS:
+            for name, (value, rank) in metrics.items():
+                there = value is not None
+                yield Correlation(
+                    metric=name,
+                    human="score",
+                    statistic=statistic,
+                    grouping=grouping,
+                    value=value,
+                    low=value - 0.1 if value is not None else None,
+                    high=value + 0.1 if value is not None else None,
+                    p=0.0312 if there else None,
+                    n=40,
+                    groups=ONE,
+                    reason=None if there else "the metric is constant",
+                    ties=Ties(metric=0.02, human=0.1),
+                    cluster=rank,
+                    constant=0.1 if statistic == "acc_eq" else None,
+                    threshold=0.0123 if statistic == "acc_eq" and there else None,
+                    cross_fitted=value if statistic == "acc_eq" else None,
+                    untied=value if statistic == "acc_eq" else None,
+                )
+
+
+def _comparisons(metrics: dict[str, tuple[float | None, int | None]]) -> Iterator[ComparisonResult]:
+    for grouping in GROUPINGS[:2]:
+        for statistic in STATISTICS:
+            for method in ("permutation", "williams"):
+                if method == "permutation" or (statistic, grouping) == ("pearson", "pooled"):
+                    for pair in combinations(metrics, 2):
+                        yield _compared(pair, statistic, grouping, method, metrics)
+
+
+def _compared(
+    pair: tuple[str, str],
+    statistic: Statistic,
+    grouping: Grouping,
+    method: str,
+    metrics: dict[str, tuple[float | None, int | None]],
+) -> ComparisonResult:
+    a, b = (metrics[name][0] for name in pair)
+    there = a is not None and b is not None
+    difference = a - b if a is not None and b is not None else None
+    p = min(1.0, 0.2 / (1 + 400 * abs(difference))) if difference is not None else None
+    return ComparisonResult(
+        first=pair[0],
+        second=pair[1],
+        human="score",
+        statistic=statistic,
+        grouping=grouping,
+        difference=difference,
+        p=p,
+        p_adjusted=min(1.0, 4 * p) if p is not None else None,
+        method=method,
+        n=40,
+        groups=ONE,
+        reason=None if there else "the metric is constant",
+    )
+
+
+def shown(found: Correlations, form: Format, width: int = 80) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, color_system=None)
+    print_correlations(found, console, form=form)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+TWO = {name: SIX[name] for name in ("clair", "meteor")}
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("correlations-80.txt", "table"),
+        ("correlations.md", "markdown"),
+        ("correlations.tex", "latex"),
+    ],
+)
+@pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
+def test_tables_are_the_golden_ones(
+    name: str, form: Format, metrics: dict[str, tuple[float | None, int | None]]
+) -> None:
+    golden = GOLDEN / f"{'two' if metrics is TWO else 'six'}-{name}"
+    text = shown(correlations(metrics), form)
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def matrix(text: str) -> list[list[str]]:
+    """Return the cells of the first block of the first matrix."""
+    lines = text.split("Metrics compared")[1].splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("1 "))
+    return [line.split() for line in lines[start : start + 6]]
+
+
+def test_a_matrix_is_sorted_and_has_p_above_and_differences_below() -> None:
+    rows = matrix(shown(correlations(SIX), "table"))
+    assert [row[:4] for row in rows] == [
+        ["1", "clair", "1", "0.731"],
+        ["2", "gpt-4o-2024-08-06:f1", "1", "0.731"],
+        ["3", "[red]_bert|score_[/red]", "2", "0.655"],
+        ["4", "autodq-f1", "2", "0.655"],
+        ["5", "lexical-1:f1", "3", "0.412"],
+        ["6", "meteor", "4", "-0.050"],
+    ]
+    assert rows[0][4:] == ["0.800", "0.025", "0.025", "0.006", "0.003"]
+    # The file has clair less lexical; the row is lexical's.
+    assert rows[4][4:] == ["-0.319", "-0.319", "-0.243", "-0.243", "0.004"]
+
+
+@pytest.mark.parametrize("names", [SIX, {"a-judge-of-2026-01-01:recall": (0.1, 4), **SIX}])
+def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int | None]]) -> None:
+    names = {name: names[name] for name in list(names)[:7] if name != "meteor"}
+    matrices = shown(correlations(names), "table").split("Metrics compared", 1)[1]
+    lines = matrices.split("human score, pooled (all captions): ")[0].splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    assert "0.655 " in matrices
+    assert "…" not in matrices
+
+
+def test_elements_fit_eighty_columns() -> None:
+    elements = shown(correlations(TWO), "table").split("Labels of human")[0]
+    assert max(map(len, elements.splitlines())) <= 80
+    assert elements.count("0.500 [0.250, 0.750]") == 8
+
+
+@pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
+def test_tables_fit_eighty_columns(metrics: dict[str, tuple[float | None, int | None]]) -> None:
+    text = shown(correlations(metrics), "table").split("Krippendorff's alpha (interval)")[0]
+    tables = [line for line in text.splitlines() if "[/red]" not in line or "Metric" in line]
+    assert [line for line in tables if len(line) > 80 and ": the metric is" not in line] == []
+
+
+def test_the_best_metric_stands_first_within_a_statistic() -> None:
+    pooled = shown(correlations(SIX), "table", 200).split("human score, pooled")[1]
+    lines = [line.split() for line in pooled.splitlines()[3:10]]
+    assert [line[0] for line in lines] == [
+        *("clair", "gpt-4o-2024-08-06:f1", "[red]_bert|score_[/red]", "autodq-f1"),
+        *("lexical-1:f1", "meteor", "constant"),
+    ]
+
+
+def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() -> None:
+    one = correlations({"clair": (0.7, None)})
+    bare = [r.model_copy(update={"low": None, "high": None}) for r in one.results]
+    text = shown(one.model_copy(update={"results": tuple(bare)}), "table")
+    video = text.split("human score, pooled")[1].split("Published")[0]
+    assert "95%" not in video
+    assert "rank" not in video
+
+
+def test_a_table_wider_than_the_terminal_goes_on_in_another() -> None:
+    out = io.StringIO()
+    sheet = Sheet("t", ["Name", *"abcdef"], [["x", *["1" * 9] * 6], ["head"]], note="Read.")
+    print_sheets([sheet], Console(file=out, width=40))
+    text = out.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
+    assert text.count("t (continued)") == 1
+    assert text.count("1" * 9) == 6
+    assert text.count("Read.") == 1
+
+
+def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
+    sheet = Sheet(r"a_b & \c", ["*", "x"], [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]])
+    text = rendered([sheet], ["100%"], "latex")
+    assert "{*} & x" in text
+    assert r"{[}2] $-$0.5 & $-$0.5 [$-$1.0, 2] \\" in text
+    assert r"a\textbar{}b\textgreater{}c & gpt-4 \\" in text
+    assert r"\caption{a\_b \& \textbackslash{}c}" in text
+    assert text.endswith("% 100%")
+
+
+def test_markup_in_names_stays_text() -> None:
+    out = io.StringIO()
+    print_sheets([Sheet("[b]t[/b]", ["[i]"], [["[red]x"]])], Console(file=out, width=40))
+    assert [line.split() for line in out.getvalue().splitlines()[::3]] == [["[b]t[/b]"], ["[red]x"]]

@@ -1,0 +1,190 @@
+"""The leaderboard in every format, held against golden files.
+
+`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from rich.console import Console
+
+from capeval.evaluation.leaderboard.board import Entry, Leaderboard, Section, make_leaderboard
+from capeval.evaluation.leaderboard.places import OVERALL, Measured, Place
+from capeval.reporting.leaderboard.tables import (
+    By,
+    Format,
+    print_leaderboard,
+    rendered_leaderboard,
+)
+from capeval.schema import Provenance
+from tests.judged_runs import make_run, write_annotations
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+HOSTILE = "[red]x[/red] $50 & a_b #1 100% {z} ~^\\input{x} | --- **b** <b>"
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leaderboard:
+    """Runs of two judges, one of part of the videos, one with a name that would be markup."""
+    monkeypatch.chdir(tmp_path)
+    write_annotations(Path("a.json"))
+    big = {"model": "Qwen/Qwen2-VL-72B-Instruct", "frames": "2fps"}
+    make_run("qwen", "+++ ++0 | +++ | ++ +", generation=big)
+    make_run("a-checkpoint-of-a-long-training-2026-01-31", "+++ ++0 | +0+ | ++ +")
+    make_run("as-good", "+++ ++0 | +++ | ++ +", generation={"model": "own", "frames": "auto@64"})
+    make_run("part", "+++ +++ | +++", captioned=2)
+    make_run("words", "+0- 0++ | 0+- | 00 +", by=Provenance(judge="lexical-1", prompts=None))
+    made = make_leaderboard()
+    own, *others = made.sections
+    entries = tuple(
+        Entry(**{**vars(entry), "name": HOSTILE}) if entry.name == "as-good" else entry
+        for entry in own.entries
+    )
+    return Leaderboard((Section(**{**vars(own), "entries": entries}), *others), made.left_out)
+
+
+def terminal(board: Leaderboard, width: int, by: By) -> str:
+    out = io.StringIO()
+    print_leaderboard(board, Console(file=out, width=width, color_system=None), by=by)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def held(name: str, text: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_terminal_tables_are_the_golden_ones(board: Leaderboard, width: int) -> None:
+    held(f"leaderboard-{width}.txt", terminal(board, width, "all"))
+
+
+@pytest.mark.parametrize("form", [form for form in get_args(Format) if form != "table"])
+def test_every_format_is_the_golden_one(board: Leaderboard, form: Format) -> None:
+    ending = {"markdown": "md", "latex": "tex"}.get(form, form)
+    text = rendered_leaderboard(board, form, by="all")
+    if form == "json":
+        # Its buckets are those of scores.json, which is held elsewhere.
+        content = json.loads(text)
+        for section in content["sections"]:
+            for each in section["entries"]:
+                del each["by"]
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+    held(f"leaderboard.{ending}", text + "\n")
+
+
+@pytest.mark.parametrize(("form", "ending"), [("markdown", "md"), ("latex", "tex"), ("csv", "csv")])
+def test_published_tables_are_the_golden_ones(tmp_path: Path, form: Format, ending: str) -> None:
+    paper = make_leaderboard(runs=tmp_path, published=True)
+    held(f"leaderboard-published.{ending}", rendered_leaderboard(paper, form, by="all") + "\n")
+
+
+def test_published_tables_fit_eighty_columns_and_cut_no_number(tmp_path: Path) -> None:
+    paper = make_leaderboard(runs=tmp_path, published=True)
+    held("leaderboard-published-80.txt", terminal(paper, 80, "all"))
+    tables = terminal(paper, 80, "all").split("¹ ")[0].splitlines()[2:]
+    assert max(map(len, tables)) <= 80
+
+
+@pytest.mark.parametrize("width", [10, 40, 60, 80, 100, 200])
+def test_numbers_are_never_cut_and_names_only_broken_at_hyphens(
+    board: Leaderboard, width: int
+) -> None:
+    text = terminal(board, width, "types")
+    assert "…" not in text
+    assert text.count("100.0/100.0/100.0") >= 4
+    for piece in ("checkpoint-", "long-", "training-", "2026-", "01-", "31"):
+        assert piece in text
+
+
+def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> None:
+    latex = rendered_leaderboard(board, "latex", by="types")
+    # Two are best of all ranked, and the one after them is second; the part is neither.
+    overall = latex.split(r"\end{tabular}")[0]
+    assert overall.count(r"\textbf{") == 2
+    assert overall.count(r"\underline{") == 1
+    assert r"part & -- & -- & 2/5 & 2/2" in overall
+    assert r"\textbf" not in overall.split("part &")[1]
+    markdown = rendered_leaderboard(board, "markdown", by="types")
+    assert markdown.count("**96.4**") == 2
+    assert "underline" not in markdown
+    assert "\x1b" not in rendered_leaderboard(board, "table", by="types")
+
+
+def test_latex_says_under_each_table_what_its_marks_mean(
+    board: Leaderboard, tmp_path: Path
+) -> None:
+    own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Baseline")
+    assert own.count("\nNot ranked, being of less than 99\\% of the videos: part (cap") == 2
+    assert baseline.count("\nThese are scores of the lexical baseline") == 2
+    paper = make_leaderboard(runs=tmp_path / "none", published=True)
+    tables = rendered_leaderboard(paper, "latex", by="all").split(r"\begin{table}")[1:]
+    assert len(tables) == 5
+    for table in tables:
+        assert "\n\\dag{} published, not computed here: Kong et al." in table
+    doubted = [n for n, table in enumerate(tables) if "printed 49.6" in table]
+    assert doubted == [0, 2]
+
+
+def entry(name: str, f1: float | None, rank: int | None = 1) -> Entry:
+    cells: dict[Place, Measured] = {} if f1 is None else {OVERALL: Measured(f1, f1, f1)}
+    return Entry(name, None, None, None, 10, 10, 10, cells, rank=rank)
+
+
+@pytest.mark.parametrize(
+    ("values", "bold", "underlined"),
+    [
+        ([0.5, 0.4, 0.3], ["50.0"], ["40.0"]),
+        ([0.5, 0.5, 0.3], ["50.0", "50.0"], ["30.0"]),
+        ([0.5, 0.4, 0.4], ["50.0"], ["40.0", "40.0"]),
+        ([0.5, 0.49999, 0.4], ["50.0", "50.0"], ["40.0"]),  # as printed, they are equal
+        ([0.1, 0.09], ["10.0"], ["9.0"]),  # numbers, not words
+        ([0.5, None], ["50.0"], []),
+        ([None, None], [], []),
+        ([0.5], [], []),  # alone it leads nobody
+    ],
+)
+def test_ties_share_their_mark(
+    values: list[float | None], bold: list[str], underlined: list[str]
+) -> None:
+    entries = tuple(entry(f"r{n}", value) for n, value in enumerate(values))
+    signature = dict.fromkeys(("capeval", "judge", "prompts", "repeats", "avg", "data"), "x")
+    text = rendered_leaderboard(Leaderboard((Section(signature, entries),), ()), "latex")
+
+    def marked(command: str) -> list[str]:
+        return [part.split("}")[0] for part in text.split(f"\\{command}{{")[1:]]
+
+    assert marked("textbf") == bold
+    assert marked("underline") == underlined
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
+@pytest.mark.parametrize("name", ["leaderboard", "leaderboard-published"])
+def test_latex_compiles(tmp_path: Path, name: str) -> None:
+    body = (GOLDEN / f"{name}.tex").read_text(encoding="utf-8")
+    rules = "".join(f"\\let\\{name}\\hline" for name in ("toprule", "midrule", "bottomrule"))
+    booktabs = f"\\IfFileExists{{booktabs.sty}}{{\\usepackage{{booktabs}}}}{{{rules}}}"
+    head = f"\\documentclass{{article}}\n{booktabs}\n\\begin{{document}}\n"
+    (tmp_path / "x.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    # Nothing runs off the page, save what a table of four times 100.0/100.0/100.0 must.
+    assert done.stdout.count("Overfull") <= (0 if "published" in name else 2)
