@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.concordance import Concordance, Totals, concordance
-from capeval.stats.correlation import correlate_rows, count_pairs, from_totals
+from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
 from capeval.stats.design import Design, group_means, same_sized
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.values import (
@@ -18,6 +18,7 @@ from capeval.stats.values import (
     Floats,
     Grouping,
     Ints,
+    Missing,
     Statistic,
     as_pairs,
 )
@@ -132,6 +133,13 @@ class Pair:
         a, b = self.codes(grouping)
         key = ("concordance", self.alike(grouping), number)
         return self.kept(key, lambda: concordance(a[rows], b[rows]))
+
+    def no_group(self, statistic: Statistic, grouping: Grouping) -> Missing:
+        """Return why there is nothing to resample where no group has a value."""
+        if grouping in ("pooled", "system"):
+            x, y, _ = self.sides(grouping)
+            return Missing(why_missing(x, y, statistic))
+        return Missing("no group has a value")
 
     def _totals(self, grouping: Grouping, block: int) -> Totals:
         groups, rows = self.blocks(grouping)[block]
