@@ -269,7 +269,7 @@ def _jackknifed(
         return seen.told(a, "jackknife")
     if isinstance(b, Missing):
         return seen.told(b, "jackknife")
-    error = np.sqrt(jackknife_variance(a[1] - b[1], np.arange(videos)))
+    error = np.sqrt(jackknife_variance(a[1] - b[1]))
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
         return seen.told(1.0 if same else Missing("no video moves the difference"), "jackknife")

@@ -64,7 +64,7 @@ def _pooled_jackknife(
     if isinstance(found, Missing):
         return found
     value, moved = found
-    variance = jackknife_variance(moved, np.arange(len(moved)))
+    variance = jackknife_variance(moved)
     around = _around(value, variance, pair.design.videos, statistic, confidence)
     return around if isinstance(around, Missing) else (value, float(np.sqrt(variance)), around)
 
@@ -102,8 +102,8 @@ def video_influence(
             for number, rows in zip(groups, block, strict=True):
                 if not use[number]:
                     continue
-                if np.ptp(a[rows]) == 0 or np.ptp(b[rows]) == 0:
-                    # acc_eq of a constant side has a value.
+                # The others have no value in a group that is constant.
+                if statistic == "acc_eq" and (np.ptp(a[rows]) == 0 or np.ptp(b[rows]) == 0):
                     if grouping == "pooled":
                         return Missing(why_missing(pair.x, pair.y, statistic))
                     return Missing("a group is constant")
@@ -160,7 +160,7 @@ def _within_jackknife(
     if isinstance(found, Missing):
         return found
     value, moved = found
-    variance = jackknife_variance(moved, np.arange(len(moved)))
+    variance = jackknife_variance(moved)
     return _around(value, variance, pair.design.videos, statistic, confidence)
 
 

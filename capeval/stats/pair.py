@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Concordance, Totals, concordance
+from capeval.stats.concordance import Concordance, Totals, concordance, joined_totals
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
 from capeval.stats.design import Design, group_means, same_sized
 from capeval.stats.ranks import dense_codes, tie_share
@@ -146,9 +146,14 @@ class Pair:
 
         def make() -> Totals:
             a, b = self.codes(grouping)
-            if len(groups) == 1 and rows.shape[1] > _LONG:
+            if rows.shape[1] > _LONG:
                 # The jackknife will ask for the count of every caption.
-                return self.concordance(grouping, int(groups[0]), rows[0]).totals()
+                return joined_totals(
+                    [
+                        self.concordance(grouping, int(number), row).totals()
+                        for number, row in zip(groups, rows, strict=True)
+                    ]
+                )
             return count_pairs(a[rows], b[rows])
 
         return self.kept(("totals", self.alike(grouping), block), make)

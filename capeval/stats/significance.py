@@ -418,7 +418,7 @@ def _analytic_p(
     if isinstance(found, Missing):
         return found
     value, moved = found
-    error = math.sqrt(jackknife_variance(moved, np.arange(len(moved))))
+    error = math.sqrt(jackknife_variance(moved))
     if abs(value) >= 1 - _SLACK:
         return Missing("a perfect correlation has no standard error")
     if error <= _SLACK:

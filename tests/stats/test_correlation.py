@@ -20,7 +20,7 @@ from capeval.stats.correlation import (
     pearson,
     spearman,
 )
-from capeval.stats.influence import influence, jackknife_variance
+from capeval.stats.influence import influence
 from capeval.stats.ranks import average_ranks, dense_codes, tie_share
 from capeval.stats.values import STATISTICS, Floats, Missing, Statistic
 
@@ -212,9 +212,3 @@ def test_influence_is_the_derivative_by_weight(statistic: Statistic, levels: int
         step = 1e-5 * (np.arange(30) == place)
         up, down = (weighted(x, y, ones + side * step, statistic) for side in (1, -1))
         assert moved[place] == pytest.approx((up - down) / 2e-5, abs=1e-6)
-
-
-def test_jackknife_adds_up_each_unit_before_it_squares() -> None:
-    moved = np.array([0.1, 0.1, -0.2])
-    assert jackknife_variance(moved, np.array([0, 0, 1])) == pytest.approx(2 * 0.08)
-    assert np.isnan(jackknife_variance(moved, np.zeros(3, dtype=np.int64)))

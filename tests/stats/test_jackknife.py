@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from capeval.stats.correlation import correlate_arrays
+from capeval.stats.influence import influence, jackknife_variance
 from capeval.stats.intervals import interval
-from capeval.stats.jackknife import jackknife_estimates
+from capeval.stats.jackknife import jackknife_estimates, video_influence
+from capeval.stats.pair import Pair
 from capeval.stats.values import STATISTICS, Grouping, Interval, Missing, Statistic
 from tests.stats.making import scores
 
@@ -24,6 +26,17 @@ def test_jackknife_is_about_as_wide_as_the_bootstrap(
         assert isinstance(found, Interval)
         widths.append(found.high - found.low)
     assert widths[0] == pytest.approx(widths[1], rel=0.08)
+
+
+def test_jackknife_adds_up_each_video_before_it_squares() -> None:
+    x, y, design = scores(20, 3)
+    found = video_influence(Pair.of(x, y, design), "kendall_b", "pooled")
+    assert not isinstance(found, Missing)
+    value, moved = influence(x, y, "kendall_b")
+    assert found[0] == value
+    assert found[1] == pytest.approx(np.bincount(design.video, weights=moved))
+    assert jackknife_variance(np.array([0.2, -0.2])) == pytest.approx(2 * 0.08)
+    assert np.isnan(jackknife_variance(np.array([0.0])))
 
 
 def test_jackknife_estimates_are_the_single_ones() -> None:
