@@ -291,14 +291,20 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     size = len(x)
     a, b = dense_codes(x), dense_codes(y)
     in_a, in_b = np.bincount(a), np.bincount(b)
-    span = len(in_b)
-    order = np.argsort(a * span + (span - 1 - b))
+    # Within equal a the larger b comes first, so that ties in a are never counted as inversions.
+    by_a = np.argsort(a * len(in_b) + (len(in_b) - 1 - b))
+    # Of equal b the earlier in that order becomes the larger: falling a, and never counted.
+    by_b = np.argsort(b * size + (size - 1 - _inverse(by_a)))
     below = np.empty(size, dtype=np.int64)
-    below[order] = smaller_before(b[order][None])[0]
+    below[by_a] = (
+        smaller_before(b[by_a][None])[0]
+        if len(in_b) <= _MANY
+        else _smaller_before_unique(_inverse(by_b)[by_a])
+    )
     less_a, less_b = (np.cumsum(in_a) - in_a)[a], (np.cumsum(in_b) - in_b)[b]
     same_a, same_b = in_a[a] - 1, in_b[b] - 1
-    both, same_a_less_b = _joint(a, b, less_a)
-    _, same_b_less_a = _joint(b, a, less_b)
+    both, same_a_less_b = _joint(a, b, by_a)
+    _, same_b_less_a = _joint(b, a, by_b)
     # (x less, y more), (x more, y less) and (x more, y more) follow from the margins.
     less_more = less_a - below - same_b_less_a
     more_less = less_b - below - same_a_less_b
@@ -314,19 +320,21 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     )
 
 
-def _joint(a: Ints, b: Ints, less_a: Ints) -> tuple[Ints, Ints]:
-    """Return how many others are equal in both, and how many are equal in `a` and less in `b`."""
-    span = int(b.max(initial=0)) + 1
-    if int(a.max(initial=0)) + 1 == len(a):
+def _joint(a: Ints, b: Ints, order: NDArray[np.intp]) -> tuple[Ints, Ints]:
+    """Return how many others are equal in both, and how many are equal in `a` and less in `b`.
+
+    `order` sorts them by a, and by falling b where a is equal.
+    """
+    sizes = np.bincount(a)
+    if len(sizes) == len(a):
         return np.zeros_like(a), np.zeros_like(a)
-    cells = a * span + b
-    order = np.argsort(cells)
-    _, first = runs(cells[order][None])
-    sizes = np.bincount(first[0])
-    sizes = sizes[sizes > 0]
+    ends = np.cumsum(sizes)[a]
+    cells = (a * (int(b.max(initial=0)) + 1) + b)[order]
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    sizes = np.diff(starts, append=len(order))
     less, equal = np.empty_like(a), np.empty_like(a)
-    less[order], equal[order] = first[0], np.repeat(sizes, sizes) - 1
-    return equal, less - less_a
+    less[order], equal[order] = np.repeat(starts + sizes, sizes), np.repeat(sizes - 1, sizes)
+    return equal, ends - less
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
