@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TypedDict, overload
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from capeval.correlation.joining import Joined
+from capeval.correlation.ordering import in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties
-from capeval.files.ratings import Key
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     Comparison,
@@ -23,15 +22,14 @@ from capeval.stats.comparison import (
     rank_clusters,
     williams,
 )
-from capeval.stats.design import Design
+from capeval.stats.design import Design, first_rows
 from capeval.stats.grouping import common_to, grouped
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import Calibration, calibrate
-from capeval.stats.ranks import tie_share
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.significance import p_value
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Statistic, Value, steady
+from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
 
 __all__ = ["FEW", "MANY_TIES", "Settings", "analyse"]
 
@@ -78,7 +76,7 @@ def analyse(
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     warnings: list[str] = list(joined.warnings)
-    joined = _in_order(joined)
+    joined = in_order(joined)
     draws = _swaps(joined, settings)
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
     for sides in _sides(joined, settings, warnings):
@@ -104,49 +102,6 @@ def _swaps(joined: Joined, settings: Settings) -> int:
         return settings.draws
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
     return max(_SWAPS, 100 * pairs)
-
-
-def _in_order(joined: Joined) -> Joined:
-    """Return the same with captions by the names of video and system, and so numbered."""
-    design, keys = joined.design, list(joined.keys)
-    _, first = np.unique(design.video, return_index=True)
-    video = _by_name([keys[row][0] for row in first.tolist()])[design.video]
-    _, first = np.unique(design.system, return_index=True)
-    system = _by_name([keys[row][1] or "" for row in first.tolist()])[design.system]
-    order = np.lexsort((system, video))
-    return replace(
-        joined,
-        keys=_Reordered(joined.keys, order),
-        ratings=joined.ratings[:, order],
-        metrics={name: values[order] for name, values in joined.metrics.items()},
-        design=Design(video[order], system[order]),
-    )
-
-
-def _by_name(names: list[str]) -> Ints:
-    """Return the place of each name among the sorted ones."""
-    places = np.empty(len(names), dtype=np.int64)
-    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return places
-
-
-class _Reordered(Sequence[Key]):
-    """Keys in another order, without a copy of a million of them."""
-
-    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
-        self._keys, self._order = keys, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @overload
-    def __getitem__(self, at: int) -> Key: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Key]: ...
-    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
-        if isinstance(at, slice):
-            return _Reordered(self._keys, self._order[at])
-        return self._keys[int(self._order[at])]
 
 
 def _exponent(values: Floats) -> int:
@@ -192,7 +147,7 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
             warnings.append(f"{int((~there).sum())} captions have no human score{who}")
             design = design.take(there)
         # `take` keeps the order of the systems' numbers, which is that of first sight.
-        rows = np.flatnonzero(there)[np.unique(joined.design.system[there], return_index=True)[1]]
+        rows = np.flatnonzero(there)[first_rows(design.system)]
         systems = tuple(str(joined.keys[int(row)][1]) for row in rows)
         result.append(
             _Sides(
@@ -218,8 +173,9 @@ def _warnings(sides: _Sides) -> list[str]:
     if videos < FEW:
         what = "videos" if sides.design.repeats else "captions"
         found.append(f"human {who}: {videos} {what} are few (below {FEW}): intervals will be wide")
-    shares = {f"human {who}": tie_share(sides.y)}
-    shares |= {name: pair.ties("pooled")[0] for name, pair in sides.metrics.items()}
+    ties = {name: pair.ties("pooled") for name, pair in sides.metrics.items()}
+    shares = {f"human {who}": next(iter(ties.values()))[1]}
+    shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
         if share == 1:
             found.append(f"{name} is constant: it has no correlation")

@@ -76,7 +76,7 @@ def dense_codes(values: NDArray[np.generic]) -> Ints:
         # Codes of part of a column: what is left is counted, not sorted.
         there = np.zeros(int(flat.max()) + 1, dtype=np.bool_)
         there[flat] = True
-        codes = (np.cumsum(there) - 1)[flat]
+        codes = flat if there.all() else (np.cumsum(there) - 1)[flat]
     else:
         order = np.argsort(flat)
         ordered = flat[order]
