@@ -294,7 +294,8 @@ def _slice(pairs: _Pairs, low: float, high: float) -> tuple[Floats, Floats, NDAr
     for block in pairs.blocks():
         use = (block.gap > low) & (block.gap <= high) & (block.tied | block.ordered)
         gaps.append(block.gap[use])
-        gains.append(np.where(block.tied[use], block.weight[use], -block.weight[use]))
+        weight = block.weight[use]
+        gains.append(np.where(block.tied[use], weight, -weight))
         labels.append(block.label[use])
     gap = np.concatenate(gaps)
     order = np.argsort(gap)
