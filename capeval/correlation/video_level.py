@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypedDict
@@ -39,6 +40,7 @@ _LEAVE_OUT = 20_000
 _LARGE = 500
 _SWAPS = 1_000
 _REACHED = 0.01
+_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,10 @@ def analyse(
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
     for sides in _sides(joined, settings, warnings):
         warnings += _warnings(sides)
-        swapped = _swapped(sides, settings, draws)
-        for statistic, grouping in settings.protocol.taken:
-            found = _one_way(sides, statistic, grouping, settings)
-            tests = _compare(sides, statistic, grouping, swapped[statistic, grouping])
-            results += _clustered(found, tests)
-            comparisons += tests
+        found = _every_way(sides, settings, draws)
+        for way in settings.protocol.taken:
+            results += found[way][0]
+            comparisons += found[way][1]
     least = pairs / (draws + 1)
     if least > _REACHED and comparisons:
         warnings.append(
@@ -94,6 +94,42 @@ def analyse(
             f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
         )
     return results, comparisons, warnings
+
+
+_Way = tuple[Statistic, Grouping]
+_Found = tuple[list[Correlation], list[ComparisonResult]]
+
+
+def _every_way(sides: _Sides, settings: Settings, draws: int) -> dict[_Way, _Found]:
+    """Return what is found by each statistic and grouping.
+
+    Groupings hardly share anything, and numpy lets the interpreter go while it sorts and adds up:
+    where captions are many, two are taken at a time. None depends on when another is done.
+    """
+    groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
+
+    def found(grouping: Grouping) -> dict[_Way, _Found]:
+        return _by_grouping(sides, grouping, settings, draws)
+
+    if len(sides.y) < _AT_ONCE:
+        parts = list(map(found, groupings))
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            parts = list(pool.map(found, groupings))
+    return {way: one for part in parts for way, one in part.items()}
+
+
+def _by_grouping(
+    sides: _Sides, grouping: Grouping, settings: Settings, draws: int
+) -> dict[_Way, _Found]:
+    statistics = [one for one, by in settings.protocol.taken if by == grouping]
+    swapped = _swapped(sides, statistics, grouping, settings, draws)
+    result: dict[_Way, _Found] = {}
+    for statistic in statistics:
+        found = _one_way(sides, statistic, grouping, settings)
+        tests = _compare(sides, statistic, grouping, swapped[statistic])
+        result[statistic, grouping] = _clustered(found, tests), tests
+    return result
 
 
 def _swaps(joined: Joined, settings: Settings) -> int:
@@ -311,34 +347,34 @@ def _without(
     return {system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)}
 
 
-_Swapped = dict[tuple[Statistic, Grouping], list[Comparison]]
-
-
-def _swapped(sides: _Sides, settings: Settings, draws: int) -> _Swapped:
-    """Return the comparisons of all pairs of metrics by statistic and grouping."""
-    taken = settings.protocol.taken
-    result: _Swapped = {way: [] for way in taken}
+def _swapped(
+    sides: _Sides,
+    statistics: Sequence[Statistic],
+    grouping: Grouping,
+    settings: Settings,
+    draws: int,
+) -> dict[Statistic, list[Comparison]]:
+    """Return the comparisons of all pairs of metrics by each statistic."""
+    result: dict[Statistic, list[Comparison]] = {one: [] for one in statistics}
     pairs = list(combinations(sides.metrics, 2))
-    for grouping in dict.fromkeys(grouping for _, grouping in taken):
-        statistics = [one for one, by in taken if by == grouping]
-        for a, b in pairs:
-            found = compared(
-                sides.metrics[a],
-                sides.metrics[b],
-                statistics,
-                grouping,
-                draws=draws,
-                seed=settings.seed,
-                thresholds=(
-                    _threshold(sides.metrics[a], settings),
-                    _threshold(sides.metrics[b], settings),
-                )
-                if grouping == "item" and "acc_eq" in statistics
-                else (0.0, 0.0),
-                tests=len(pairs),
+    for a, b in pairs:
+        found = compared(
+            sides.metrics[a],
+            sides.metrics[b],
+            statistics,
+            grouping,
+            draws=draws,
+            seed=settings.seed,
+            thresholds=(
+                _threshold(sides.metrics[a], settings),
+                _threshold(sides.metrics[b], settings),
             )
-            for statistic, test in found.items():
-                result[statistic, grouping].append(test)
+            if grouping == "item" and "acc_eq" in statistics
+            else (0.0, 0.0),
+            tests=len(pairs),
+        )
+        for statistic, test in found.items():
+            result[statistic].append(test)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class Pair:
     def __init__(self, x: Floats, y: Floats, design: Design) -> None:
         self.x, self.y, self.design = x, y, design
         self._kept: dict[Hashable, Any] = {}
+        self._making: dict[Hashable, Lock] = {}
 
     @classmethod
     def of(cls, metric: ArrayLike, human: ArrayLike, design: Design) -> Pair:
@@ -65,9 +67,10 @@ class Pair:
         return cls(x, y, design)
 
     def kept(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` made when `key` was first asked for."""
-        if key not in self._kept:
-            self._kept[key] = make()
+        """Return what `make` made when `key` was first asked for; made once, by whatever thread."""
+        with self._making.setdefault(key, Lock()):
+            if key not in self._kept:
+                self._kept[key] = make()
         found: _T = self._kept[key]
         return found
 
