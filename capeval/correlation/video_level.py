@@ -147,10 +147,14 @@ def _exponent(values: Floats) -> int:
     return exponent if abs(exponent) > _LARGE else 0
 
 
+def _divided(values: Floats, exponent: int) -> Floats:
+    return np.ldexp(values, -exponent) if exponent else values
+
+
 def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sides]:
     scores: list[tuple[str | None, Floats]]
     # Divided by a power of two, numbers keep all their digits.
-    joined = replace(joined, ratings=np.ldexp(joined.ratings, -_exponent(joined.ratings)))
+    joined = replace(joined, ratings=_divided(joined.ratings, _exponent(joined.ratings)))
     exponents = {name: _exponent(values) for name, values in joined.metrics.items()}
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
@@ -172,16 +176,17 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
         scale = 1.0 if settings.raters == "zmean" else largest
         scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
     result = []
-    for rater, y in scores:
-        there = ~np.isnan(y)
+    for rater, given in scores:
+        there = ~np.isnan(given)
         who = f" of {rater}" if rater else ""
         if not there.any():
             warnings.append(f"there is no human score{who} to hold a metric against")
             continue
-        design = joined.design
+        y, metrics, design = given, joined.metrics, joined.design
         if not there.all():
             warnings.append(f"{int((~there).sum())} captions have no human score{who}")
             design = design.take(there)
+            y, metrics = y[there], {name: values[there] for name, values in metrics.items()}
         # `take` keeps the order of the systems' numbers, which is that of first sight.
         rows = np.flatnonzero(there)[first_rows(design.system)]
         systems = tuple(str(joined.keys[int(row)][1]) for row in rows)
@@ -189,10 +194,10 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
             _Sides(
                 joined.human,
                 rater,
-                y[there],
+                y,
                 {
-                    name: Pair.of(np.ldexp(values[there], -exponents[name]), y[there], design)
-                    for name, values in joined.metrics.items()
+                    name: Pair.of(_divided(values, exponents[name]), y, design)
+                    for name, values in metrics.items()
                 },
                 design,
                 systems,

@@ -305,6 +305,7 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     same_a, same_b = in_a[a] - 1, in_b[b] - 1
     both, same_a_less_b = _joint(a, b, by_a)
     _, same_b_less_a = _joint(b, a, by_b)
+    del a, b, by_a, by_b
     # (x less, y more), (x more, y less) and (x more, y more) follow from the margins.
     less_more = less_a - below - same_b_less_a
     more_less = less_b - below - same_a_less_b
