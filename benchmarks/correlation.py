@@ -25,7 +25,8 @@ from benchmarks.judging import Row
 from capeval.stats.comparison import paired_permutation
 from capeval.stats.correlation import kendall_tau_b
 from capeval.stats.design import Design
-from capeval.stats.intervals import interval, jackknife_estimates
+from capeval.stats.intervals import interval
+from capeval.stats.jackknife import jackknife_estimates
 from capeval.stats.pairwise import calibrate
 from capeval.stats.values import STATISTICS, Floats, Missing
 

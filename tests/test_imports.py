@@ -162,6 +162,7 @@ def test_stats_open_no_file_and_know_no_model() -> None:
         "functools",
         "itertools",
         "math",
+        "threading",
         "typing",
         "numpy",
         "scipy",

@@ -131,8 +131,11 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
     if not kept.any():
         raise InputError("no caption has a score of every metric", file=human.file)
     keys: Sequence[Key] = human.keys
+    ratings = human.ratings
     if not kept.all():
         keys = [key for key, keep in zip(human.keys, kept, strict=True) if keep]
+        ratings = ratings[:, kept]
+        columns = {name: values[kept] for name, values in columns.items()}
     if isinstance(keys, Keys):
         design = Design(keys.video, keys.system)
     else:
@@ -141,8 +144,8 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
         human.name,
         keys,
         human.raters,
-        human.ratings[:, kept],
-        {name: values[kept] for name, values in columns.items()},
+        ratings,
+        columns,
         design,
         tuple(warnings),
     )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TypedDict, overload
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from capeval.correlation.joining import Joined
+from capeval.correlation.ordering import in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties
-from capeval.files.ratings import Key
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     Comparison,
@@ -23,15 +23,14 @@ from capeval.stats.comparison import (
     rank_clusters,
     williams,
 )
-from capeval.stats.design import Design
+from capeval.stats.design import Design, first_rows
 from capeval.stats.grouping import common_to, grouped
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import Calibration, calibrate
-from capeval.stats.ranks import tie_share
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.significance import p_value
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Statistic, Value, steady
+from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
 
 __all__ = ["FEW", "MANY_TIES", "Settings", "analyse"]
 
@@ -41,6 +40,7 @@ _LEAVE_OUT = 20_000
 _LARGE = 500
 _SWAPS = 1_000
 _REACHED = 0.01
+_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,15 @@ def analyse(
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     warnings: list[str] = list(joined.warnings)
-    joined = _in_order(joined)
+    joined = in_order(joined)
     draws = _swaps(joined, settings)
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
     for sides in _sides(joined, settings, warnings):
         warnings += _warnings(sides)
-        swapped = _swapped(sides, settings, draws)
-        for statistic, grouping in settings.protocol.taken:
-            found = _one_way(sides, statistic, grouping, settings)
-            tests = _compare(sides, statistic, grouping, swapped[statistic, grouping])
-            results += _clustered(found, tests)
-            comparisons += tests
+        found = _every_way(sides, settings, draws)
+        for way in settings.protocol.taken:
+            results += found[way][0]
+            comparisons += found[way][1]
     least = pairs / (draws + 1)
     if least > _REACHED and comparisons:
         warnings.append(
@@ -96,6 +94,42 @@ def analyse(
             f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
         )
     return results, comparisons, warnings
+
+
+_Way = tuple[Statistic, Grouping]
+_Found = tuple[list[Correlation], list[ComparisonResult]]
+
+
+def _every_way(sides: _Sides, settings: Settings, draws: int) -> dict[_Way, _Found]:
+    """Return what is found by each statistic and grouping.
+
+    Groupings hardly share anything, and numpy lets the interpreter go while it sorts and adds up:
+    where captions are many, two are taken at a time. None depends on when another is done.
+    """
+    groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
+
+    def found(grouping: Grouping) -> dict[_Way, _Found]:
+        return _by_grouping(sides, grouping, settings, draws)
+
+    if len(sides.y) < _AT_ONCE:
+        parts = list(map(found, groupings))
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            parts = list(pool.map(found, groupings))
+    return {way: one for part in parts for way, one in part.items()}
+
+
+def _by_grouping(
+    sides: _Sides, grouping: Grouping, settings: Settings, draws: int
+) -> dict[_Way, _Found]:
+    statistics = [one for one, by in settings.protocol.taken if by == grouping]
+    swapped = _swapped(sides, statistics, grouping, settings, draws)
+    result: dict[_Way, _Found] = {}
+    for statistic in statistics:
+        found = _one_way(sides, statistic, grouping, settings)
+        tests = _compare(sides, statistic, grouping, swapped[statistic])
+        result[statistic, grouping] = _clustered(found, tests), tests
+    return result
 
 
 def _swaps(joined: Joined, settings: Settings) -> int:
@@ -106,49 +140,6 @@ def _swaps(joined: Joined, settings: Settings) -> int:
     return max(_SWAPS, 100 * pairs)
 
 
-def _in_order(joined: Joined) -> Joined:
-    """Return the same with captions by the names of video and system, and so numbered."""
-    design, keys = joined.design, list(joined.keys)
-    _, first = np.unique(design.video, return_index=True)
-    video = _by_name([keys[row][0] for row in first.tolist()])[design.video]
-    _, first = np.unique(design.system, return_index=True)
-    system = _by_name([keys[row][1] or "" for row in first.tolist()])[design.system]
-    order = np.lexsort((system, video))
-    return replace(
-        joined,
-        keys=_Reordered(joined.keys, order),
-        ratings=joined.ratings[:, order],
-        metrics={name: values[order] for name, values in joined.metrics.items()},
-        design=Design(video[order], system[order]),
-    )
-
-
-def _by_name(names: list[str]) -> Ints:
-    """Return the place of each name among the sorted ones."""
-    places = np.empty(len(names), dtype=np.int64)
-    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return places
-
-
-class _Reordered(Sequence[Key]):
-    """Keys in another order, without a copy of a million of them."""
-
-    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
-        self._keys, self._order = keys, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @overload
-    def __getitem__(self, at: int) -> Key: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Key]: ...
-    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
-        if isinstance(at, slice):
-            return _Reordered(self._keys, self._order[at])
-        return self._keys[int(self._order[at])]
-
-
 def _exponent(values: Floats) -> int:
     """Return the power of two of values whose squares floats cannot hold, else 0."""
     largest = np.nanmax(np.abs(values), initial=0.0)
@@ -156,10 +147,14 @@ def _exponent(values: Floats) -> int:
     return exponent if abs(exponent) > _LARGE else 0
 
 
+def _divided(values: Floats, exponent: int) -> Floats:
+    return np.ldexp(values, -exponent) if exponent else values
+
+
 def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sides]:
     scores: list[tuple[str | None, Floats]]
     # Divided by a power of two, numbers keep all their digits.
-    joined = replace(joined, ratings=np.ldexp(joined.ratings, -_exponent(joined.ratings)))
+    joined = replace(joined, ratings=_divided(joined.ratings, _exponent(joined.ratings)))
     exponents = {name: _exponent(values) for name, values in joined.metrics.items()}
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
@@ -181,27 +176,28 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
         scale = 1.0 if settings.raters == "zmean" else largest
         scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
     result = []
-    for rater, y in scores:
-        there = ~np.isnan(y)
+    for rater, given in scores:
+        there = ~np.isnan(given)
         who = f" of {rater}" if rater else ""
         if not there.any():
             warnings.append(f"there is no human score{who} to hold a metric against")
             continue
-        design = joined.design
+        y, metrics, design = given, joined.metrics, joined.design
         if not there.all():
             warnings.append(f"{int((~there).sum())} captions have no human score{who}")
             design = design.take(there)
+            y, metrics = y[there], {name: values[there] for name, values in metrics.items()}
         # `take` keeps the order of the systems' numbers, which is that of first sight.
-        rows = np.flatnonzero(there)[np.unique(joined.design.system[there], return_index=True)[1]]
+        rows = np.flatnonzero(there)[first_rows(design.system)]
         systems = tuple(str(joined.keys[int(row)][1]) for row in rows)
         result.append(
             _Sides(
                 joined.human,
                 rater,
-                y[there],
+                y,
                 {
-                    name: Pair.of(np.ldexp(values[there], -exponents[name]), y[there], design)
-                    for name, values in joined.metrics.items()
+                    name: Pair.of(_divided(values, exponents[name]), y, design)
+                    for name, values in metrics.items()
                 },
                 design,
                 systems,
@@ -218,8 +214,9 @@ def _warnings(sides: _Sides) -> list[str]:
     if videos < FEW:
         what = "videos" if sides.design.repeats else "captions"
         found.append(f"human {who}: {videos} {what} are few (below {FEW}): intervals will be wide")
-    shares = {f"human {who}": tie_share(sides.y)}
-    shares |= {name: pair.ties("pooled")[0] for name, pair in sides.metrics.items()}
+    ties = {name: pair.ties("pooled") for name, pair in sides.metrics.items()}
+    shares = {f"human {who}": next(iter(ties.values()))[1]}
+    shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
         if share == 1:
             found.append(f"{name} is constant: it has no correlation")
@@ -355,34 +352,34 @@ def _without(
     return {system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)}
 
 
-_Swapped = dict[tuple[Statistic, Grouping], list[Comparison]]
-
-
-def _swapped(sides: _Sides, settings: Settings, draws: int) -> _Swapped:
-    """Return the comparisons of all pairs of metrics by statistic and grouping."""
-    taken = settings.protocol.taken
-    result: _Swapped = {way: [] for way in taken}
+def _swapped(
+    sides: _Sides,
+    statistics: Sequence[Statistic],
+    grouping: Grouping,
+    settings: Settings,
+    draws: int,
+) -> dict[Statistic, list[Comparison]]:
+    """Return the comparisons of all pairs of metrics by each statistic."""
+    result: dict[Statistic, list[Comparison]] = {one: [] for one in statistics}
     pairs = list(combinations(sides.metrics, 2))
-    for grouping in dict.fromkeys(grouping for _, grouping in taken):
-        statistics = [one for one, by in taken if by == grouping]
-        for a, b in pairs:
-            found = compared(
-                sides.metrics[a],
-                sides.metrics[b],
-                statistics,
-                grouping,
-                draws=draws,
-                seed=settings.seed,
-                thresholds=(
-                    _threshold(sides.metrics[a], settings),
-                    _threshold(sides.metrics[b], settings),
-                )
-                if grouping == "item" and "acc_eq" in statistics
-                else (0.0, 0.0),
-                tests=len(pairs),
+    for a, b in pairs:
+        found = compared(
+            sides.metrics[a],
+            sides.metrics[b],
+            statistics,
+            grouping,
+            draws=draws,
+            seed=settings.seed,
+            thresholds=(
+                _threshold(sides.metrics[a], settings),
+                _threshold(sides.metrics[b], settings),
             )
-            for statistic, test in found.items():
-                result[statistic, grouping].append(test)
+            if grouping == "item" and "acc_eq" in statistics
+            else (0.0, 0.0),
+            tests=len(pairs),
+        )
+        for statistic, test in found.items():
+            result[statistic].append(test)
     return result
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from capeval.errors import InputError
 
-__all__ = ["Rows", "delimiter_of", "long_cells", "rows_of"]
+__all__ = ["Rows", "delimiter_of", "first_line", "long_cells", "rows_of"]
 
 _CHUNK = 20_000
 _QUOTED = re.compile(r'"[^"]*"')
@@ -33,8 +33,19 @@ def delimiter_of(text: str) -> str:
     >>> delimiter_of("a;b\n1,5;2"), delimiter_of('"a;b;c",d'), delimiter_of("a")
     (';', ',', ',')
     """
-    header = _QUOTED.sub("", text.lstrip("\r\n").split("\n", 1)[0])
+    header = _QUOTED.sub("", first_line(text))
     return max(",;\t", key=header.count)
+
+
+def first_line(text: str) -> str:
+    r"""Return the first line that is not empty, without a copy of all the others.
+
+    >>> first_line("\n\na,b\n1,2")
+    'a,b'
+    """
+    text = text.lstrip("\r\n")
+    end = text.find("\n")
+    return text if end < 0 else text[:end]
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any, overload
 
@@ -75,7 +76,7 @@ class Keys(Sequence[Key]):
 
 
 def _numbers(names: Sequence[str]) -> NDArray[np.int64]:
-    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    number: dict[str, int] = defaultdict(count().__next__)
     return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
 
 

@@ -12,12 +12,14 @@ from typing import Any, overload
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.delimited import Rows, delimiter_of, long_cells, rows_of
+from capeval.files.delimited import Rows, delimiter_of, first_line, long_cells, rows_of
 from capeval.files.tables import CONTROL, Table
 from capeval.files.text import parse_json, read_text
 from capeval.files.validation import shown
 
 __all__ = ["read_table"]
+
+_CHUNK = 1 << 16
 
 
 def read_table(path: Path | str) -> Table:
@@ -35,7 +37,7 @@ def read_table(path: Path | str) -> Table:
 
 def _of_text(path: Path, text: str) -> Table:
     delimiter = delimiter_of(text)
-    header_line = text.lstrip("\r\n").split("\n", 1)[0]
+    header_line = first_line(text)
     if text.startswith(header_line):
         simple = _plain(path, text, header_line, delimiter)
         if simple is not None:
@@ -71,22 +73,34 @@ def _plain(path: Path, text: str, header_line: str, delimiter: str) -> Table | N
     if '"' in text or "\r" in text:
         return None
     text = text.rstrip("\n") + "\n"
-    data = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
-    marks = data[(data == ord(delimiter)) | (data == ord("\n"))]
     header = [name.strip() for name in header_line.split(delimiter)]
     width = len(header)
-    if len(marks) % width or len(marks) == width:
-        return None
-    ends = (marks == ord("\n")).reshape(-1, width)
-    if not ends[:, -1].all() or ends[:, :-1].any():
+    columns: list[list[str]] = [[] for _ in header]
+    at = len(header_line) + 1
+    # So few lines at a time that their cells are still at hand when they are dealt out.
+    while at < len(text):
+        end = text.find("\n", at + _CHUNK) + 1 or len(text)
+        some = text[at:end]
+        if not _is_grid(some, width, delimiter):
+            return None
+        cells = some.replace("\n", delimiter).split(delimiter)
+        for number, column in enumerate(columns):
+            column.extend(cells[number:-1:width])
+        at = end
+    if not columns[0] or (width == 1 and not all(map(str.strip, columns[0]))):
         return None
     _distinct(header, path, 1)
-    cells = text.replace("\n", delimiter).split(delimiter)
-    rows = len(ends)
-    columns = {name: cells[width + at : width * rows : width] for at, name in enumerate(header)}
-    if width == 1 and not all(map(str.strip, columns[header[0]])):
-        return None
-    return Table(path, columns, range(2, rows + 1))
+    return Table(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))
+
+
+def _is_grid(lines: str, width: int, delimiter: str) -> bool:
+    """Say whether each line, of which the last is ended too, has `width` cells."""
+    data = np.frombuffer(lines.encode("utf-8"), dtype=np.uint8)
+    marks = data[(data == ord(delimiter)) | (data == ord("\n"))]
+    if len(marks) % width:
+        return False
+    ends = (marks == ord("\n")).reshape(-1, width)
+    return bool(ends[:, -1].all() and not ends[:, :-1].any())
 
 
 def _whole_rows(path: Path, some: Rows, width: int) -> Rows:

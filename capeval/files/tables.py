@@ -96,6 +96,8 @@ class Table:
             A name is empty, no string, or has a control character.
         """
         values = self.columns[column]
+        if self._are_clean(values):
+            return values
         try:
             found = list(map(str.strip, values))
         except TypeError:
@@ -121,6 +123,21 @@ class Table:
                 column=column,
             )
         return found
+
+    @staticmethod
+    def _are_clean(values: list[Any]) -> bool:
+        """Say whether names may stay as they are; one that stands often is looked at once."""
+        try:
+            names = list(dict.fromkeys(values))
+            together = "".join(names)
+        except TypeError:
+            return False
+        return (
+            together.isprintable()
+            and "'" not in together
+            and all(names)
+            and list(map(str.strip, names)) == names
+        )
 
     def numbers(self, column: str, *, gaps: bool = False) -> NDArray[np.float64]:
         """Return a column of finite numbers; with `gaps` an empty cell is NaN.

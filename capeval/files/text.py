@@ -50,7 +50,7 @@ def read_text(path: Path) -> str:
             file=path,
             where=f"line {line}",
         ) from None
-    if not text.strip():
+    if not text or text.isspace():
         raise InputError("is empty", file=path)
     return text
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.resampling import draw_counts
+from capeval.stats.percentiles import percentiles
+from capeval.stats.resampling import FEWEST, draw_counts
 from capeval.stats.values import Floats, Interval, Ints, Missing, Value, known
 
 __all__ = [
@@ -246,8 +247,6 @@ def coefficient_intervals(
     >>> coefficient_intervals(matrices, draws=500)["accuracy"]
     Interval(low=0.8125, high=0.9450714285714279, method='bootstrap')
     """
-    from capeval.stats.intervals import FEWEST, percentiles
-
     videos, k, _ = matrices.shape
     if videos < FEWEST:
         few = "1 video is" if videos == 1 else f"{videos} videos are"

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
-from capeval.stats.intervals import FEWEST, bootstrap_values, percentiles
 from capeval.stats.pair import Pair
+from capeval.stats.percentiles import percentiles
 from capeval.stats.raters import How, combine_others
+from capeval.stats.resampling import FEWEST
 from capeval.stats.values import (
     SMALLEST,
     Grouping,
@@ -22,6 +23,7 @@ from capeval.stats.values import (
     Statistic,
     Value,
 )
+from capeval.stats.video_bootstrap import bootstrap_values
 
 __all__ = ["Ceiling", "RatersApart"]
 

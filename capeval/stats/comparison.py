@@ -17,9 +17,9 @@ from capeval.stats.correlation import correlate_rows, why_missing
 from capeval.stats.design import Design
 from capeval.stats.grouping import Grouped, common_to, grouped
 from capeval.stats.influence import jackknife_variance
-from capeval.stats.intervals import FEWEST, too_few, video_influence
+from capeval.stats.jackknife import video_influence
 from capeval.stats.pair import Pair
-from capeval.stats.resampling import LARGEST, coins
+from capeval.stats.resampling import FEWEST, LARGEST, coins, too_few
 from capeval.stats.significance import add_one, sign_flip
 from capeval.stats.swapping import GroupSwap, SystemSwap
 from capeval.stats.values import (
@@ -269,7 +269,7 @@ def _jackknifed(
         return seen.told(a, "jackknife")
     if isinstance(b, Missing):
         return seen.told(b, "jackknife")
-    error = np.sqrt(jackknife_variance(a[1] - b[1], np.arange(videos)))
+    error = np.sqrt(jackknife_variance(a[1] - b[1]))
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
         return seen.told(1.0 if same else Missing("no video moves the difference"), "jackknife")

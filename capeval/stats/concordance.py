@@ -10,16 +10,27 @@ follow from the places alone. Rankings of few values are counted as a table inst
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.values import Floats, Ints
 
-__all__ = ["Concordance", "Totals", "agreeing_pairs", "concordance", "smaller_before", "totals"]
+__all__ = [
+    "Concordance",
+    "Totals",
+    "agreeing_pairs",
+    "concordance",
+    "joined_totals",
+    "smaller_before",
+    "totals",
+]
 
 _MANY = 256
+_LOW = 6
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -85,13 +96,25 @@ def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
 def _smaller_before_long(codes: Ints) -> Ints:
     """Count the same of one ranking, from codes of which all but few are in use."""
     size = len(codes)
-    place = np.arange(size)
-    unique = np.empty(size, dtype=np.int64)
     # Of equal codes the earlier becomes the larger, and so is never counted.
-    unique[np.argsort(codes * size + (size - 1 - place))] = place
+    order = np.argsort(codes * size + np.arange(size)[::-1])
+    return _smaller_before_unique(_inverse(order))
+
+
+def _inverse(order: NDArray[np.intp]) -> Ints:
+    """Return the place of each number in a permutation."""
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _smaller_before_unique(unique: Ints) -> Ints:
+    """Count the same of a permutation of the numbers from 0."""
+    size = len(unique)
+    place = np.arange(size)
     # The count rides above the code, so that one array is moved.
     packed = unique.copy()
-    for bit in range((size - 1).bit_length() - 1, -1, -1):
+    for bit in range((size - 1).bit_length() - 1, _LOW - 1, -1):
         half = 1 << bit
         one = (packed & half) != 0
         at = np.flatnonzero(one)
@@ -104,7 +127,17 @@ def _smaller_before_long(codes: Ints) -> Ints:
         halves[:, 0] = zeros[:whole].reshape(-1, half)
         halves[:, 1] = ones[:whole].reshape(-1, half)
         packed[2 * whole :] = np.concatenate([zeros[whole:], ones[whole:]])
-    return np.asarray((packed >> 32)[unique])
+    # The last levels would move all for the sake of a few: in groups so small each is compared.
+    group = 1 << _LOW
+    low = np.zeros(-(-size // group) * group, dtype=np.uint8)
+    low[:size] = packed & (group - 1)
+    low = np.ascontiguousarray(low.reshape(-1, group).T)
+    inside = np.zeros_like(low)
+    for apart in range(1, group):
+        inside[apart:] += low[:-apart] < low[apart:]
+    counts = np.empty(size, dtype=np.int64)
+    counts[packed & (2**32 - 1)] = (packed >> 32) + inside.T.ravel()[:size]
+    return counts[unique]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +155,14 @@ class Totals:
     tied_both: Floats
     classes_x: Ints
     classes_y: Ints
+
+
+def joined_totals(parts: Sequence[Totals]) -> Totals:
+    """Return the counts of several lots of rankings as those of all of them."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in fields(Totals)]
+    return Totals(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
 
 def totals(x: Ints, y: Ints) -> Totals:
@@ -250,14 +291,21 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     size = len(x)
     a, b = dense_codes(x), dense_codes(y)
     in_a, in_b = np.bincount(a), np.bincount(b)
-    span = len(in_b)
-    order = np.argsort(a * span + (span - 1 - b))
+    # Within equal a the larger b comes first, so that ties in a are never counted as inversions.
+    by_a = np.argsort(a * len(in_b) + (len(in_b) - 1 - b))
+    # Of equal b the earlier in that order becomes the larger: falling a, and never counted.
+    by_b = np.argsort(b * size + (size - 1 - _inverse(by_a)))
     below = np.empty(size, dtype=np.int64)
-    below[order] = smaller_before(b[order][None])[0]
+    below[by_a] = (
+        smaller_before(b[by_a][None])[0]
+        if len(in_b) <= _MANY
+        else _smaller_before_unique(_inverse(by_b)[by_a])
+    )
     less_a, less_b = (np.cumsum(in_a) - in_a)[a], (np.cumsum(in_b) - in_b)[b]
     same_a, same_b = in_a[a] - 1, in_b[b] - 1
-    both, same_a_less_b = _joint(a, b, less_a)
-    _, same_b_less_a = _joint(b, a, less_b)
+    both, same_a_less_b = _joint(a, b, by_a)
+    _, same_b_less_a = _joint(b, a, by_b)
+    del a, b, by_a, by_b
     # (x less, y more), (x more, y less) and (x more, y more) follow from the margins.
     less_more = less_a - below - same_b_less_a
     more_less = less_b - below - same_a_less_b
@@ -273,19 +321,21 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
     )
 
 
-def _joint(a: Ints, b: Ints, less_a: Ints) -> tuple[Ints, Ints]:
-    """Return how many others are equal in both, and how many are equal in `a` and less in `b`."""
-    span = int(b.max(initial=0)) + 1
-    if int(a.max(initial=0)) + 1 == len(a):
+def _joint(a: Ints, b: Ints, order: NDArray[np.intp]) -> tuple[Ints, Ints]:
+    """Return how many others are equal in both, and how many are equal in `a` and less in `b`.
+
+    `order` sorts them by a, and by falling b where a is equal.
+    """
+    sizes = np.bincount(a)
+    if len(sizes) == len(a):
         return np.zeros_like(a), np.zeros_like(a)
-    cells = a * span + b
-    order = np.argsort(cells)
-    _, first = runs(cells[order][None])
-    sizes = np.bincount(first[0])
-    sizes = sizes[sizes > 0]
+    ends = np.cumsum(sizes)[a]
+    cells = (a * (int(b.max(initial=0)) + 1) + b)[order]
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    sizes = np.diff(starts, append=len(order))
     less, equal = np.empty_like(a), np.empty_like(a)
-    less[order], equal[order] = first[0], np.repeat(sizes, sizes) - 1
-    return equal, less - less_a
+    less[order], equal[order] = np.repeat(starts + sizes, sizes), np.repeat(sizes - 1, sizes)
+    return equal, ends - less
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:

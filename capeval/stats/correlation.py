@@ -6,13 +6,12 @@ is constant or too short, is a `Missing` with its reason.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Totals, agreeing_pairs, totals
+from capeval.stats.concordance import Totals, agreeing_pairs, joined_totals, totals
 from capeval.stats.ranks import average_ranks, dense_codes
 from capeval.stats.values import (
     SMALLEST,
@@ -198,10 +197,7 @@ def count_pairs(
         a = x[start : start + step]
         b = y if len(y) == 1 else y[start : start + step]
         parts.append(_small(a, b, threshold) if small else totals(dense_codes(a), dense_codes(b)))
-    if len(parts) == 1:
-        return parts[0]
-    names = [field.name for field in fields(Totals)]
-    return Totals(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+    return joined_totals(parts)
 
 
 def tau_rows(x: Ints, y: Ints, statistic: Statistic) -> Floats:

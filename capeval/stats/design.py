@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
 
-__all__ = ["Design", "group_means", "same_sized"]
+__all__ = ["Design", "first_rows", "group_means", "same_sized"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,18 @@ class Design:
 def _numbered(names: Sequence[Hashable]) -> Ints:
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
+
+
+def first_rows(group: Ints) -> list[int]:
+    """Return the first row of each group; each number from 0 must be in use.
+
+    >>> first_rows(np.array([1, 1, 0]))
+    [2, 0]
+    """
+    first = np.empty(int(group.max(initial=-1)) + 1, dtype=np.int64)
+    # Of rows that are of one group, the last to be put there stays.
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first.tolist()
 
 
 def same_sized(group: Ints) -> Iterator[tuple[Ints, NDArray[np.intp]]]:

@@ -90,7 +90,8 @@ def grouped(
             else f"none of {len(values)} groups has {SMALLEST[statistic]} captions that differ"
         )
         return Grouped(Missing(reason), 0, 0, max(len(values), 1))
-    return Grouped(float(values[use].mean()), int(use[group].sum()), used, len(values) - used)
+    sizes = np.bincount(group)
+    return Grouped(float(values[use].mean()), int(sizes[use].sum()), used, len(values) - used)
 
 
 def common_groups(

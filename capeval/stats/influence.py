@@ -45,6 +45,7 @@ def influence(
         a, b = x - x.mean(), y - y.mean()
         return _ratio(float(a @ b), float(a @ a), float(b @ b), a * b, a * a, b * b)
     if statistic == "spearman":
+        x, y = dense_codes(x), dense_codes(y)
         a, b = average_ranks(x) - (size + 1) / 2, average_ranks(y) - (size + 1) / 2
         # A weight moves the ranks of all captions above its own too.
         on_a, on_b = _above(x, b), _above(y, a)
@@ -78,27 +79,24 @@ def _ratio(
     return float(value), by_c / root - value / 2 * (by_a / a + by_b / b)
 
 
-def _above(x: Floats | Ints, ranks: Floats) -> Floats:
-    """Return for each caption the sum of `ranks` over larger x, and half of it over equal x."""
-    codes = dense_codes(x)
+def _above(codes: Ints, ranks: Floats) -> Floats:
+    """Return for each caption the sum of `ranks` over larger codes, and half of it over equal."""
     sums = np.bincount(codes, weights=ranks)
     larger = sums.sum() - np.cumsum(sums)
     return np.asarray((larger + sums / 2)[codes])
 
 
-def jackknife_variance(moved: Floats, unit: Ints) -> float:
-    """Return the variance from derivatives, added up over the captions of each unit.
+def jackknife_variance(moved: Floats) -> float:
+    """Return the variance from derivatives, each that of all captions of a unit together.
 
     Parameters
     ----------
-    moved : (n,) derivatives
-    unit : (n,) integers from 0, the video of each caption
+    moved : (units,) derivatives
 
-    >>> jackknife_variance(np.array([0.5, -0.5]), np.array([0, 1]))
+    >>> jackknife_variance(np.array([0.5, -0.5]))
     1.0
     """
-    sums = np.bincount(unit, weights=moved)
-    units = np.count_nonzero(np.bincount(unit))
+    units = len(moved)
     if units < 2:
         return float("nan")
-    return float(sums @ sums * units / (units - 1))
+    return float(moved @ moved * units / (units - 1))

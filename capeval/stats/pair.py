@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Concordance, Totals, concordance
-from capeval.stats.correlation import correlate_rows, count_pairs, from_totals
+from capeval.stats.concordance import Concordance, Totals, concordance, joined_totals
+from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
 from capeval.stats.design import Design, group_means, same_sized
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.values import (
@@ -18,6 +19,7 @@ from capeval.stats.values import (
     Floats,
     Grouping,
     Ints,
+    Missing,
     Statistic,
     as_pairs,
 )
@@ -48,6 +50,7 @@ class Pair:
     def __init__(self, x: Floats, y: Floats, design: Design) -> None:
         self.x, self.y, self.design = x, y, design
         self._kept: dict[Hashable, Any] = {}
+        self._making: dict[Hashable, Lock] = {}
 
     @classmethod
     def of(cls, metric: ArrayLike, human: ArrayLike, design: Design) -> Pair:
@@ -64,9 +67,10 @@ class Pair:
         return cls(x, y, design)
 
     def kept(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` made when `key` was first asked for."""
-        if key not in self._kept:
-            self._kept[key] = make()
+        """Return what `make` made when `key` was first asked for; made once, by whatever thread."""
+        with self._making.setdefault(key, Lock()):
+            if key not in self._kept:
+                self._kept[key] = make()
         found: _T = self._kept[key]
         return found
 
@@ -133,14 +137,26 @@ class Pair:
         key = ("concordance", self.alike(grouping), number)
         return self.kept(key, lambda: concordance(a[rows], b[rows]))
 
+    def no_group(self, statistic: Statistic, grouping: Grouping) -> Missing:
+        """Return why there is nothing to resample where no group has a value."""
+        if grouping in ("pooled", "system"):
+            x, y, _ = self.sides(grouping)
+            return Missing(why_missing(x, y, statistic))
+        return Missing("no group has a value")
+
     def _totals(self, grouping: Grouping, block: int) -> Totals:
         groups, rows = self.blocks(grouping)[block]
 
         def make() -> Totals:
             a, b = self.codes(grouping)
-            if len(groups) == 1 and rows.shape[1] > _LONG:
+            if rows.shape[1] > _LONG:
                 # The jackknife will ask for the count of every caption.
-                return self.concordance(grouping, int(groups[0]), rows[0]).totals()
+                return joined_totals(
+                    [
+                        self.concordance(grouping, int(number), row).totals()
+                        for number, row in zip(groups, rows, strict=True)
+                    ]
+                )
             return count_pairs(a[rows], b[rows])
 
         return self.kept(("totals", self.alike(grouping), block), make)

@@ -8,8 +8,9 @@ people tie often, a constant metric can do well: what it would get stands beside
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -59,7 +60,7 @@ def constant_accuracy(human: ArrayLike, group: Ints) -> Value:
     >>> constant_accuracy([1, 1, 2, 3], np.array([0, 0, 1, 1]))
     0.5
     """
-    codes = dense_codes(np.asarray(human, dtype=np.float64))
+    codes = dense_codes(np.asarray(human))
     span = int(codes.max(initial=0)) + 1
     cells = np.sort(group * span + codes)
     # Every value that a group has makes a pair with each one before it that is equal.
@@ -128,7 +129,7 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
         none = Missing("no group has a pair")
         return Calibration(none, none, none, none, none, 0, dropped)
     untied = float(np.nanmean(pair.values("acc_eq", grouping)))
-    constant = constant_accuracy(y, group)
+    constant = constant_accuracy(pair.codes(grouping)[1], group)
     reason = ""
     if grouping == "system":
         reason = "the means of systems are too few to calibrate a threshold on"
@@ -178,9 +179,9 @@ class _Block:
     label: NDArray[np.int8]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Pairs:
-    """All pairs within groups, made block by block.
+    """All pairs within groups, made block by block, each time anew unless they are few.
 
     A pair's label stands for the (unordered) pair of folds that its videos are in.
     """
@@ -196,7 +197,15 @@ class _Pairs:
     def fold_pairs(self) -> list[tuple[int, int]]:
         return [(a, b) for a in range(self.folds) for b in range(a, self.folds)]
 
-    def blocks(self) -> Iterator[_Block]:
+    def blocks(self) -> Iterable[_Block]:
+        sizes = np.bincount(self.group)
+        return self._kept if sizes @ (sizes - 1) <= 2 * _SLICE else self._made()
+
+    @cached_property
+    def _kept(self) -> list[_Block]:
+        return list(self._made())
+
+    def _made(self) -> Iterator[_Block]:
         label = np.zeros((self.folds, self.folds), dtype=np.int8)
         for number, (a, b) in enumerate(self.fold_pairs):
             label[a, b] = label[b, a] = number
@@ -285,7 +294,8 @@ def _slice(pairs: _Pairs, low: float, high: float) -> tuple[Floats, Floats, NDAr
     for block in pairs.blocks():
         use = (block.gap > low) & (block.gap <= high) & (block.tied | block.ordered)
         gaps.append(block.gap[use])
-        gains.append(np.where(block.tied[use], block.weight[use], -block.weight[use]))
+        weight = block.weight[use]
+        gains.append(np.where(block.tied[use], weight, -weight))
         labels.append(block.label[use])
     gap = np.concatenate(gaps)
     order = np.argsort(gap)

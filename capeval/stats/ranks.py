@@ -10,6 +10,7 @@ from capeval.stats.values import Floats, Ints, Mask
 __all__ = ["average_ranks", "dense_codes", "group_sums", "runs", "tie_share"]
 
 _SPARSE = 16
+_LONG = 1_000
 
 
 def runs(ordered: NDArray[np.generic]) -> tuple[Mask, NDArray[np.intp]]:
@@ -47,6 +48,8 @@ def average_ranks(values: ArrayLike) -> Floats:
     rows = np.atleast_2d(given)
     if not rows.shape[1]:
         return np.empty(given.shape)
+    if rows.shape[1] > _LONG:
+        return np.stack([average_ranks(row) for row in rows]).reshape(given.shape)
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     _, first = runs(ordered)
@@ -73,7 +76,7 @@ def dense_codes(values: NDArray[np.generic]) -> Ints:
         # Codes of part of a column: what is left is counted, not sorted.
         there = np.zeros(int(flat.max()) + 1, dtype=np.bool_)
         there[flat] = True
-        codes = (np.cumsum(there) - 1)[flat]
+        codes = flat if there.all() else (np.cumsum(there) - 1)[flat]
     else:
         order = np.argsort(flat)
         ordered = flat[order]

@@ -14,18 +14,30 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from capeval.stats.design import Design
 from capeval.stats.ranks import dense_codes, group_sums
-from capeval.stats.values import Floats, Statistic
+from capeval.stats.values import Floats, Missing, Statistic
 
 __all__ = [
+    "FEWEST",
     "LARGEST",
+    "MANY",
     "Counts",
     "coins",
     "draw_counts",
     "resampled",
     "resampled_taus",
     "same_draws",
+    "too_few",
 ]
+
+FEWEST = 5
+"""The fewest videos that are resampled: four have but 35 different resamples, too few to tell where
+2.5% of them end.
+"""
+
+MANY = 20_000
+"""A mean over more videos than this is not resampled: it is as good as normal."""
 
 LARGEST = 1_500
 """The most captions that a matrix of all pairs is made of."""
@@ -96,6 +108,17 @@ def _kept_draws(units: int, draws: int, seed: int) -> tuple[Counts, ...]:
     for chunk in chunks:
         chunk.setflags(write=False)
     return chunks
+
+
+def too_few(units: int, design: Design) -> Missing:
+    """Return why there is no interval or bootstrap of so few videos.
+
+    >>> too_few(1, Design.of("a"))
+    Missing(reason='1 caption is too few to resample: at least 5')
+    """
+    what = "video" if design.repeats else "caption"
+    told = f"1 {what} is" if units == 1 else f"{units} {what}s are"
+    return Missing(f"{told} too few to resample: at least {FEWEST}")
 
 
 def resampled(

@@ -19,18 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
 from capeval.stats.design import Design, same_sized
 from capeval.stats.influence import jackknife_variance
-from capeval.stats.intervals import (
-    FEWEST,
-    Kind,
-    bootstrap_p,
-    bootstrap_values,
-    too_few,
-    too_large,
-    video_influence,
-)
+from capeval.stats.intervals import Kind
+from capeval.stats.jackknife import video_influence
 from capeval.stats.pair import Pair, group_values
+from capeval.stats.percentiles import bootstrap_p
 from capeval.stats.ranks import average_ranks
-from capeval.stats.resampling import coins
+from capeval.stats.resampling import FEWEST, coins, too_few
 from capeval.stats.values import (
     OF_PAIRS,
     Floats,
@@ -39,6 +33,7 @@ from capeval.stats.values import (
     Missing,
     Statistic,
 )
+from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 __all__ = ["PERMUTATIONS", "PValue", "add_one", "p_value", "sign_flip"]
 
@@ -423,7 +418,7 @@ def _analytic_p(
     if isinstance(found, Missing):
         return found
     value, moved = found
-    error = math.sqrt(jackknife_variance(moved, np.arange(len(moved))))
+    error = math.sqrt(jackknife_variance(moved))
     if abs(value) >= 1 - _SLACK:
         return Missing("a perfect correlation has no standard error")
     if error <= _SLACK:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.stats import comparison, intervals, significance, swapping
+from capeval.stats import comparison, significance, swapping, video_bootstrap
 from capeval.stats.comparison import (
     compared,
     holm,
@@ -182,7 +182,7 @@ def test_analytic_p_is_about_the_permutations(
     y = strength * x + rng.normal(size=2_000)
     permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
     monkeypatch.setattr(significance, "_WORK", 0)
-    monkeypatch.setattr(intervals, "LARGEST", 0)
+    monkeypatch.setattr(video_bootstrap, "LARGEST", 0)
     monkeypatch.setattr(significance, "_MANY", 0)
     analytic = p_value(x, y, design, "kendall_b", grouping)
     assert isinstance(permuted, PValue)

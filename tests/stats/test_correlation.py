@@ -20,7 +20,7 @@ from capeval.stats.correlation import (
     pearson,
     spearman,
 )
-from capeval.stats.influence import influence, jackknife_variance
+from capeval.stats.influence import influence
 from capeval.stats.ranks import average_ranks, dense_codes, tie_share
 from capeval.stats.values import STATISTICS, Floats, Missing, Statistic
 
@@ -170,6 +170,26 @@ def test_partners_of_each_value_are_those_of_brute_force(pairs: list[tuple[int, 
     assert found.agreeing.tolist() == ((signs_x == signs_y).sum(axis=1) - 1).tolist()
 
 
+@pytest.mark.parametrize("size", [300, 640, 1537])
+@pytest.mark.parametrize("levels", [(3, 1000), (1000, 3), (400, 500), (10**9, 300), (300, 10**9)])
+def test_partners_in_long_rankings_are_those_of_brute_force(
+    size: int, levels: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(size)
+    x, y = (rng.integers(0, most, size).astype(float) for most in levels)
+    signs_x, signs_y = (np.sign(np.subtract.outer(side, side)) for side in (x, y))
+    found = concordance(x, y)
+    assert found.score.tolist() == (signs_x * signs_y).sum(axis=1).tolist()
+    assert found.agreeing.tolist() == ((signs_x == signs_y).sum(axis=1) - 1).tolist()
+    expected = [int((y[:place] < y[place]).sum()) for place in range(size)]
+    assert smaller_before(dense_codes(y)[None]).tolist() == [expected]
+
+
+def test_ranks_of_long_rows_are_scipys() -> None:
+    rows = np.random.default_rng(0).integers(0, 900, (3, 1200))
+    assert average_ranks(rows).tolist() == stats.rankdata(rows, axis=1).tolist()
+
+
 @given(values=st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_ranks_are_scipys(values: list[int]) -> None:
     assert average_ranks(values).tolist() == stats.rankdata(values).tolist()
@@ -212,9 +232,3 @@ def test_influence_is_the_derivative_by_weight(statistic: Statistic, levels: int
         step = 1e-5 * (np.arange(30) == place)
         up, down = (weighted(x, y, ones + side * step, statistic) for side in (1, -1))
         assert moved[place] == pytest.approx((up - down) / 2e-5, abs=1e-6)
-
-
-def test_jackknife_adds_up_each_unit_before_it_squares() -> None:
-    moved = np.array([0.1, 0.1, -0.2])
-    assert jackknife_variance(moved, np.array([0, 0, 1])) == pytest.approx(2 * 0.08)
-    assert np.isnan(jackknife_variance(moved, np.zeros(3, dtype=np.int64)))

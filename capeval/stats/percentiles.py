@@ -1,0 +1,65 @@
+"""From the values of resamples to an interval and a p that agree with one another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capeval.stats.values import Floats, Interval, Missing
+
+__all__ = ["bootstrap_p", "percentiles"]
+
+
+def percentiles(
+    values: Floats, confidence: float = 0.95, *, units: int | None = None
+) -> Interval | Missing:
+    """Return the percentile interval of bootstrap values; NaN marks a resample without one.
+
+    With few units a percentile interval is too narrow, as a normal interval is that takes neither
+    n - 1 nor t: `units` asks for percentiles further out by just that (the expanded interval of
+    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+
+    Parameters
+    ----------
+    values : (draws,)
+    confidence : between 0 and 1
+    units : number of videos that were resampled; plain percentiles without
+
+    >>> percentiles(np.arange(5.0), 0.5)
+    Interval(low=1.0, high=3.0, method='bootstrap')
+    """
+    fine = values[~np.isnan(values)]
+    if 2 * len(fine) < len(values) or not len(fine):
+        return Missing("most resamples have no value")
+    tail = (1 - confidence) / 2
+    if units is not None:
+        from scipy.special import ndtr, stdtrit
+
+        wide = (units / (units - 1)) ** 0.5
+        tail = float(ndtr(wide * stdtrit(units - 1, tail)))
+    low, high = np.quantile(fine, [tail, 1 - tail])
+    return Interval(float(low), float(high), "bootstrap")
+
+
+def bootstrap_p(values: Floats, units: int) -> float:
+    """Return the two-sided p that inverts the expanded percentile interval; never 0.
+
+    It is the largest share at which the interval of `percentiles` still holds 0. A resample
+    without a value counts on either side of it.
+
+    Parameters
+    ----------
+    values : (draws,)
+    units : number of videos that were resampled
+
+    >>> draws = np.random.default_rng(0).normal(0.2, 0.1, 9_999)
+    >>> p = bootstrap_p(draws, 40)
+    >>> low = percentiles(draws, 1 - p, units=40).low
+    >>> round(p, 3), abs(low) < 0.001
+    (0.057, True)
+    """
+    from scipy.special import ndtri, stdtr
+
+    beyond = min(int((~(values > 0)).sum()), int((~(values < 0)).sum()))
+    share = min((beyond + 1) / (len(values) + 1), 0.5)
+    wide = (units / (units - 1)) ** 0.5
+    return min(1.0, 2 * float(stdtr(units - 1, ndtri(share) / wide)))

@@ -1,0 +1,23 @@
+"""Scores of a metric and of people that share what a video is like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capeval.stats.design import Design
+from capeval.stats.resampling import Counts, draw_counts
+from capeval.stats.values import Floats
+
+__all__ = ["counts", "scores"]
+
+
+def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Design]:
+    rng = np.random.default_rng(seed)
+    design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
+    video = rng.normal(size=videos)[design.video]
+    x = (video + rng.normal(size=design.rows) + design.system / 3).round(1)
+    return x, (x + video + rng.normal(size=design.rows)).round(1), design
+
+
+def counts(units: int, draws: int) -> Counts:
+    return np.concatenate(list(draw_counts(units, draws, np.random.default_rng(0))))
