@@ -69,7 +69,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     assert first["details"]["image"] == {"width": 480, "height": 270} | {
         "bytes": first["details"]["image"]["bytes"]
     }
-    judged = await capeval(tmp_path, "judge", "--judge", "lexical")
+    judged = await here(tmp_path, "judge", "--judge", "lexical")
     assert judged.code == 0
     assert "my-vlm: captioned 10/10, scored 10/10" in judged.out
     assert (tmp_path / "runs" / "my-vlm" / "lexical-1" / "scores.json").is_file()
@@ -106,7 +106,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
         with path.open("ab") as file:
             file.write(b'{"index": "sample_10", "cap')
         calls = server.calls
-        made = await capeval(tmp_path, *arguments)
+        made = await here(tmp_path, *arguments)
     assert made.code == 0
     assert f"m: captioned 10/10, {10 - len(before)} of them now" in made.out
     # At most the call under way was made twice; and one preflight each time.
@@ -145,7 +145,7 @@ async def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> No
         arguments = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
         full = await capeval(tmp_path, *arguments, prepare=little_room)
         kept = path.read_bytes().count(b"\n")
-        made = await capeval(tmp_path, *arguments)
+        made = await here(tmp_path, *arguments)
     assert full.code == 2
     assert full.err.splitlines()[-1] == "capeval: runs/m/captions.jsonl: File too large"
     assert "Traceback" not in full.err
@@ -172,7 +172,7 @@ async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
 async def test_shards_merge_into_what_one_process_makes(tmp_path: Path) -> None:
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        await capeval(tmp_path, *base)
+        await here(tmp_path, *base)
         ended = await asyncio.gather(
             *(capeval(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
         )
