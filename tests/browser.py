@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its DevTools protocol."""
+"""A headless Chromium, driven over its DevTools protocol: one for all tests, a tab for each."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import asyncio
 import itertools
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-__all__ = ["CHROMIUM", "Page", "browser"]
+__all__ = ["CHROMIUM", "Page", "running", "tab"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+WINDOW = {"width": 1280, "height": 900}
 
 _KEYS = {
     "ArrowDown": 40,
@@ -120,46 +124,63 @@ class Page:
         await self._reader
 
 
-@asynccontextmanager
-async def browser(folder: Path) -> AsyncIterator[Page]:
-    """Start Chromium with a profile of its own under `folder`; downloads go to `folder`."""
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Start Chromium with a profile under `folder`; the address of its protocol."""
     assert CHROMIUM is not None
-    process = await asyncio.create_subprocess_exec(
-        CHROMIUM,
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-        *("--no-first-run", "--disable-background-networking", "--window-size=1280,900"),
-        *("--remote-debugging-port=0", f"--user-data-dir={folder / 'profile'}", "about:blank"),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+    profile = folder / "profile"
+    process = subprocess.Popen(
+        [
+            CHROMIUM,
+            *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+            *("--no-first-run", "--disable-background-networking", "--window-size=1280,900"),
+            *("--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    assert process.stderr is not None
     try:
-        async with asyncio.timeout(60):
-            while True:
-                line = (await process.stderr.readline()).decode()
-                assert line, "chromium ended"
-                if "listening on " in line:
-                    break
-        drain = asyncio.create_task(process.stderr.read())
-        async with (
-            aiohttp.ClientSession() as session,
-            session.ws_connect(line.split("listening on ")[1].strip(), max_msg_size=0) as socket,
-        ):
-            page = Page(socket)
-            target = await page.call("Target.createTarget", url="about:blank")
-            attached = await page.call(
-                "Target.attachToTarget", targetId=target["targetId"], flatten=True
-            )
-            await page.call(
-                "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder)
-            )
-            page.session = attached["sessionId"]
+        end = time.monotonic() + 60
+        told = profile / "DevToolsActivePort"
+        while not (told.is_file() and told.read_text("utf-8").count("\n")):
+            assert process.poll() is None, "chromium ended"
+            assert time.monotonic() < end, "chromium does not listen"
+            time.sleep(0.02)
+        port, path = told.read_text("utf-8").split("\n")[:2]
+        yield f"ws://127.0.0.1:{port}{path}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@asynccontextmanager
+async def tab(address: str, folder: Path) -> AsyncIterator[Page]:
+    """Open a tab that shares no storage with any other; its downloads go to `folder`."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(address, max_msg_size=0) as socket,
+    ):
+        page = Page(socket)
+        context = (await page.call("Target.createBrowserContext"))["browserContextId"]
+        target = await page.call(
+            "Target.createTarget", url="about:blank", browserContextId=context, **WINDOW
+        )
+        await page.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(folder),
+            browserContextId=context,
+        )
+        attached = await page.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
+        page.session = attached["sessionId"]
+        try:
             for domain in ("Page", "Runtime", "Log", "Network"):
                 await page.call(f"{domain}.enable")
             yield page
+        finally:
+            page.session = None
+            await page.call("Target.disposeBrowserContext", browserContextId=context)
             await page.close()
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-    await drain

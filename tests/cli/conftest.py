@@ -1,4 +1,4 @@
-"""The real command line in a folder of its own, against the real server process."""
+"""The command line in a folder of its own, against the real server process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.typed import Said, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-test-SECRET123"
@@ -145,25 +147,6 @@ def caption(number: int) -> dict[str, str]:
     return {"index": f"V{number:03}", "caption": " ".join(told), "model": "some-captioner"}
 
 
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """What stands on stderr, line by line."""
-        return self.err.splitlines()
-
-    @property
-    def json(self) -> Any:
-        """What stands on stdout, all of it."""
-        return json.loads(self.out)
-
-
 class Workspace:
     """A folder to type `capeval` in, with a home and a cache of its own."""
 
@@ -205,11 +188,11 @@ class Workspace:
             text=True,
         )
 
-    def run(self, *arguments: str, **env: str) -> Ran:
-        """Type `capeval ...`."""
-        return end_of(self.start(*arguments, **env))
+    def run(self, *arguments: str, **env: str) -> Said:
+        """Type `capeval ...` in this process."""
+        return typed(self.folder, *arguments, env=self.env(**env))
 
-    def judge(self, *arguments: str, **env: str) -> Ran:
+    def judge(self, *arguments: str, **env: str) -> Said:
         """Judge with the server's model, the captions file of `fill` if nothing else is named."""
         return self.run(*self.judging(*arguments), **env)
 
@@ -237,13 +220,13 @@ class Workspace:
         return scores
 
 
-def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Ran:
+def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Said:
     """Wait for a command."""
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
         process.kill()
-    return Ran(process.returncode, out, err)
+    return Said(process.returncode, out, err)
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:

@@ -13,22 +13,18 @@ import pytest
 
 from capeval.schema import Provenance, Unscored
 from capeval.scoring.difference import Comparison, Matrix
-from tests.correlation.making import ROOT, make_run, write_annotations
+from tests.cli_runs import run
+from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.test_imports import HEAVY
+from tests.typed import Said, typed
 
 BY = Provenance(judge="judge-1", prompts="set@1")
 VIDEOS = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcd"]
 
 
-def compare(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "capeval", "compare", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **env},
-    )
+def compare(*arguments: str) -> Said:
+    return typed(Path(), "compare", *arguments, columns=100)
 
 
 @pytest.fixture(autouse=True)
@@ -50,19 +46,22 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_table_reads_from_the_first_to_the_second() -> None:
     done = compare("old", "new")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("A old, B new: B less A, in points, 4 videos")
-    assert "A old: captioned 4/4, scored 4/4" in done.stdout
-    assert "|judge:judge-1|prompts:set@1|" in done.stdout
-    assert "baseline" not in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("A old, B new: B less A, in points, 4 videos")
+    assert "A old: captioned 4/4, scored 4/4" in done.out
+    assert "|judge:judge-1|prompts:set@1|" in done.out
+    assert "baseline" not in done.out
 
 
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:
     typed = ("old", "new", "--json", "--seed", "3", "--draws", "500", "--fail-under", "f1=-50")
-    first, second = compare(*typed, "--out", "c.json"), compare(*typed)
-    assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout == second.stdout == Path("c.json").read_text("utf-8")
-    found = Comparison.model_validate_json(first.stdout)
+    here = Path()
+    # Processes of their own: each has its own hashes, and so its own order of sets.
+    first = run(here, "compare", *typed, "--out", "c.json", PYTHONHASHSEED="1")
+    second = run(here, "compare", *typed, PYTHONHASHSEED="2")
+    assert (first.code, first.err) == (0, "")
+    assert first.out == second.out == Path("c.json").read_text("utf-8")
+    found = Comparison.model_validate_json(first.out)
     assert found.settings["interval"]["seed"] == 3
     assert found.settings["interval"]["draws"] == 500
     assert (found.first.name, found.second.name, found.direction) == (
@@ -71,17 +70,17 @@ def test_json_is_the_comparison_alone_and_the_same_again() -> None:
         "second - first",
     )
     assert [(gate.gate, gate.passed) for gate in found.gates] == [("f1", True)]
-    other = Comparison.model_validate_json(compare(*typed, "--seed", "4").stdout)
+    other = Comparison.model_validate_json(compare(*typed, "--seed", "4").out)
     assert other.overall.all.f1.value == found.overall.all.f1.value
     assert other.overall.all.f1.low != found.overall.all.f1.low
 
 
 def test_three_runs_are_a_matrix() -> None:
     done = compare("old", "new", "half", "--json")
-    assert done.returncode == 0
-    found = Matrix.model_validate_json(done.stdout)
+    assert done.code == 0
+    found = Matrix.model_validate_json(done.out)
     assert (found.paired, len(found.runs), len(found.pairs)) == (2, 3, 3)
-    assert "rank" in compare("old", "new", "half").stdout
+    assert "rank" in compare("old", "new", "half").out
 
 
 GATES = [
@@ -102,21 +101,21 @@ def test_a_gate_that_fails_ends_with_4_and_says_why_in_a_line(
     arguments: list[str], code: int, told: str, as_json: bool
 ) -> None:
     done = compare("old", "new", *arguments, *(["--json"] if as_json else []))
-    assert done.returncode == code, done.stderr
+    assert done.code == code, done.err
     if code:
-        assert done.stderr.startswith(f"capeval: gate failed: {told}")
-        assert done.stderr.count("\n") == 1
+        assert done.err.startswith(f"capeval: gate failed: {told}")
+        assert done.err.count("\n") == 1
     else:
-        assert done.stderr == ""
+        assert done.err == ""
     # What was found is shown either way.
-    assert Comparison.model_validate_json(done.stdout) if as_json else "B less A" in done.stdout
+    assert Comparison.model_validate_json(done.out) if as_json else "B less A" in done.out
 
 
 def test_coverage_counts_what_both_scored() -> None:
-    assert compare("old", "half", "--min-coverage", "50%").returncode == 0
+    assert compare("old", "half", "--min-coverage", "50%").code == 0
     done = compare("old", "new", "half", "--min-coverage", "51%")
-    assert done.returncode == 4
-    assert done.stderr == (
+    assert done.code == 4
+    assert done.err == (
         "capeval: gate failed: 2 of 4 annotated videos (50.00%) are scored in all, less than 51%\n"
     )
 
@@ -150,10 +149,10 @@ def test_coverage_counts_what_both_scored() -> None:
 )
 def test_mistakes_are_one_line_and_2(arguments: list[str], told: str) -> None:
     done = compare(*arguments, "--out", "c.json")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("capeval: ")
-    assert told in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: ")
+    assert told in done.err
+    assert done.err.count("\n") == 1
     assert not Path("c.json").exists()
 
 
@@ -175,39 +174,39 @@ def test_an_output_that_would_destroy_something_is_refused_before_any_work(
     make(Path("c.json"))
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     done = compare("old", "new", "--out", "c.json")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("capeval: --out: c.json ")
-    assert told in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: --out: c.json ")
+    assert told in done.err
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
 def test_an_output_without_a_name_is_refused() -> None:
     done = compare("old", "new", "--out", "")
-    assert (done.returncode, done.stderr) == (2, "capeval: --out names no file\n")
+    assert (done.code, done.err) == (2, "capeval: --out names no file\n")
 
 
 def test_anyway_marks_the_table() -> None:
     done = compare("old", "other", "--anyway")
-    assert done.returncode == 0
-    assert done.stdout.startswith("[not comparable] A old, B other")
-    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.stdout
-    found = json.loads(compare("old", "other", "--anyway", "--json").stdout)
+    assert done.code == 0
+    assert done.out.startswith("[not comparable] A old, B other")
+    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
+    found = json.loads(compare("old", "other", "--anyway", "--json").out)
     assert found["comparable"] is False
 
 
 @pytest.mark.parametrize(("form", "mark"), [("markdown", "| Elements | "), ("latex", r"\toprule")])
 def test_tables_are_for_papers_too(form: str, mark: str) -> None:
-    assert mark in compare("old", "new", "--format", form, "--power", "--top", "1").stdout
+    assert mark in compare("old", "new", "--format", form, "--power", "--top", "1").out
 
 
 def test_hostile_names_of_runs_stay_text(tmp_path: Path) -> None:
     name = "[bold red]x[bold] \x1b[31m<b>"
     make_run(tmp_path, name, [scored("a", "+0 +", provenance=BY)])
     done = compare("old", name, "--fail-under", "f1=50")
-    assert done.returncode == 4
-    assert "\x1b" not in done.stdout + done.stderr
-    assert r"[bold red]x[bold] \x1b[31m<b>" in done.stdout
-    assert r"[bold red]x[bold] \x1b[31m<b>" in done.stderr
+    assert done.code == 4
+    assert "\x1b" not in done.out + done.err
+    assert r"[bold red]x[bold] \x1b[31m<b>" in done.out
+    assert r"[bold red]x[bold] \x1b[31m<b>" in done.err
 
 
 def test_help_loads_nothing_heavy() -> None:

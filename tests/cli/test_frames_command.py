@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.typed import Said, typed
 from tests.video.clips import make_clip, numbered
 
 
@@ -17,17 +16,16 @@ def clip(tmp_path: Path) -> Path:
     return make_clip(tmp_path / "clip.mp4")
 
 
-def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "capeval", "frames", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def run(*arguments: object, folder: Path) -> Said:
+    return typed(folder, "frames", *arguments)
 
 
 def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
     done = run(clip, "--frames", "8", folder=here)
-    assert done.returncode == 0, done.stderr
-    assert "8 of 48 frames, 128x96, 2.00 s at 24 a second" in done.stdout
+    assert done.code == 0, done.err
+    assert "8 of 48 frames, 128x96, 2.00 s at 24 a second" in done.out
     assert [entry.name for entry in here.iterdir()] == ["clip.frames.png"]
     with Image.open(here / "clip.frames.png") as sheet:
         assert sheet.width > 8 * 128
@@ -35,7 +33,7 @@ def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
 
 def test_out_writes_each_frame_at_full_size_by_its_index(clip: Path, tmp_path: Path) -> None:
     done = run(clip, "--frames", "0,7,47", "--out", "frames", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     names = sorted(entry.name for entry in (tmp_path / "frames").iterdir())
     assert names == ["frame_000000.png", "frame_000007.png", "frame_000047.png"]
     with Image.open(tmp_path / "frames" / names[1]) as picture:
@@ -45,7 +43,7 @@ def test_out_writes_each_frame_at_full_size_by_its_index(clip: Path, tmp_path: P
 
 def test_json_is_the_record_alone(clip: Path, tmp_path: Path) -> None:
     done = run(clip, "--frames", "2fps", "--json", folder=tmp_path)
-    record = json.loads(done.stdout)
+    record = json.loads(done.out)
     assert (record["count"], record["indices"]) == (4, [0, 12, 24, 36])
     assert record["frames"] == "2fps"
     assert [entry.name for entry in tmp_path.iterdir()] == ["clip.mp4"]
@@ -64,6 +62,6 @@ def test_mistakes_are_one_line_and_exit_2(
     arguments: list[str], said: str, clip: Path, tmp_path: Path
 ) -> None:
     done = run(*arguments, folder=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1

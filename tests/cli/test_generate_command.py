@@ -15,10 +15,16 @@ import pytest
 
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
-from tests.cli_runs import capeval, start
+from tests.cli_runs import capeval, environment, start
 from tests.server import LoopbackServer, completion, failure, refusing, unauthorized
+from tests.typed import Said, typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
+
+
+async def here(folder: Path, *arguments: str) -> Said:
+    """Type `capeval ...` in this process, in a thread beside the server's loop."""
+    return await asyncio.to_thread(typed, folder, *arguments, env=environment(folder))
 
 
 def describe(request: dict[str, Any]) -> Any:
@@ -63,7 +69,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     assert first["details"]["image"] == {"width": 480, "height": 270} | {
         "bytes": first["details"]["image"]["bytes"]
     }
-    judged = await capeval(tmp_path, "judge", "--judge", "lexical")
+    judged = await here(tmp_path, "judge", "--judge", "lexical")
     assert judged.code == 0
     assert "my-vlm: captioned 10/10, scored 10/10" in judged.out
     assert (tmp_path / "runs" / "my-vlm" / "lexical-1" / "scores.json").is_file()
@@ -71,7 +77,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
 
 async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     async with LoopbackServer(describe) as server:
-        made = await capeval(
+        made = await here(
             tmp_path, "generate", "--model", "m", "--base-url", server.url, "--json", "--quiet",
             "--limit", "2", "--frames", "2fps", "--images", "png",
         )  # fmt: skip
@@ -100,7 +106,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
         with path.open("ab") as file:
             file.write(b'{"index": "sample_10", "cap')
         calls = server.calls
-        made = await capeval(tmp_path, *arguments)
+        made = await here(tmp_path, *arguments)
     assert made.code == 0
     assert f"m: captioned 10/10, {10 - len(before)} of them now" in made.out
     # At most the call under way was made twice; and one preflight each time.
@@ -139,7 +145,7 @@ async def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> No
         arguments = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
         full = await capeval(tmp_path, *arguments, prepare=little_room)
         kept = path.read_bytes().count(b"\n")
-        made = await capeval(tmp_path, *arguments)
+        made = await here(tmp_path, *arguments)
     assert full.code == 2
     assert full.err.splitlines()[-1] == "capeval: runs/m/captions.jsonl: File too large"
     assert "Traceback" not in full.err
@@ -152,10 +158,10 @@ async def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> No
 async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--limit", "1")
-        await capeval(tmp_path, *base, "--frames", "4")
+        await here(tmp_path, *base, "--frames", "4")
         before = (tmp_path / "runs" / "m" / "captions.jsonl").read_bytes()
-        made = await capeval(tmp_path, *base, "--frames", "8", "--jpeg-quality", "50")
-        other = await capeval(tmp_path, *base, "--frames", "8", "--run", "m8")
+        made = await here(tmp_path, *base, "--frames", "8", "--jpeg-quality", "50")
+        other = await here(tmp_path, *base, "--frames", "8", "--run", "m8")
     assert (made.code, other.code) == (2, 0)
     said = made.err.splitlines()[-1]
     assert said.startswith("capeval: runs/m: was generated with other settings")
@@ -166,7 +172,7 @@ async def test_settings_are_not_mixed_in_one_run(tmp_path: Path) -> None:
 async def test_shards_merge_into_what_one_process_makes(tmp_path: Path) -> None:
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        await capeval(tmp_path, *base)
+        await here(tmp_path, *base)
         ended = await asyncio.gather(
             *(capeval(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
         )
@@ -199,8 +205,8 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
             "generate", "--model", "m", "--base-url", server.url, "--frames", "4",
             "--annotations", "sample", "--videos", "videos",
         )  # fmt: skip
-        made = await capeval(tmp_path, *base)
-        allowed = await capeval(tmp_path, *base, "--max-ungenerated", "40%")
+        made = await here(tmp_path, *base)
+        allowed = await here(tmp_path, *base, "--max-ungenerated", "40%")
     assert made.code == 3
     assert "m: captioned 5/10" in made.out
     assert "Run the same command again" in made.out
@@ -259,17 +265,15 @@ def test_a_mistake_is_one_line(
 
 async def test_a_refused_key_is_one_line(tmp_path: Path) -> None:
     async with LoopbackServer(lambda _: unauthorized()) as server:
-        made = await capeval(tmp_path, "generate", "--model", "m", "--base-url", server.url, "-q")
+        made = await here(tmp_path, "generate", "--model", "m", "--base-url", server.url, "-q")
     assert (made.code, len(made.err.splitlines())) == (2, 1)
     assert "wants a key" in made.err
 
 
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["other-vlm", "third"]) as server:
-        known = await capeval(
-            tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url
-        )
-        none = await capeval(tmp_path, "generate", "--base-url", server.url)
+        known = await here(tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url)
+        none = await here(tmp_path, "generate", "--base-url", server.url)
     assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in known.err
     assert "name one of the endpoint's models with --model; it has other-vlm, third" in none.err
     assert (known.code, none.code) == (2, 2)
@@ -277,7 +281,7 @@ async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
 
 async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["Qwen/Qwen2-VL-7B-Instruct"]) as server:
-        made = await capeval(
+        made = await here(
             tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url, "--limit", "1"
         )
     assert made.code == 0
@@ -290,7 +294,7 @@ async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Pa
 
 async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
     async with LoopbackServer(refusing("temperature", "seed", answer=describe)) as server:
-        made = await capeval(
+        made = await here(
             tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
         )
     assert made.code == 0
@@ -302,11 +306,11 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     (tmp_path / "capeval.toml").write_text('[prices."m"]\ninput = 100\noutput = 100\n')
     async with LoopbackServer(describe) as server:
         base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        dry = await capeval(tmp_path, *base, "--dry-run")
-        refused = await capeval(tmp_path, *base)
+        dry = await here(tmp_path, *base, "--dry-run")
+        refused = await here(tmp_path, *base)
         assert server.calls == 0
-        capped = await capeval(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
-        whole = await capeval(tmp_path, *base, "--yes")
+        capped = await here(tmp_path, *base, "--max-cost", "0.9", "--max-concurrency", "1")
+        whole = await here(tmp_path, *base, "--yes")
     # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
     assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
     assert "about $4.41, less what the cache holds; nothing was called" in dry.out
@@ -319,10 +323,10 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
 
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
-    listed = await capeval(tmp_path, "models")
-    one = await capeval(tmp_path, "models", "internvl2-8b")
-    found = json.loads((await capeval(tmp_path, "models", "--paper", "--json")).out)
-    wrong = await capeval(tmp_path, "models", "internvl2-9b")
+    listed = await here(tmp_path, "models")
+    one = await here(tmp_path, "models", "internvl2-8b")
+    found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
+    wrong = await here(tmp_path, "models", "internvl2-9b")
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out

@@ -15,7 +15,6 @@ import pytest
 from tests.cli.conftest import (
     SECRET,
     Endpoint,
-    Ran,
     Workspace,
     caption,
     end_of,
@@ -24,6 +23,7 @@ from tests.cli.conftest import (
     wait_until,
 )
 from tests.server import LoopbackServer
+from tests.typed import Said
 
 VIDEOS = [f"V{number:03}" for number in range(12)]
 
@@ -34,7 +34,7 @@ def holding(folder: Path, secret: str) -> list[Path]:
     return [path for path in files if secret.encode() in path.read_bytes()]
 
 
-def complaint(ran: Ran, code: int = 2) -> str:
+def complaint(ran: Said, code: int = 2) -> str:
     """The one line that a refused command says, after whatever it announced."""
     assert ran.code == code, ran
     said = [line for line in ran.lines if line.startswith("capeval: ")]
@@ -61,7 +61,8 @@ def storm(
 
 
 def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> None:
-    first = work.judge("--json", OPENAI_API_KEY=SECRET)
+    # As a process of its own, with a key in its environment.
+    first = end_of(work.start(*work.judging("--json"), OPENAI_API_KEY=SECRET))
     assert first.code == 0, first.err
     scores = first.json["captions"]
     assert endpoint.calls() == 36
@@ -314,7 +315,7 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         # Two at a time it takes five seconds and more: it is at work until it is interrupted.
         process = work.start(*work.judging("--max-concurrency", "2", "--json"))
         wait_until(lambda: slow.calls() > 0)
-        refused = work.judge("--json")
+        refused = end_of(work.start(*work.judging("--json")))
         assert "another capeval works on this run" in complaint(refused)
         assert refused.out == ""
         wait_until(lambda: len(work.judgments()) > 1)
@@ -353,7 +354,7 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> None:
     work = Workspace(tmp_path / "work", "")
     work.write("sitecustomize.py", NO_NETWORK)
-    ran = work.run("judge", PYTHONPATH=str(work.folder))
+    ran = end_of(work.start("judge", PYTHONPATH=str(work.folder)))
     assert ran.code == 0, ran.err
     assert "lexical" in ran.out.splitlines()[0]
     assert "baseline" in ran.out
@@ -370,7 +371,8 @@ def test_lexical_needs_no_network_and_no_key(work: Workspace, endpoint: Endpoint
     work.write("sitecustomize.py", NO_NETWORK)
     dead = {"HTTP_PROXY": "http://127.0.0.1:9", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     given = ("judge", "captions.jsonl", "--annotations", "annotations.json", "--judge", "lexical")
-    ran = work.run(*given, "--json", PYTHONPATH=str(work.folder), OPENAI_API_KEY=SECRET, **dead)
+    env = {"PYTHONPATH": str(work.folder), "OPENAI_API_KEY": SECRET, **dead}
+    ran = end_of(work.start(*given, "--json", **env))
     assert ran.code == 0, ran.err
     assert ran.json["captions"]["counts"]["scored"] == 12
     assert "|judge:lexical" in ran.json["captions"]["signature"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
+from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
 CORRELATE = ("correlate", "--human", "human.csv", "--draws", "99")
@@ -23,11 +22,6 @@ def folder(tmp_path: Path) -> Path:
     rows = "".join(f"{v.index},{n}\n" for n, v in enumerate(VIDEOS))
     (tmp_path / "human.csv").write_text("video_id,score\n" + rows, "utf-8")
     return tmp_path
-
-
-def typed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "capeval", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
 SOURCES = {
@@ -57,14 +51,14 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     (folder / "judgments.jsonl").write_text(judged, "utf-8")
     typed_source = (*CORRELATE, "--auto", f"m={source}", "--annotations", "annotations.json")
     done = typed(folder, *typed_source)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert SOURCES[source] in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (done.code, done.out) == (2, "")
+    assert SOURCES[source] in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
     done = typed(folder, *CORRELATE, "--runs", "empty")
-    assert done.stderr.startswith(
+    assert done.err.startswith(
         "capeval: empty: holds no judged run; run `capeval judge` first (without a name it judges "
     )
 
@@ -87,8 +81,8 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
     assert place in text
     path.write_text(text.replace(place, FAULTS[place][0], 1), "utf-8")
     done = typed(folder, "score", "one")
-    assert done.returncode == 2
-    assert FAULTS[place][1] in done.stderr
+    assert done.code == 2
+    assert FAULTS[place][1] in done.err
 
 
 @pytest.mark.parametrize(
@@ -105,6 +99,6 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
 )
 def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:
     done = typed(folder, *CORRELATE, *more)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert told in done.stderr
-    assert "\x1b" not in done.stderr
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert told in done.err
+    assert "\x1b" not in done.err

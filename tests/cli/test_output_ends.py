@@ -13,6 +13,7 @@ import pytest
 from tests.cli_runs import ROOT
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
+from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
 
@@ -27,11 +28,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "metric.csv").write_text(metric, "utf-8")
     (tmp_path / "hard.csv").hardlink_to(tmp_path / "human.csv")
     return tmp_path
-
-
-def typed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "capeval", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -62,9 +58,9 @@ def test_no_command_overwrites_what_it_reads(
 ) -> None:
     before = contents(folder)
     done = typed(folder, *command, "--out", out)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"capeval: --out: {out} is one of the files to be read")
-    assert done.stderr.count("\n") == 1
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"capeval: --out: {out} is one of the files to be read")
+    assert done.err.count("\n") == 1
     assert contents(folder) == before
 
 
@@ -74,8 +70,8 @@ def test_no_command_overwrites_what_it_reads(
 def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
     for command in ((*CORRELATE, "--auto", "x=none.csv"), ("score", "one")):
         done = typed(folder, *command, "--out", out)
-        assert done.returncode == 2
-        assert told in done.stderr
+        assert done.code == 2
+        assert told in done.err
 
 
 @pytest.mark.parametrize(
@@ -89,8 +85,8 @@ def test_options_that_would_do_nothing_are_refused(
     folder: Path, more: tuple[str, ...], told: str
 ) -> None:
     done = typed(folder, *CORRELATE, "--metric-cols", "m", "--json", *more)
-    assert done.returncode == 2
-    assert told in done.stderr
+    assert done.code == 2
+    assert told in done.err
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,10 @@ import pytest
 from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
+from tests.cli_runs import ROOT, run
 from tests.scoring.making import annotation, scored
+from tests.typed import Said, typed
 
-ROOT = str(Path(__file__).resolve().parents[2])
 VIDEOS = [
     annotation("sample_01", "c3 s1", "a2", domain="Film"),
     annotation("broken", "t2"),
@@ -50,14 +50,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("videos/broken.mp4").write_bytes(b"no video")
 
 
-def report(*arguments: str, path: str = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "capeval", "report", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "120"},
-    )
+def report(*arguments: str) -> Said:
+    return typed(Path(), "report", *arguments)
 
 
 def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
@@ -70,9 +64,9 @@ def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
 def test_one_runs_report_lies_in_its_judges_folder() -> None:
     ended = report("mine")
     file = Path("runs/mine/lexical-1/report.html")
-    assert ended.returncode == 0
-    assert ended.stdout == f"{file} ({file.stat().st_size / 1e3:.0f} kB)\n"
-    assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.stderr
+    assert ended.code == 0
+    assert ended.out == f"{file} ({file.stat().st_size / 1e3:.0f} kB)\n"
+    assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
     assert str(broken["frames"])
@@ -86,7 +80,7 @@ def test_written_again_it_is_the_same_and_small() -> None:
     assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
     assert Path("one.html").stat().st_size < 1_000_000
     again = report("mine", "--frames", "0", "--out", "two.html")
-    assert (again.returncode, again.stderr) == (0, "")
+    assert (again.code, again.err) == (0, "")
     assert Path("two.html").stat().st_size < Path("one.html").stat().st_size
 
 
@@ -94,8 +88,8 @@ def test_several_runs_lie_in_the_working_folder() -> None:
     judge("other", labels={"sample_01": "00 +"})
     judge("other", "another", labels={"sample_01": "++ +"})
     ended = report("mine", "runs/other/lexical-1", "runs/other/another", "--frames", "0")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("report.html (")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("report.html (")
     assert [run["name"] for run in data_of("report.html")["runs"]] == [
         "mine",
         "other (lexical-1)",
@@ -106,7 +100,7 @@ def test_several_runs_lie_in_the_working_folder() -> None:
 def test_bare_verdicts_need_no_run() -> None:
     Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
     ended = report("bare.jsonl", "--annotations", "annotations.json", "--frames", "0")
-    assert (ended.returncode, ended.stdout[:11]) == (0, "report.html")
+    assert (ended.code, ended.out[:11]) == (0, "report.html")
     assert data_of("report.html")["videos"][2]["runs"] == [{"status": "uncaptioned"}]
 
 
@@ -118,8 +112,8 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
         "sample_01,theirs,1.1,Ann,lack\n"
     )
     ended = report("mine", "--human", "human.csv", "--frames", "0")
-    assert ended.returncode == 0
-    assert ended.stderr == (
+    assert ended.code == 0
+    assert ended.err == (
         "human.csv: warning: 1 label of these runs is of no video or element that is annotated\n"
         "1 label is of other systems\n"
     )
@@ -129,10 +123,8 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
 
 def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     stored = Path("runs/mine/lexical-1/scores.json")
-    scored_again = [sys.executable, "-m", "capeval", "score", "mine", "--out", str(stored)]
-    environment = {**os.environ, "PYTHONPATH": ROOT}
-    subprocess.run(scored_again, check=True, capture_output=True, env=environment)
-    assert report("mine", "--frames", "0").stderr == ""
+    assert typed(Path(), "score", "mine", "--out", stored).code == 0
+    assert report("mine", "--frames", "0").err == ""
     whole = stored.read_text()
     told = "the report is of the verdicts; write it with `capeval score` and --out\n"
     wrong = json.loads(whole)
@@ -145,17 +137,17 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
         stored.write_text(text)
         ended = report("mine", "--frames", "0")
         start = f"{stored}: does not belong to the verdicts beside it: {why}; "
-        assert (ended.returncode, ended.stderr) == (0, start + told)
+        assert (ended.code, ended.err) == (0, start + told)
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
         assert f"The scores.json beside the verdicts is not theirs: {why}." in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:
     for _ in range(2):
-        assert (report("mine", "--frames", "0", "--out", "there.html")).returncode == 0
+        assert (report("mine", "--frames", "0", "--out", "there.html")).code == 0
     Path("there.html").write_text("my notes")
     ended = report("mine", "--frames", "0", "--out", "there.html")
-    assert (ended.returncode, ended.stderr) == (
+    assert (ended.code, ended.err) == (
         2,
         "capeval: there.html: is there already and no report; name another with --out\n",
     )
@@ -197,10 +189,10 @@ def test_what_is_wrong_is_one_line(case: str) -> None:
         Path("capeval.toml").write_text("[prices.x]\ninput = 'dear'\n")
     before = sorted(Path().rglob("*"))
     ended = report(*arguments)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert told in ended.stderr
-    assert ended.stderr.count("\n") == 1
+    assert ended.code == 2
+    assert ended.out == ""
+    assert told in ended.err
+    assert ended.err.count("\n") == 1
     assert sorted(path for path in Path().rglob("*") if "cache" not in path.parts) == before
 
 
@@ -222,8 +214,8 @@ def test_without_the_extra_there_is_one_notice_and_a_report() -> None:
     for name in ("av", "PIL"):
         Path(f"hidden/{name}.py").write_text("raise ImportError('not here')\n")
     path = f"hidden:{ROOT}"
-    ended = report("mine", path=path)
-    assert (ended.returncode, ended.stderr.count("\n")) == (0, 1)
-    assert "capeval[generate]" in ended.stderr
-    asked = report("mine", "--frames", "4", path=path)
-    assert (asked.returncode, asked.stderr.count("\n")) == (2, 1)
+    ended = run(Path(), "report", "mine", PYTHONPATH=path)
+    assert (ended.code, ended.err.count("\n")) == (0, 1)
+    assert "capeval[generate]" in ended.err
+    asked = run(Path(), "report", "mine", "--frames", "4", PYTHONPATH=path)
+    assert (asked.code, asked.err.count("\n")) == (2, 1)

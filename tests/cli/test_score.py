@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Inputs, Provenance, Unscored
 from tests.scoring.making import annotation, scored
+from tests.typed import Said, typed
 
 VIDEOS = [
     annotation("a", "c3 s1", "a2", domain="Film"),
@@ -64,14 +63,8 @@ def tuna(index: str, labels: str) -> dict[str, Any]:
     }
 
 
-def score(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "capeval", "score", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-    )
+def score(*arguments: str, cwd: Path = Path()) -> Said:
+    return typed(cwd, "score", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +82,8 @@ def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
     path: str, captioned: int, judge: str
 ) -> None:
     done = score(path, "--annotations", "a.json", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    scores = json.loads(done.stdout)
+    assert (done.code, done.err) == (0, "")
+    scores = json.loads(done.out)
     # Of a: 3 of (3 + 2) mentioned and of 6 in all; of b: everything.
     assert scores["overall"]["all"]["precision"]["value"] == (3 / 5 + 1) / 2
     assert scores["overall"]["all"]["recall"]["value"] == (3 / 6 + 1) / 2
@@ -110,18 +103,18 @@ def test_run_knows_its_annotations_and_a_judge_its_run_from_within() -> None:
         score(".", "--json", cwd=JUDGE),
         score("judgments.jsonl", "--json", cwd=JUDGE),
     ]
-    assert [done.stderr for done in alike] == ["", "", ""]
-    assert len({done.stdout for done in alike}) == 1
-    assert json.loads(alike[0].stdout)["counts"]["captioned"] == 3
+    assert [done.err for done in alike] == ["", "", ""]
+    assert len({done.out for done in alike}) == 1
+    assert json.loads(alike[0].out)["counts"]["captioned"] == 3
 
 
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
     done = score("mine", "--out", "deep/scores.json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "mine: captioned 3/3, scored 2/3" in done.stdout
-    assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert "mine: captioned 3/3, scored 2/3" in done.out
+    assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.out
     again = score("mine", "--json")
-    assert Path("deep/scores.json").read_text() == again.stdout
+    assert Path("deep/scores.json").read_text() == again.out
 
 
 def test_several_judges_must_be_told_apart() -> None:
@@ -129,9 +122,9 @@ def test_several_judges_must_be_told_apart() -> None:
     other.mkdir()
     write_judgments(other / "judgments.jsonl", JUDGMENTS)
     done = score("mine")
-    assert done.returncode == 2
-    assert "was judged by several" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.code == 2
+    assert "was judged by several" in done.err
+    assert done.err.count("\n") == 1
 
 
 def library(path: Path | str, **options: Any) -> capeval.Scores:
@@ -196,9 +189,9 @@ def test_verdicts_that_contradict_themselves_are_unscored(
     wrong = JUDGMENTS[0].model_copy(update=change)
     write_judgments(Path("copy.jsonl"), [wrong, JUDGMENTS[1]])
     done = score("copy.jsonl", "--annotations", "a.json")
-    assert done.returncode == 0
-    assert "copy: captioned 2/3, scored 1/2" in done.stdout.replace(".jsonl", "")
-    assert reason in done.stderr
+    assert done.code == 0
+    assert "copy: captioned 2/3, scored 1/2" in done.out.replace(".jsonl", "")
+    assert reason in done.err
 
 
 def test_unmatched_event_of_a_result_lacks_every_element() -> None:
@@ -214,8 +207,8 @@ def test_unmatched_event_of_a_result_lacks_every_element() -> None:
 def test_nothing_scored_exits_with_the_reasons() -> None:
     write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
     done = score("copy.jsonl", "--annotations", "a.json")
-    assert done.returncode == 3
-    assert "a is unscored: the judge refused" in done.stderr
+    assert done.code == 3
+    assert "a is unscored: the judge refused" in done.err
 
 
 def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
@@ -252,5 +245,5 @@ def test_foreign_videos_are_skipped_on_demand() -> None:
 def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str, object]) -> None:
     (RUN / "manifest.json").write_text(json.dumps(manifest))
     done = score("mine")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "capeval: runs/mine: name its annotations with --annotations\n"
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "capeval: runs/mine: name its annotations with --annotations\n"

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from capeval.files.judgments import write_judgments
 from capeval.schema import Annotation, Judgment
+from tests.typed import Said, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 
 __all__ = ["ROOT", "correlate", "make_run", "write_annotations"]
 
 
-def correlate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def correlate(folder: Path, *arguments: str) -> Said:
     """Type `capeval correlate` in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "capeval", "correlate", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
+    return typed(folder, "correlate", *arguments)
 
 
 def write_annotations(folder: Path, annotations: list[Annotation]) -> Path:

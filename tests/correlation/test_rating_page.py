@@ -16,7 +16,7 @@ from capeval.correlation.rating_merge import KeyedItem, read_rated
 from capeval.correlation.rating_sheet import RatingSheet, draw_sheet, sheet_html
 from capeval.files.packaged import sample_folder
 from capeval.schema import Annotation
-from tests.browser import CHROMIUM, Page, browser
+from tests.browser import CHROMIUM, Page, tab
 from tests.correlation.rating_examples import HOSTILE, annotation
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
@@ -40,11 +40,11 @@ def drawn() -> RatingSheet:
 
 
 @pytest.fixture
-async def page(tmp_path: Path) -> AsyncIterator[Page]:
+async def page(chromium: str, tmp_path: Path) -> AsyncIterator[Page]:
     """The sheet, freshly opened."""
     file = tmp_path / "sheet.html"
     file.write_text(sheet_html(drawn()), encoding="utf-8")
-    async with browser(tmp_path) as opened:
+    async with tab(chromium, tmp_path) as opened:
         await opened.open(file)
         yield opened
         assert opened.complaints == []
@@ -212,14 +212,14 @@ async def test_two_tabs_share_their_work(page: Page) -> None:
     assert await page.ask("at('title').textContent") == place
 
 
-async def test_videos_play_and_missing_ones_are_told(tmp_path: Path) -> None:
+async def test_videos_play_and_missing_ones_are_told(chromium: str, tmp_path: Path) -> None:
     sheet = drawn()
     shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
     sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
     file = tmp_path / "sheet.html"
     file.write_text(sheet_html(sheet, sources), encoding="utf-8")
     said = {}
-    async with browser(tmp_path) as page:
+    async with tab(chromium, tmp_path) as page:
         await page.open(file)
         for item in sheet.items:
             for _ in range(100):

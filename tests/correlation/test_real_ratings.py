@@ -35,8 +35,8 @@ def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     done = correlate(
         tmp_path, "--human", "human.csv", "--metric-cols", "P,R", "--draws", "199", "--json"
     )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
     of = {(r["metric"], r["statistic"], r["grouping"]): r for r in result["results"]}
     human, recall = (np.array([r[at] for r in told], dtype=float) for at in (2, 4))
     pooled = of["R", "kendall_b", "pooled"]
@@ -66,9 +66,9 @@ def test_trecvid_is_unbalanced_and_has_a_row_without_a_caption(tmp_path: Path) -
     human = folder / "ad-seg-scores-en-en.csv"
     typed = ["--human", str(human), "--auto", "overlap=overlap.csv", "--draws", "199", "--json"]
     done = correlate(tmp_path, *typed)
-    assert done.returncode == 0, done.stderr
-    assert "SID is 0 and lines count from 1, so this row of CCNY rates no caption" in done.stderr
-    result = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    assert "SID is 0 and lines count from 1, so this row of CCNY rates no caption" in done.err
+    result = json.loads(done.out)
     assert sum("SID is 0" in line for line in result["warnings"]) == 1
     of = {(r["statistic"], r["grouping"]): r for r in result["results"]}
     pooled = of["spearman", "pooled"]

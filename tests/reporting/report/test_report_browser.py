@@ -15,7 +15,7 @@ from capeval.reporting.numbers import percent
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.schema import HumanLabel
-from tests.browser import CHROMIUM, Page, browser
+from tests.browser import CHROMIUM, Page, tab
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
 from tests.scoring.making import annotation, scored
 
@@ -80,9 +80,9 @@ class Opened:
 
 
 @pytest.fixture
-async def report(tmp_path: Path) -> AsyncIterator[Opened]:
+async def report(chromium: str, tmp_path: Path) -> AsyncIterator[Opened]:
     """One run, freshly opened; whatever a test does, nothing is asked for and nothing complains."""
-    async with browser(tmp_path) as page:
+    async with tab(chromium, tmp_path) as page:
         opened = Opened(page, tmp_path)
         await opened.show({"mine": run()}, human=HUMAN, strips=STRIPS)
         yield opened
