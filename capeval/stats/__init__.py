@@ -1,7 +1,8 @@
 """Pure numbers: no files, no models."""
 
 from capeval.stats.agreement import accuracy, cohen_kappa, confusion_matrix, macro_f1
-from capeval.stats.bootstrap import FEWEST, bootstrap_means
+from capeval.stats.bootstrap import bootstrap_means
+from capeval.stats.resampling import FEWEST
 from capeval.stats.values import Interval, Missing, Value
 
 __all__ = [

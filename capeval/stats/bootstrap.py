@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEWEST", "bootstrap_means"]
+from capeval.stats.resampling import FEWEST
 
-FEWEST = 5
-"""The fewest videos that are resampled: four have but 35 different resamples, too few to tell where
-2.5% of them end."""
+__all__ = ["bootstrap_means"]
 
 _CHUNK = 500
 _BLOCK = 1024

@@ -20,7 +20,7 @@ from tests.test_imports import HEAVY
 from tests.typed import Said, typed
 
 BY = Provenance(judge="judge-1", prompts="set@1")
-VIDEOS = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcd"]
+VIDEOS = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcde"]
 
 
 def compare(*arguments: str) -> Said:
@@ -33,22 +33,22 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_annotations(tmp_path, VIDEOS)
     runs = {
-        "old": ["++ +", "+0 +", "++ -", "+0 0"],
-        "new": ["+0 +", "+0 +", "+- -", "+0 0"],
+        "old": ["++ +", "+0 +", "++ -", "+0 0", "++ 0"],
+        "new": ["+0 +", "+0 +", "+- -", "+0 0", "++ 0"],
     }
     for name, labels in runs.items():
-        judgments = [scored(i, told, provenance=BY) for i, told in zip("abcd", labels, strict=True)]
+        judgments = [scored(i, told, provenance=BY) for i, told in zip("abcde", labels, strict=True)]
         make_run(tmp_path, name, list(judgments))
     make_run(tmp_path, "other", [scored("a", "++ +", provenance=Provenance(judge="judge-2"))])
     failed = [Unscored(index=i, reason="no") for i in "ab"]
-    make_run(tmp_path, "half", [*failed, *(scored(i, "++ +", provenance=BY) for i in "cd")])
+    make_run(tmp_path, "half", [*failed, *(scored(i, "++ +", provenance=BY) for i in "cde")])
 
 
 def test_the_table_reads_from_the_first_to_the_second() -> None:
     done = compare("old", "new")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("A old, B new: B less A, in points, 4 videos")
-    assert "A old: captioned 4/4, scored 4/4" in done.out
+    assert done.out.startswith("A old, B new: B less A, in points, 5 videos")
+    assert "A old: captioned 5/5, scored 5/5" in done.out
     assert "|judge:judge-1|prompts:set@1|" in done.out
     assert "baseline" not in done.out
 
@@ -79,7 +79,7 @@ def test_three_runs_are_a_matrix() -> None:
     done = compare("old", "new", "half", "--json")
     assert done.code == 0
     found = Matrix.model_validate_json(done.out)
-    assert (found.paired, len(found.runs), len(found.pairs)) == (2, 3, 3)
+    assert (found.paired, len(found.runs), len(found.pairs)) == (3, 3, 3)
     assert "rank" in compare("old", "new", "half").out
 
 
@@ -91,7 +91,7 @@ GATES = [
     (["--fail-under", "f1=-11", "--gate", "lower"], 4, "lower end of f1 of new is "),
     (["--fail-under", "attribute.f1=-100"], 4, "attribute.f1 of new has no value"),
     (["--min-coverage", "99%"], 0, ""),
-    (["--min-coverage", "5"], 4, "4 of 4 annotated videos (100.00%) are scored in all, less"),
+    (["--min-coverage", "6"], 4, "5 of 5 annotated videos (100.00%) are scored in all, less"),
 ]
 
 
@@ -112,11 +112,11 @@ def test_a_gate_that_fails_ends_with_4_and_says_why_in_a_line(
 
 
 def test_coverage_counts_what_both_scored() -> None:
-    assert compare("old", "half", "--min-coverage", "50%").code == 0
-    done = compare("old", "new", "half", "--min-coverage", "51%")
+    assert compare("old", "half", "--min-coverage", "60%").code == 0
+    done = compare("old", "new", "half", "--min-coverage", "61%")
     assert done.code == 4
     assert done.err == (
-        "capeval: gate failed: 2 of 4 annotated videos (50.00%) are scored in all, less than 51%\n"
+        "capeval: gate failed: 3 of 5 annotated videos (60.00%) are scored in all, less than 61%\n"
     )
 
 
