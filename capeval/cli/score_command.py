@@ -90,7 +90,7 @@ def score(
             raise typer.Exit(4)
         return
     if out is not None:
-        check_output(out, [*run_files(path), known])
+        check_output(out, [*run_files(path, scores=False), known])
     rescored = rescore(
         path,
         annotations_of(known),

@@ -88,14 +88,18 @@ def write_output(path: Path, text: str) -> None:
         write_atomic(path, text)
 
 
-def run_files(path: Path) -> list[Path]:
-    """Return the files that may be read where a file, a judge's folder or a run is named.
+def run_files(path: Path, *, scores: bool = True) -> list[Path]:
+    """Return the files of a run that stand where a file, a judge's folder or the run is named.
 
-    What is made of them, such as scores.json, is not among them.
+    Parameters
+    ----------
+    scores : False where scores.json may be written anew
     """
     folders = [path, path.parent] if path.is_dir() else [path.parent, path.absolute().parent.parent]
     found = [] if path.is_dir() else [path]
-    found += [folder / name for folder in folders for name in ("captions.jsonl", "manifest.json")]
+    names = ("captions.jsonl", "manifest.json", *(["scores.json"] if scores else []))
+    found += [folder / name for folder in folders for name in names]
     if path.is_dir():
-        found += [*path.glob("*.jsonl"), *path.glob("*/*.jsonl")]
+        for pattern in ("*.jsonl", *(["scores.json"] if scores else [])):
+            found += [*path.glob(pattern), *path.glob(f"*/{pattern}")]
     return found

@@ -21,7 +21,9 @@ VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_annotations(tmp_path, VIDEOS)
-    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    for name in ("one", "two"):
+        run = make_run(tmp_path, name, [scored(v.index, "++ 0") for v in VIDEOS])
+        (run / "judge" / "scores.json").write_text("{}", "utf-8")
     rows = "".join(f"{v.index},{n},{n % 3}\n" for n, v in enumerate(VIDEOS))
     (tmp_path / "human.csv").write_text("video_id,score,m\n" + rows, "utf-8")
     metric = "video_id,score\n" + "".join(f"{v.index},1\n" for v in VIDEOS)
@@ -49,6 +51,8 @@ JUDGMENTS = "runs/one/judge/judgments.jsonl"
         (CORRELATE, JUDGMENTS),
         (CORRELATE, "annotations.json"),
         ((*CORRELATE, "--annotations", "annotations.json"), "annotations.json"),
+        ((*CORRELATE, "--auto", "x=one"), "runs/one/judge/scores.json"),
+        (("compare", "one", "two"), "runs/two/judge/scores.json"),
         (("score", "one"), JUDGMENTS),
         (("score", "one"), "annotations.json"),
     ],

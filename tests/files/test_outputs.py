@@ -86,17 +86,18 @@ def test_devices_are_written_to_as_they_are(
 
 
 @pytest.mark.parametrize("named", ["runs/a", "runs/a/judge", "runs/a/judge/judgments.jsonl"])
-def test_all_that_makes_a_run_is_read_and_its_scores_are_not(named: str) -> None:
+def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(named: str) -> None:
     judge = Path("runs/a/judge")
     judge.mkdir(parents=True)
     inputs = [
         judge / "judgments.jsonl",
         Path("runs/a/captions.jsonl"),
         Path("runs/a/manifest.json"),
+        judge / "scores.json",
     ]
-    for file in (*inputs, judge / "scores.json"):
+    for file in inputs:
         file.touch()
     for file in inputs:
         with pytest.raises(UsageError, match="is one of the files"):
             check_output(file, run_files(Path(named)))
-    check_output(judge / "scores.json", run_files(Path(named)))
+    check_output(judge / "scores.json", run_files(Path(named), scores=False))
