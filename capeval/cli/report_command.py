@@ -84,9 +84,9 @@ def report(
     from capeval.evaluation.config import CONFIG
     from capeval.evaluation.judged.cards import load_human_labels
     from capeval.evaluation.judged.run import files_behind, load_judged_runs
+    from capeval.evaluation.scores.checking import why_not_those
     from capeval.files.outputs import check_output, write_output
     from capeval.llm.prices import read_prices
-    from capeval.reporting.report.notices import why_stored_differs
     from capeval.reporting.report.page import report_html, same_annotations
 
     loaded = load_judged_runs(runs, runs=folder, judge=judge, annotations=annotations, seed=seed)
@@ -97,11 +97,13 @@ def report(
     _may_write(file)
     stale = {}
     for name, run in loaded.items():
-        why = why_stored_differs(run)
-        if why is not None:
+        stored = run.file.with_name("scores.json")
+        if run.file.name != "judgments.jsonl" or not stored.is_file():
+            continue
+        if why := why_not_those(stored, run.scores):
             stale[name] = why
             _say(
-                f"{run.file.with_name('scores.json')}: does not belong to the verdicts beside it: "
+                f"{stored}: does not belong to the verdicts beside it: "
                 f"{why}; the report is of the verdicts; write it with `capeval score` and --out"
             )
     labels = load_human_labels(human) if human else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from capeval.scoring.result import Part
 from capeval.stats.values import Grouping, Statistic
 
 __all__ = [
@@ -24,25 +25,21 @@ __all__ = [
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Groups(_Part):
+class Groups(Part):
     """How many groups a value is taken of, and how many have none."""
 
     used: int
     dropped: int
 
 
-class Ties(_Part):
+class Ties(Part):
     """Shares of pairs that are tied."""
 
     metric: float | None
     human: float | None
 
 
-class Estimate(_Part):
+class Estimate(Part):
     """A value with its interval, or the reason for which there is none."""
 
     value: float | None
@@ -51,7 +48,7 @@ class Estimate(_Part):
     reason: str | None = None
 
 
-class Correlation(_Part):
+class Correlation(Part):
     """One metric against people by one statistic and grouping.
 
     Attributes
@@ -89,7 +86,7 @@ class Correlation(_Part):
     without: dict[str, float | None] = Field(default_factory=dict)
 
 
-class ComparisonResult(_Part):
+class ComparisonResult(Part):
     """Two metrics, first less second, with p as found and adjusted for the number of tests."""
 
     first: str
@@ -107,7 +104,7 @@ class ComparisonResult(_Part):
     reason: str | None = None
 
 
-class ClassResult(_Part):
+class ClassResult(Part):
     """How well one label is found."""
 
     precision: float | None
@@ -116,7 +113,7 @@ class ClassResult(_Part):
     support: float
 
 
-class ElementTable(_Part):
+class ElementTable(Part):
     """Two sets of labels of the same elements: rows of `confusion` are `truth`.
 
     Attributes
@@ -141,7 +138,7 @@ class ElementTable(_Part):
     each: dict[str, dict[str, float | None]] = Field(default_factory=dict)
 
 
-class Elements(_Part):
+class Elements(Part):
     """Labels of elements.
 
     Attributes
@@ -158,7 +155,7 @@ class Elements(_Part):
     tables: tuple[ElementTable, ...] = ()
 
 
-class CeilingResult(_Part):
+class CeilingResult(Part):
     """How well each rater agrees with the others' combined score, and the mean over raters.
 
     It is of the captions of the `results` of the same human score. It is no upper bound: a metric
@@ -176,7 +173,7 @@ class CeilingResult(_Part):
     each: dict[str, float | None] = Field(default_factory=dict)
 
 
-class Raters(_Part):
+class Raters(Part):
     """The people: how their ratings were made one, how they agree, and the ceilings they set."""
 
     names: tuple[str, ...]
@@ -186,7 +183,7 @@ class Raters(_Part):
     ceiling: tuple[CeilingResult, ...] = ()
 
 
-class Published(_Part):
+class Published(Part):
     """A row that others published: for reference, not computed here."""
 
     metric: str
@@ -197,7 +194,7 @@ class Published(_Part):
     source: str
 
 
-class Correlations(_Part):
+class Correlations(Part):
     """All that `correlations.json` holds."""
 
     results: tuple[Correlation, ...]

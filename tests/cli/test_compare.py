@@ -37,7 +37,9 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "new": ["+0 +", "+0 +", "+- -", "+0 0", "++ 0"],
     }
     for name, labels in runs.items():
-        judgments = [scored(i, told, provenance=BY) for i, told in zip("abcde", labels, strict=True)]
+        judgments = [
+            scored(i, told, provenance=BY) for i, told in zip("abcde", labels, strict=True)
+        ]
         make_run(tmp_path, name, list(judgments))
     make_run(tmp_path, "other", [scored("a", "++ +", provenance=Provenance(judge="judge-2"))])
     failed = [Unscored(index=i, reason="no") for i in "ab"]

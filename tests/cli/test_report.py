@@ -131,8 +131,8 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
         (json.dumps(wrong), "overall.camera.f1.value is 0.25 there and 1 here"),
-        (whole[:-200], "it cannot be read"),
-        ("[]", "it holds no scores"),
+        (whole[:-200], "it cannot be read as scores"),
+        ("[]", "it cannot be read as scores"),
     ):
         stored.write_text(text)
         ended = report("mine", "--frames", "0")

@@ -22,9 +22,17 @@ from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.run_folder import JudgeFolder, RunFolder, run_or_path
 from capeval.files.validation import shown
 from capeval.schema import Annotation
-from capeval.scoring import DRAWS
+from capeval.scoring import DRAWS, Scores
 
-__all__ = ["MOST_DRAWS", "Checked", "Difference", "Missing", "check_scores", "scores_at"]
+__all__ = [
+    "MOST_DRAWS",
+    "Checked",
+    "Difference",
+    "Missing",
+    "check_scores",
+    "scores_at",
+    "why_not_those",
+]
 
 MOST_DRAWS = 50_000
 """Draws of a bootstrap beyond which a file is refused: who checks must not wait for hours."""
@@ -110,6 +118,31 @@ def check_scores(
     notes = found.signatures(theirs.pop("signature", Missing.MISSING), ours.pop("signature"))
     found.compare("", theirs, ours)
     return Checked(file, found.agree, tuple(found.differences), tuple(notes))
+
+
+def why_not_those(file: Path, ours: Scores) -> str | None:
+    """Return in what a file of scores first differs from those of its verdicts; None if in nothing.
+
+    Held are the counts, every mean and its number of videos; ends of intervals, which depend on a
+    seed, are passed over.
+    """
+    try:
+        theirs = read_scores(file)
+    except InputError:
+        return "it cannot be read as scores"
+    made = ours.model_dump(mode="json", include={"counts", "overall", "by"})
+    found = _Comparison()
+    found.compare("", {part: theirs[part] for part in made if part in theirs}, made)
+    for one in found.differences:
+        if not one.path.endswith((".low", ".high")):
+            return f"{one.path} is {_told(one.theirs)} there and {_told(one.ours)} here"
+    return None
+
+
+def _told(value: Any) -> str:
+    if value is Missing.MISSING or value is None:
+        return "missing"
+    return f"{value:.6g}" if isinstance(value, float) else shown(value)
 
 
 def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:
