@@ -16,12 +16,8 @@ from tests.generating import annotation
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a folder and a cache of its own, and no endpoint."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+def _alone(alone: None) -> None:
+    """Around every test."""
 
 
 @pytest.fixture

@@ -1,0 +1,10 @@
+"""The library as people import it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _alone(alone: None) -> None:
+    """Around every test."""
