@@ -42,6 +42,9 @@ _SWAPS = 1_000
 _REACHED = 0.01
 _AT_ONCE = 100_000
 
+_Way = tuple[Statistic, Grouping]
+_Found = tuple[list[Correlation], list[ComparisonResult]]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -94,10 +97,6 @@ def analyse(
             f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
         )
     return results, comparisons, warnings
-
-
-_Way = tuple[Statistic, Grouping]
-_Found = tuple[list[Correlation], list[ComparisonResult]]
 
 
 def _every_way(sides: _Sides, settings: Settings, draws: int) -> dict[_Way, _Found]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import EVERYTHING, protocol
 from capeval.correlation.video_level import Settings, analyse
@@ -53,6 +54,20 @@ def test_the_order_of_rows_changes_no_byte(order: list[int], seed: int, raters: 
         {name: values[order] for name, values in metrics.items()},
     )
     assert told(shuffled, draws=50, raters=raters) == first
+
+
+@pytest.mark.parametrize("metrics", [1, 2])
+def test_groupings_taken_at_once_find_the_same_bytes(
+    metrics: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(metrics)
+    keys = [(f"v{n // 3:03d}", f"s{n % 3}") for n in range(240)]
+    ratings = rng.integers(0, 50, (1, 240)) / 10
+    scores = {name: ratings[0] + rng.random(240) for name in "ab"[:metrics]}
+    one_by_one = told(joined(keys, ratings, scores), draws=100)
+    monkeypatch.setattr(video_level, "_AT_ONCE", 0)
+    for _ in range(3):
+        assert told(joined(keys, ratings, scores), draws=100) == one_by_one
 
 
 @pytest.mark.parametrize("raters", ["mean", "zmean"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -28,6 +31,21 @@ def test_what_is_shared_changes_no_number(videos: int) -> None:
             assert grouped(*given, pair=pair) == grouped(*given)
             assert interval(*given, draws=50, pair=pair) == interval(*given, draws=50)
             assert p_value(*given, draws=20, pair=pair) == p_value(*given, draws=20)
+
+
+def test_what_two_threads_ask_for_is_made_once() -> None:
+    pair = Pair.of([1, 2, 3], [1, 3, 2], Design.of("abc"))
+    made = []
+
+    def make() -> str:
+        made.append("one")
+        time.sleep(0.05)
+        return "made"
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(pair.kept, "a key", make) for _ in range(4)]
+    assert [one.result() for one in asked] == ["made"] * 4
+    assert made == ["one"]
 
 
 @pytest.mark.parametrize("levels", [5, 300, 10**9])
