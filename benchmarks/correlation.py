@@ -154,6 +154,10 @@ def _alone(name: str) -> None:
     print(json.dumps({"seconds": statistics.median(times), "peak": peak}))
 
 
+def _told(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"
+
+
 def measure() -> Iterator[Row]:
     """Yield the rows one by one."""
     for name, load in _LOADS.items():
@@ -163,7 +167,7 @@ def measure() -> Iterator[Row]:
         target = f"<= {load.seconds:g} s, " if load.seconds else ""
         yield Row(
             f"{load.what} (median of 3)",
-            f"{found['seconds']:.2f} s, {found['peak']:.0f} MB peak",
+            f"{_told(found['seconds'])}, {found['peak']:.0f} MB peak",
             f"{target}<= 1 GB",
             (not load.seconds or found["seconds"] <= load.seconds) and found["peak"] <= _MEGABYTES,
         )
