@@ -11,7 +11,7 @@ from rich.text import Text
 
 from capeval.errors import both_ends, one_line
 from capeval.reporting.flip_tables import flip_sheets
-from capeval.reporting.numbers import NOTHING, p_value, percent, points, thousands
+from capeval.reporting.numbers import NOTHING, p_value, percent, points, points_interval, thousands
 from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.scoring import FEWEST, GROUPS, MEASURES
@@ -149,7 +149,7 @@ def _overall(found: Comparison) -> Sheet:
                     thousands(of.n),
                     percent(one.first),
                     percent(one.second),
-                    _bounded(one),
+                    points_interval(one),
                     p_value(one.p),
                 ]
             )
@@ -179,11 +179,11 @@ def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) 
                 [
                     _short(name, width),
                     thousands(of.n),
-                    _bounded(of.f1),
+                    points_interval(of.f1),
                     p_value(of.f1.p),
                     p_value(bucket.p_adjusted),
                     *(
-                        _bounded(one) if intervals else points(one.value)
+                        points_interval(one) if intervals else points(one.value)
                         for one in (of.precision, of.recall)
                     ),
                 ]
@@ -345,9 +345,3 @@ def _name(run: Side) -> str:
 
 def _short(name: str, width: int | None) -> str:
     return one_line(name) if width is None else both_ends(name, _NAME)
-
-
-def _bounded(one: Difference) -> str:
-    if one.value is None or one.low is None or one.high is None:
-        return points(one.value)
-    return f"{points(one.value)} [{points(one.low)}, {points(one.high)}]"

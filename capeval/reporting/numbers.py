@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from capeval.scoring import Estimate, TypeScores
+from capeval.scoring.difference import Difference, PairDifference
 
 __all__ = [
     "NOTHING",
@@ -14,6 +17,7 @@ __all__ = [
     "p_value",
     "percent",
     "points",
+    "points_interval",
     "share",
     "signed",
     "thousands",
@@ -40,14 +44,32 @@ def cell(scores: TypeScores) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """Return a value with its 95% interval.
+    """Return a value with its 95% interval; few videos have none.
 
     >>> interval(Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
+    >>> interval(Estimate(value=0.5849, low=None, high=None))
+    '58.5 [–]'
     """
-    if estimate.low is None or estimate.high is None:
-        return percent(estimate.value)
-    return f"{percent(estimate.value)} [{percent(estimate.low)}, {percent(estimate.high)}]"
+    return _with_ends(estimate.value, estimate.low, estimate.high, percent)
+
+
+def points_interval(gap: Difference | PairDifference) -> str:
+    """Return a difference in points with its 95% interval; few videos have none."""
+    return _with_ends(gap.value, gap.low, gap.high, points)
+
+
+def _with_ends(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    number: Callable[[float | None], str],
+) -> str:
+    if value is None:
+        return NOTHING
+    if low is None or high is None:
+        return f"{number(value)} [{NOTHING}]"
+    return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def money(dollars: float) -> str:

@@ -34,9 +34,9 @@ def test_cell_is_precision_recall_f1() -> None:
     assert cell(TypeScores(precision=NONE, recall=NONE, f1=NONE, n=0)) == NOTHING
 
 
-def test_interval_is_left_off_where_there_is_none() -> None:
+def test_interval_that_is_not_there_is_a_dash() -> None:
     assert interval(estimate(0.5, 0.25, 1.0)) == "50.0 [25.0, 100.0]"
-    assert interval(estimate(0.5)) == "50.0"
+    assert interval(estimate(0.5)) == "50.0 [–]"
     assert interval(NONE) == NOTHING
 
 

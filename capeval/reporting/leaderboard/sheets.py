@@ -189,7 +189,7 @@ def _overall(section: Section, doubts: Sequence[Disagreement]) -> Sheet:
             cells.append(Cell(told[name]))
     f1 = _column(section, OVERALL, "overall", doubts)
     columns["F1" if section.published else "F1 [95%]"] = [
-        replace(cell, tail=_interval(entry))
+        replace(cell, tail="" if section.published else _interval(entry))
         for entry, cell in zip(section.entries, f1, strict=True)
     ]
     rows = tuple(zip(*columns.values(), strict=True))
@@ -210,8 +210,10 @@ def value_at(entry: Entry, place: Place) -> Measured:
 
 
 def _interval(entry: Entry) -> str:
-    if entry.low is None or entry.high is None:
+    if value_at(entry, OVERALL).f1 is None:
         return ""
+    if entry.low is None or entry.high is None:
+        return f" [{NOTHING}]"
     return f" [{percent(entry.low)}, {percent(entry.high)}]"
 
 

@@ -17,7 +17,15 @@ from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.annotations import annotations_hash
 from capeval.judging.words import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
-from capeval.reporting.numbers import NOTHING, interval, money, p_value, percent, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    interval,
+    money,
+    p_value,
+    percent,
+    points_interval,
+    thousands,
+)
 from capeval.reporting.report.breakdowns import breakdowns
 from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
@@ -28,7 +36,7 @@ from capeval.reporting.report.findings import (
     missed_elements,
 )
 from capeval.reporting.report.notices import notices
-from capeval.reporting.report.paired import gap_told, paired
+from capeval.reporting.report.paired import paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.tables import BASELINE_NOTE
 from capeval.schema import Usage
@@ -176,7 +184,7 @@ def _template() -> jinja2.Template:
         "percent": percent,
         "interval": interval,
         "thousands": thousands,
-        "gap": gap_told,
+        "gap": points_interval,
         "p": p_value,
         "plain": lambda text: one_line(str(text), 300),
         "place": place_name,

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capeval.evaluation.comparing.runs import unlikeness
-from capeval.reporting.numbers import points
 from capeval.reporting.report.data import Shown
 from capeval.schema import ELEMENT_TYPES, Annotation, Scored
 from capeval.scoring.counts import MEASURES
 from capeval.scoring.difference import Difference, PairDifference
 from capeval.scoring.differencing import Measured, differences, measured, ranked
 
-__all__ = ["Gap", "Paired", "Rank", "gap_told", "paired"]
+__all__ = ["Gap", "Paired", "Rank", "paired"]
 
 _NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 
@@ -83,13 +82,6 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
         ),
         types=tuple(Gap(name, one.f1, one.n) for name, one in types if one.n),
     )
-
-
-def gap_told(gap: Difference | PairDifference) -> str:
-    """Return a difference in points with its interval."""
-    if gap.low is None or gap.high is None:
-        return points(gap.value)
-    return f"{points(gap.value)} [{points(gap.low)}, {points(gap.high)}]"
 
 
 def _measured(one: Shown, common: Sequence[Annotation]) -> Measured:
