@@ -17,6 +17,7 @@ __all__ = ["Rows", "delimiter_of", "first_line", "long_cells", "rows_of"]
 
 _CHUNK = 20_000
 _QUOTED = re.compile(r'"[^"]*"')
+_LINE = re.compile(r"[^\r\n]+")
 
 Rows = tuple[list[list[str]], Sequence[int]]
 """Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
@@ -40,12 +41,11 @@ def delimiter_of(text: str) -> str:
 def first_line(text: str) -> str:
     r"""Return the first line that is not empty, without a copy of all the others.
 
-    >>> first_line("\n\na,b\n1,2")
-    'a,b'
+    >>> first_line("\n\na,b\n1,2"), first_line("a,b\r1,2")
+    ('a,b', 'a,b')
     """
-    text = text.lstrip("\r\n")
-    end = text.find("\n")
-    return text if end < 0 else text[:end]
+    found = _LINE.search(text)
+    return found[0] if found else ""
 
 
 @contextmanager
@@ -72,17 +72,22 @@ def rows_of(path: Path, text: str, delimiter: str) -> Iterator[Rows]:
     while True:
         start = reader.line_num + 1
         numbers: Sequence[int]
+        fault = None
         if one_line_each:
             rows = list(islice(reader, _CHUNK))
             numbers = range(start, start + len(rows))
         else:
-            rows, numbers = _numbered(path, reader)
+            rows, numbers, fault = _numbered(path, reader)
+        if rows:
+            yield rows, numbers
+        # What is wrong further up is told first.
+        if fault:
+            raise fault
         if not rows:
             return
-        yield rows, numbers
 
 
-def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int]]:
+def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int], InputError | None]:
     rows: list[list[str]] = []
     numbers: list[int] = []
     start = reader.line_num + 1
@@ -93,5 +98,6 @@ def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int]]:
             start = reader.line_num + 1
     except csv.Error as fault:
         told = next((told for part, told in _FAULTS.items() if part in str(fault)), str(fault))
-        raise InputError(f"is not CSV ({told})", file=path, where=f"line {start}") from None
-    return rows, numbers
+        where = f"line {start}"
+        return rows, numbers, InputError(f"is not CSV ({told})", file=path, where=where)
+    return rows, numbers, None

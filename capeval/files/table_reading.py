@@ -37,11 +37,9 @@ def read_table(path: Path | str) -> Table:
 
 def _of_text(path: Path, text: str) -> Table:
     delimiter = delimiter_of(text)
-    header_line = first_line(text)
-    if text.startswith(header_line):
-        simple = _plain(path, text, header_line, delimiter)
-        if simple is not None:
-            return simple
+    simple = _plain(path, text, delimiter)
+    if simple is not None:
+        return simple
     header: list[str] | None = None
     at = 1
     columns: list[list[str]] = []
@@ -57,7 +55,7 @@ def _of_text(path: Path, text: str) -> Table:
                 _distinct(header, path, at)
                 columns = [[] for _ in header]
                 rows, numbers = rows[first + 1 :], numbers[first + 1 :]
-            if not set(map(len, rows)) <= {len(header)}:
+            if not (set(map(len, rows)) <= {len(header)} and all(row[0].strip() for row in rows)):
                 rows, numbers = _whole_rows(path, (rows, numbers), len(header))
             # By columns at once: a million small lists would be walked by every garbage collection.
             for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
@@ -68,9 +66,14 @@ def _of_text(path: Path, text: str) -> Table:
     return Table(path, dict(zip(header, columns, strict=True)), lines, at)
 
 
-def _plain(path: Path, text: str, header_line: str, delimiter: str) -> Table | None:
+def _plain(path: Path, text: str, delimiter: str) -> Table | None:
     """Return a table without quotes, blank or ragged lines, a million rows a second; or None."""
-    if '"' in text or "\r" in text:
+    if '"' in text:
+        return None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    header_line = first_line(text)
+    if "\r" in text or not text.startswith(header_line):
         return None
     text = text.rstrip("\n") + "\n"
     header = [name.strip() for name in header_line.split(delimiter)]
@@ -87,7 +90,8 @@ def _plain(path: Path, text: str, header_line: str, delimiter: str) -> Table | N
         for number, column in enumerate(columns):
             column.extend(cells[number:-1:width])
         at = end
-    if not columns[0] or (width == 1 and not all(map(str.strip, columns[0]))):
+    # A row may be blank only where its first cell is.
+    if not columns[0] or not all(map(str.strip, columns[0])):
         return None
     _distinct(header, path, 1)
     return Table(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))

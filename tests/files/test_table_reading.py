@@ -68,3 +68,27 @@ def test_a_mistake_far_down_is_named_with_its_line(tmp_path: Path, line: str, to
         load_human(path)
     assert f"line {LONG}" in str(raised.value)
     assert told in str(raised.value)
+
+
+ROWS = ["video_id;system;score", "v,0,x,y;a;1", "w;b;2"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("blank", [None, "", ";;", " ; ;\t"])
+def test_how_lines_end_and_blank_rows_change_nothing(
+    tmp_path: Path, end: str, blank: str | None
+) -> None:
+    lines = [*ROWS[:2], *([] if blank is None else [blank]), *ROWS[2:]]
+    path = tmp_path / "table.csv"
+    path.write_bytes(end.join([*lines, ""]).encode())
+    table = read_table(path)
+    assert table.names("video_id") == ["v,0,x,y", "w"]
+    assert table.numbers("score").tolist() == [1, 2]
+    assert list(table.lines) == ([2, 3] if blank is None else [2, 4])
+
+
+def test_the_first_of_several_mistakes_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('video_id,score\nv,1\nw\nx,"2\n', encoding="utf-8")
+    with pytest.raises(InputError, match="line 3: has 1 fields where the header has 2"):
+        read_table(path)
