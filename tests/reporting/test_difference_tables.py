@@ -129,6 +129,57 @@ def test_hostile_names_stay_text(form: Format, make: Any) -> None:
         assert not any(line.startswith("[") for line in lines)
 
 
+@pytest.mark.parametrize("width", [50, 80, 100])
+def test_all_but_names_and_signatures_is_wrapped_at_words(width: int) -> None:
+    text = shown(example(), width, power=True)
+    assert max(map(cell_len, text.splitlines())) <= width
+    whole = " ".join(text.split())
+    assert "none of fewer than 5 videos. p: permutation; that of all videos is not" in whole
+    assert "(1 unscored in base: the judge refused)" in whole
+
+
+def of_few_videos(found: Comparison) -> Comparison:
+    """Return the same without intervals."""
+    data = found.model_dump()
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: None if key in ("low", "high") else bare(one) for key, one in value.items()
+            }
+        return value
+
+    return Comparison.model_validate({**data, "overall": bare(data["overall"])})
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_a_table_without_some_interval_says_why(form: Format) -> None:
+    # In LaTeX not as a comment: who reads the paper must see it.
+    def told(found: Comparison) -> int:
+        lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
+        return sum(
+            "[–]: no interval, fewer than 5 videos" in line
+            for line in lines
+            if not line.startswith("%")
+        )
+
+    assert told(comparison()) == 0
+    assert told(of_few_videos(comparison())) == 1
+
+
+def test_tables_of_a_paper_fit_its_text() -> None:
+    found = comparison(first="a-run", second="another")
+    element = found.flips.elements[0].model_copy(update={"content": "word " * 60})
+    found = found.model_copy(
+        update={"flips": found.flips.model_copy(update={"elements": (element,)})}
+    )
+    text = shown(found, form="latex")
+    assert r"\parbox[t]{0." in text
+    assert "precision & recall" in text
+    assert "<=" not in text
+    assert r"$\leq$" in text
+
+
 def test_what_is_not_comparable_is_marked_in_every_table() -> None:
     sheets = difference_sheets(example())
     assert len(sheets) > 4

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from rich import box
+from rich import box as boxes
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +16,7 @@ from rich.text import Text
 from capeval.errors import one_line
 from capeval.evaluation.leaderboard.board import Leaderboard
 from capeval.files.jsonl import dumps
+from capeval.reporting.latex import box, breakable, tex
 from capeval.reporting.leaderboard.data import leaderboard_csv, leaderboard_json
 from capeval.reporting.leaderboard.sheets import By, Cell, Part, Sheet, part_of
 from capeval.reporting.tables import BASELINE_NOTE
@@ -99,7 +100,7 @@ def _width(table: Table) -> int:
 
 def _table(sheet: Sheet, name_width: int | None) -> Table:
     table = Table(
-        box=box.SIMPLE_HEAD,
+        box=boxes.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
@@ -179,29 +180,6 @@ def _runs_of(text: str, mark: str) -> list[str]:
     return [run for run in "".join(c if c == mark else " " for c in text).split() if run]
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "–": "--",
-    "†": r"\dag{}",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: "\\" + mark for mark in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "`": r"\textasciigrave{}",
-}
-
-
-def _tex(text: str) -> str:
-    # Two hyphens would become one dash, and after \\ a bracket or a star belongs to it.
-    flat = text.replace("<=", "≤").replace(">=", "≥").replace("--", "-\0-").replace("--", "-\0-")
-    shown = "".join(_TEX.get(mark, mark) for mark in flat).replace("\0", "{}")
-    return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
-
-
 def _latex(part: Part) -> str:
     # A comment ends with its line: nothing in it can become code.
     told = (part.title, part.signature, *_footnotes(part), *part.notes)
@@ -215,13 +193,13 @@ def _latex_table(part: Part, sheet: Sheet) -> str:
     wide = _tex_width(heads, rows) > _WIDE
     used = {n for row in rows for cell in row for n in cell.notes}
     told = [
-        f"{_tex_raised((n,))} {_tex(one_line(line, 2000))}"
+        f"{_tex_raised((n,))} {tex(one_line(line, 2000))}"
         for n, line in enumerate(part.footnotes, start=1)
         if n in used
     ]
     # What a mark in the table means goes where the table goes; the rest is a comment.
     told += [
-        _tex(one_line(line, 2000))
+        tex(one_line(line, 2000))
         for line in part.notes
         if line == BASELINE_NOTE or line.startswith(("†", "Not ranked"))
     ]
@@ -230,12 +208,12 @@ def _latex_table(part: Part, sheet: Sheet) -> str:
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{TUNA-CAP. {_tex(sheet.title)} ({_tex_breakable(part.made_by)})}}",
+            rf"\caption{{TUNA-CAP. {tex(sheet.title)} ({breakable(part.made_by)})}}",
             r"\scriptsize" if wide else r"\footnotesize",
             r"\setlength{\tabcolsep}{3pt}",
             rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
             r"\toprule",
-            " & ".join(_tex(head) for head in heads) + r" \\",
+            " & ".join(tex(head) for head in heads) + r" \\",
             r"\midrule",
             *(_tex_row(row, 0.2 if wide else 0.26) for row in rows),
             r"\bottomrule",
@@ -253,18 +231,11 @@ def _tex_width(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> float:
     return min(widths[0], _LONG_NAME) + sum(widths[1:]) + 1.5 * len(widths)
 
 
-def _tex_breakable(text: str) -> str:
-    """Return text whose words may be broken where TeX would not, at other marks than hyphens."""
-    pieces = re.findall(r"[^_/@]*[_/@]*", text)
-    return r"\allowbreak{}".join(_tex(piece) for piece in pieces if piece)
-
-
 def _tex_row(row: Sequence[Cell], share: float) -> str:
     name, *numbers = row
-    first = _tex(name.text)
+    first = tex(name.text)
     if cell_len(name.text) > _LONG_NAME:
-        text = _tex_breakable(name.text)
-        first = rf"\parbox[t]{{{share}\linewidth}}{{\raggedright\strut {text}\strut}}"
+        first = box([breakable(name.text)], share)
     return " & ".join([first, *map(_tex_cell, numbers)]) + r" \\"
 
 
@@ -274,4 +245,4 @@ def _tex_raised(notes: Sequence[int]) -> str:
 
 def _tex_cell(cell: Cell) -> str:
     wrap = {1: r"\textbf{%s}", 2: r"\underline{%s}"}.get(cell.best, "%s")
-    return _tex(cell.lead) + wrap % _tex(cell.text) + _tex_raised(cell.notes) + _tex(cell.tail)
+    return tex(cell.lead) + wrap % tex(cell.text) + _tex_raised(cell.notes) + tex(cell.tail)
