@@ -43,8 +43,8 @@ def score(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Recompute this scores.json (or that of a run or a judge's folder) and list every "
-            "number that differs; exit code 4 where one does.",
+            help="Recompute this scores.json (or that of a run or a judge's folder) and list the "
+            "numbers that differ; exit code 4 where one does.",
             show_default=False,
         ),
     ] = None,

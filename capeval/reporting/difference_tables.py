@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -13,7 +14,7 @@ from capeval.errors import both_ends, one_line
 from capeval.reporting.flip_tables import flip_sheets
 from capeval.reporting.numbers import NOTHING, p_value, percent, points, points_interval, thousands
 from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
-from capeval.reporting.tables import BASELINE_NOTE
+from capeval.reporting.tables import BASELINE_NOTE, NO_INTERVAL_NOTE
 from capeval.scoring import FEWEST, GROUPS, MEASURES
 from capeval.scoring.difference import (
     BucketDifference,
@@ -24,6 +25,7 @@ from capeval.scoring.difference import (
     PairDifference,
     Side,
 )
+from capeval.scoring.differencing import FEWEST_FOR_POWER
 
 __all__ = ["MOST", "difference_sheets", "gate_lines", "print_comparison"]
 
@@ -38,6 +40,7 @@ _WAYS = {
 }
 _NAME = 40
 _LEGIBLE = 26
+_LEAST = 40
 _GAP = 2
 
 
@@ -52,9 +55,13 @@ def print_comparison(
     """Print the tables, and below them what they are of."""
     narrow = form == "table"
     sheets = difference_sheets(
-        found, width=console.width if narrow else None, power=power, most=most
+        found,
+        width=console.width if narrow else None,
+        power=power,
+        most=most,
+        paper=form == "latex",
     )
-    notes = [*_coverage(found), *_explained(found, power=power)]
+    notes = [*_coverage(found), _explained(found)]
     marks = [f"NOT COMPARABLE: {one_line(phrase)}" for phrase in found.unlike]
     marks += [one_line(note) for note in found.notes]
     runs = _runs(found)
@@ -66,8 +73,8 @@ def print_comparison(
         whose = "" if isinstance(found, Matrix) else f"{_sides(found)}; "
         for number, sheet in enumerate(sheets):
             sheet.title += f" ({whose if number else ''}{_measurement(runs)})"
-            sentences = (f"{mark.removesuffix('.')}." for mark in marks)
-            sheet.note = " ".join(filter(None, [sheet.note, *sentences]))
+            sentences = [mark.removesuffix(".") for mark in (sheet.note, *marks) if mark]
+            sheet.note = " ".join(f"{sentence}." for sentence in sentences)
         text = rendered(sheets, [*notes, *signatures], form)
         console.print(Text(text), soft_wrap=True)
         return
@@ -76,10 +83,12 @@ def print_comparison(
         console.print(Text(text), soft_wrap=True)
         return
     print_sheets(sheets, console)
-    for line in notes:
-        console.print(Text(line), soft_wrap=True)
-    for line in marks:
-        console.print(Text(line, style="yellow"), soft_wrap=True)
+    # At words: these are to be read, and only signatures and names to be copied.
+    width = max(console.width, _LEAST)
+    for style, lines in (("", notes), ("yellow", marks)):
+        for line in lines:
+            told = wrap(line, width, break_long_words=False, break_on_hyphens=False)
+            console.print(Text("\n".join(told), style=style), soft_wrap=True)
     for line in signatures:
         console.print(Text(f"  {line}", style="dim"), soft_wrap=True)
 
@@ -90,6 +99,7 @@ def difference_sheets(
     width: int | None = None,
     power: bool = False,
     most: int = MOST,
+    paper: bool = False,
 ) -> list[Sheet]:
     """Return all tables.
 
@@ -99,13 +109,15 @@ def difference_sheets(
         without their intervals. None for no limit.
     power : also what so many videos can show
     most : how many videos each way, and how many flipped elements
+    paper : to fit the text of an article: of buckets, precision and recall without their
+        intervals, and of elements two lines
     """
     if isinstance(found, Matrix):
         sheets = _matrix(found, width)
     else:
-        sheets = [_overall(found), *_by(found.by, width)]
+        sheets = [_overall(found), *_by(found.by, width, paper=paper)]
         sheets += [_power(found, width)] if power else []
-        sheets += _movers(found, most, width) + flip_sheets(found, most, width)
+        sheets += _movers(found, most, width) + flip_sheets(found, most, width, paper=paper)
     if not found.comparable:
         for sheet in sheets:
             sheet.title = f"[not comparable] {sheet.title}"
@@ -153,18 +165,27 @@ def _overall(found: Comparison) -> Sheet:
                     p_value(one.p),
                 ]
             )
+    return _explaining(sheet)
+
+
+def _explaining(sheet: Sheet) -> Sheet:
+    """Return a table that says below it why a value has no interval."""
+    if any(cell.endswith(f"[{NOTHING}]") for row in sheet.rows for cell in row[sheet.left :]):
+        sheet.note = NO_INTERVAL_NOTE
     return sheet
 
 
-def _by(by: Differences, width: int | None) -> list[Sheet]:
+def _by(by: Differences, width: int | None, *, paper: bool) -> list[Sheet]:
     return [
-        _buckets(way, getattr(by, way), width)
+        _buckets(way, getattr(by, way), width, paper=paper)
         for way in Differences.model_fields
         if getattr(by, way)
     ]
 
 
-def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) -> Sheet:
+def _buckets(
+    way: str, buckets: dict[str, BucketDifference], width: int | None, *, paper: bool
+) -> Sheet:
     title, heading = _WAYS[way]
 
     def made(*, intervals: bool) -> Sheet:
@@ -188,9 +209,9 @@ def _buckets(way: str, buckets: dict[str, BucketDifference], width: int | None) 
                     ),
                 ]
             )
-        return sheet
+        return _explaining(sheet)
 
-    whole = made(intervals=True)
+    whole = made(intervals=not paper)
     return whole if width is None or _width(whole) <= width else made(intervals=False)
 
 
@@ -204,6 +225,8 @@ def _power(found: Comparison, width: int | None) -> Sheet:
     sheet = Sheet(
         "What so many videos can show (F1, points)",
         ["Videos", "n", "sd", "detectable", "videos for 1 point"],
+        note="detectable: the true difference that 80% of such samples would find at p <= 0.05, by "
+        "the normal approximation, from the sd of the videos' differences; of buckets before Holm",
     )
     buckets = {"all": found.overall}
     for way in Differences.model_fields:
@@ -219,10 +242,12 @@ def _power(found: Comparison, width: int | None) -> Sheet:
                 _short(name, width),
                 thousands(bucket.all.n),
                 percent(power.sd),
-                NOTHING if power.detectable is None else f"{100 * power.detectable:.2f}",
+                percent(power.detectable),
                 NOTHING if needed is None else thousands(needed),
             ]
         )
+    if found.overall.power.sd is None:
+        sheet.note += f". {NOTHING}: fewer than {FEWEST_FOR_POWER} videos are too few to tell"
     return sheet
 
 
@@ -315,24 +340,19 @@ def _reasons(run: Side, most: int = 3) -> str:
     return "; ".join([*told, *(["…"] if len(reasons) > most else [])])
 
 
-def _explained(found: Comparison | Matrix, *, power: bool) -> list[str]:
+def _explained(found: Comparison | Matrix) -> str:
     interval = found.settings["interval"]
-    lines = [
-        f"Intervals: {interval['method']}, {thousands(interval['draws'])} draws, "
-        f"seed {interval['seed']}; none of fewer than {FEWEST} videos. p: "
-        f"{found.settings['test']['method']}; that of all videos is not adjusted."
-        if isinstance(found, Comparison)
-        else f"p: {found.settings['test']['method']}, "
-        f"{thousands(interval['draws'])} draws, seed {interval['seed']}; adjusted by Holm over all "
-        "pairs. rank: worse than every run of the rank above, at p <= 0.05."
-    ]
-    if isinstance(found, Comparison) and power:
-        lines.append(
-            "Detectable: the true difference that 80% of such samples would find at p <= 0.05, by "
-            "the normal approximation, from the sd of the videos' differences; of buckets before "
-            "Holm, and of ten videos or more."
+    if isinstance(found, Comparison):
+        return (
+            f"Intervals: {interval['method']}, {thousands(interval['draws'])} draws, "
+            f"seed {interval['seed']}; none of fewer than {FEWEST} videos. p: "
+            f"{found.settings['test']['method']}; that of all videos is not adjusted."
         )
-    return lines
+    return (
+        f"p: {found.settings['test']['method']}, {thousands(interval['draws'])} draws, "
+        f"seed {interval['seed']}; adjusted by Holm over all pairs. rank: worse than every run of "
+        "the rank above, at p <= 0.05."
+    )
 
 
 def _sides(found: Comparison) -> str:

@@ -15,15 +15,21 @@ from capeval.reporting.numbers import thousands
 
 __all__ = ["differences_json", "print_differences"]
 
+# More than a screen or two tell nobody more.
+_MOST = 40
+
 
 def print_differences(checked: Checked, console: Console) -> None:
-    """Print `path: theirs → ours` for each difference, then one line that counts them.
+    """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
 
     Numbers stand as they are in the files: a difference of the tenth digit must be seen.
     """
-    for difference in checked.differences:
+    for difference in checked.differences[:_MOST]:
         told = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
         console.print(Text(one_line(told, 600)), soft_wrap=True)
+    if (left := len(checked.differences) - _MOST) > 0:
+        more = f"and {thousands(left)} more; --json lists all"
+        console.print(Text(more, style="dim"), soft_wrap=True)
     for note in checked.notes:
         console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
     agree, differ = thousands(checked.numbers), thousands(len(checked.differences))

@@ -26,12 +26,15 @@ _GAP = 2
 _OF_A_VIDEO = 2
 
 
-def flip_sheets(found: Comparison, most: int, width: int | None) -> list[Sheet]:
+def flip_sheets(
+    found: Comparison, most: int, width: int | None, *, paper: bool = False
+) -> list[Sheet]:
     """Return how verdicts changed, by label and by type, and `most` of the elements.
 
     Parameters
     ----------
     width : of the terminal, in which people's words are wrapped; None for no limit
+    paper : elements in two lines each, to fit the text of an article
     """
     flips = found.flips
     if not flips.videos:
@@ -40,7 +43,7 @@ def flip_sheets(found: Comparison, most: int, width: int | None) -> list[Sheet]:
     if flips.elements:
         sheets.append(_by_type(found))
     if chosen := _chosen(found)[:most]:
-        sheets.append(_elements(chosen, width))
+        sheets.append(_elements(chosen, width, paper=paper))
     return sheets
 
 
@@ -104,11 +107,11 @@ def _chosen(found: Comparison) -> list[Flip]:
     return [flip for _, _, flip in sorted(ranked, key=lambda one: one[:2])]
 
 
-def _elements(chosen: Sequence[Flip], width: int | None) -> Sheet:
+def _elements(chosen: Sequence[Flip], width: int | None, *, paper: bool) -> Sheet:
     sheet = _flat(chosen, width)
     at = sheet.header.index("Content")
-    if width is not None and _room(sheet, at, width) < _GOOD:
-        sheet = _stacked(chosen)
+    if paper or (width is not None and _room(sheet, at, width) < _GOOD):
+        sheet = _stacked(chosen, width)
         at = sheet.header.index("Content")
     if width is not None:
         room = max(_LEAST, _room(sheet, at, width))
@@ -123,26 +126,31 @@ _TITLE = "Flipped elements, of the videos that moved furthest"
 def _flat(chosen: Sequence[Flip], width: int | None) -> Sheet:
     sheet = Sheet(_TITLE, ["Video", "Element", "Type", "A", "B", "Content", "weight"], left=6)
     for flip in chosen:
-        index = one_line(flip.index) if width is None else both_ends(flip.index, _NAME)
         verdicts = VERDICT_WORDS[flip.first], VERDICT_WORDS[flip.second]
         content, weight = one_line(flip.content, _CONTENT), str(flip.weight)
-        sheet.rows.append([index, flip.element_id, flip.type, *verdicts, content, weight])
+        sheet.rows.append(
+            [_index(flip, width), flip.element_id, flip.type, *verdicts, content, weight]
+        )
     return sheet
 
 
-def _stacked(chosen: Sequence[Flip]) -> Sheet:
+def _stacked(chosen: Sequence[Flip], width: int | None) -> Sheet:
     """Return the same in two lines each, which leaves people's words more room."""
     sheet = Sheet(_TITLE, ["Video, element", "A → B", "Content", "weight"], left=3)
     for flip in chosen:
         sheet.rows.append(
             [
-                f"{both_ends(flip.index, _NAME)}\n{flip.element_id} {flip.type}",
+                f"{_index(flip, width)}\n{flip.element_id} {flip.type}",
                 f"{VERDICT_WORDS[flip.first]}\n→ {VERDICT_WORDS[flip.second]}",
                 one_line(flip.content, _CONTENT),
                 str(flip.weight),
             ]
         )
     return sheet
+
+
+def _index(flip: Flip, width: int | None) -> str:
+    return one_line(flip.index) if width is None else both_ends(flip.index, _NAME)
 
 
 def _room(sheet: Sheet, at: int, width: int) -> int:

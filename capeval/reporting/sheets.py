@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Literal
 
-from rich import box
+from rich import box as boxes
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from capeval.reporting.latex import box, breakable, tex
 
 __all__ = ["Format", "Sheet", "print_sheets", "rendered"]
 
@@ -103,7 +107,7 @@ def _laid_out(
 ) -> tuple[Table, int]:
     """Return a table and its width."""
     table = Table(
-        box=box.SIMPLE_HEAD,
+        box=boxes.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         padding=(0, air, 0, 0),
@@ -151,45 +155,75 @@ def _md(text: str) -> str:
     return text
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "–": "--",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: "\\" + mark for mark in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(mark, mark) for mark in text)
-
-
 def _tex_cell(text: str) -> str:
-    # After a line's end LaTeX takes a bracket or a star for an option of that end.
-    safe = f"{{{text[0]}}}{_tex(text[1:])}" if text[:1] in ("[", "*") else _tex(text)
-    return re.sub(r"(?<![\w.)-])-(?=\d)", "$-$", safe)
+    return re.sub(r"(?<![\w.)-])-(?=\d)", "$-$", tex(text))
+
+
+# Digits that fit the text of a 10-point article (345 points) in a size, and how many of them the
+# air between two columns takes.
+_SIZES = ((r"\normalsize", 69, 2.4), (r"\footnotesize", 81, 1.5))
+_SMALLEST = r"\scriptsize", 86, 1.5
+_AIR = r"\setlength{\tabcolsep}{3pt}"
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a table is made to fit: in which size of type, and in which columns words are broken
+    after how many digits' width.
+    """
+
+    size: str
+    limits: dict[int, int]
+
+
+def _fitted(sheet: Sheet) -> _Fit:
+    columns = zip(*_lines(sheet), strict=True)
+    widths = [max(cell_len(line) for cell in column for line in cell.split("\n"))
+              for column in columns]  # fmt: skip
+    for size, room, air in _SIZES:
+        if sum(widths) + air * len(widths) <= room:
+            return _Fit(size, {})
+    size, room, air = _SMALLEST
+    limits = {}
+    # The longest words first; all that is left of the text's width is theirs.
+    for at in sorted(range(sheet.left), key=lambda at: -widths[at]):
+        excess = sum(widths) + air * len(widths) - room
+        if excess <= 0 or widths[at] <= _NAME:
+            break
+        widths[at] = max(_NAME, int(widths[at] - excess))
+        limits[at] = widths[at]
+    return _Fit(size, limits)
 
 
 def _latex(sheet: Sheet) -> str:
     width = len(sheet.header)
     columns = "l" * sheet.left + "r" * (width - sheet.left)
+    fit = _fitted(sheet)
+
+    def shown(at: int, text: str) -> str:
+        lines = text.split("\n")
+        limit = fit.limits.get(at, math.inf)
+        if max(map(cell_len, lines)) > limit:
+            return box(list(map(breakable, lines)), round(limit / _SMALLEST[1], 2))
+        if len(lines) == 1:
+            return _tex_cell(text)
+        return r"\begin{tabular}[t]{@{}l@{}}" + r" \\ ".join(map(tex, lines)) + r"\end{tabular}"
+
     rows = []
-    for at, row in enumerate(sheet.rows):
+    for number, row in enumerate(sheet.rows):
         if len(row) > 1:
-            rows.append(" & ".join(map(_tex_cell, row)) + r" \\")
+            rows.append(" & ".join(shown(at, text) for at, text in enumerate(row)) + r" \\")
             continue
-        if at:
+        if number:
             rows.append(r"\addlinespace")
-        rows.append(rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_tex(row[0])}}}}} \\")
-    note = [r"\par\smallskip", rf"{{\footnotesize {_tex(sheet.note)}}}"] if sheet.note else []
+        rows.append(rf"\multicolumn{{{width}}}{{l}}{{\textit{{{tex(row[0])}}}}} \\")
+    note = [r"\par\smallskip", rf"{{\footnotesize {tex(sheet.note)}}}"] if sheet.note else []
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{_tex(sheet.title)}}}",
+            rf"\caption{{{tex(sheet.title)}}}",
+            *(() if fit.size == _SIZES[0][0] else (fit.size, _AIR)),
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             " & ".join(map(_tex_cell, sheet.header)) + r" \\",

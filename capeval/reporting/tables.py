@@ -14,14 +14,17 @@ from rich.text import Text
 from capeval.errors import one_line
 from capeval.reporting.numbers import NOTHING, cell, interval, percent, share, thousands
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import Scores
+from capeval.scoring import FEWEST, Scores
 
-__all__ = ["BASELINE_NOTE", "headline", "print_scores", "unscored_lines"]
+__all__ = ["BASELINE_NOTE", "NO_INTERVAL_NOTE", "headline", "print_scores", "unscored_lines"]
 
 BASELINE_NOTE = (
     "These are scores of the lexical baseline, which compares words. "
     "It is a smoke test, not a measurement: do not report them."
 )
+
+NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST} videos"
+"""What stands under a table of which some value has no interval."""
 
 # The room that runs' names need before the paper's nine columns are set side by side.
 _GOOD_NAME = 24
@@ -69,6 +72,8 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
         # A number is never cut: the terminal wraps the line instead.
         table.width = max(_width(table), 1)
         console.print(table, crop=False)
+        if table is tables[-1] and any(map(_lacks_interval, results.values())):
+            console.print(Text(NO_INTERVAL_NOTE, style="dim"), soft_wrap=True)
         console.print()
     for label, (name, scores) in zip(named, results.items(), strict=True):
         # Text, not markup: names and signatures are data. One line each, so that it can be copied.
@@ -77,6 +82,12 @@ def print_scores(results: Mapping[str, Scores], console: Console) -> None:
         console.print(Text(f"  {scores.signature}", style="dim"), soft_wrap=True)
     if any(scores.settings.get("baseline") for scores in results.values()):
         console.print(Text(BASELINE_NOTE, style="yellow"))
+
+
+def _lacks_interval(scores: Scores) -> bool:
+    """Say whether the one value that is shown with its interval has none."""
+    f1 = scores.overall.all.f1
+    return f1.value is not None and (f1.low is None or f1.high is None)
 
 
 _RUN = "Run"

@@ -28,13 +28,14 @@ from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.paired import detectable_difference, sign_flips, units_needed
 
-__all__ = ["Measured", "differences", "flips", "measured", "moves", "ranked"]
+__all__ = ["FEWEST_FOR_POWER", "Measured", "differences", "flips", "measured", "moves", "ranked"]
 
 Floats = NDArray[np.float64]
 
 _POINT = 0.01
-# The spread of fewer differences is too rough a guess to plan by.
-_FEWEST = 10
+FEWEST_FOR_POWER = 10
+"""Videos below which nothing is said of power: the spread of fewer is too rough a guess."""
+
 _F1 = MEASURES.index("f1")
 
 
@@ -204,7 +205,7 @@ def _means(flat: Floats) -> Floats:
 
 
 def _power(sd: float | None, n: int) -> Power:
-    if sd is None or n < _FEWEST:
+    if sd is None or n < FEWEST_FOR_POWER:
         return Power(sd=None, detectable=None, videos_for_one_point=None)
     return Power(
         sd=sd,

@@ -187,6 +187,45 @@ def test_other_annotations_and_other_judges_are_said_to_be_others(typed: Typed) 
     assert "note: the verdicts are not of the judge that the file names" in out
 
 
+def test_many_differences_are_cut_short_in_the_terminal_alone(typed: Typed) -> None:
+    settings = json.loads(SCORES.read_text())["settings"]
+    for extra in (40, 41, 1_240):
+        more = {f"x{n:04}": n for n in range(extra)}
+        file = str(changed(settings=settings | more))
+        code, out, err = typed("mine", "--check", file)
+        *lines, last = out.splitlines()
+        assert (code, err) == (4, "")
+        assert [line.split(":")[0] for line in lines[:40]] == [
+            f"settings.x{n:04}" for n in range(40)
+        ]
+        left = f"and {extra - 40:,} more; --json lists all"
+        assert lines[40:] == ([left] if extra > 40 else [])
+        assert last.startswith(f"published.json: {extra:,} values differ (theirs → ours), ")
+        _, out, _ = typed("mine", "--check", file, "--json")
+        assert len(json.loads(out)["differences"]) == extra
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ("000 000 | 000 | 0- 0", "5 of 5 videos differ under the same judge and annotations"),
+        ("+0- 0++ | 0+- | 00 0", None),  # one video
+    ],
+)
+def test_a_file_of_another_run_is_guessed_to_be_one(
+    typed: Typed, verdicts: str, told: str | None
+) -> None:
+    make_run("other", verdicts)
+    code, out, _ = typed("mine", "--check", "other")
+    assert code == 4
+    notes = [line for line in out.splitlines() if line.startswith("note: ")]
+    if told is None:
+        assert notes == []
+    else:
+        assert [note.startswith(f"note: {told}") for note in notes] == [True]
+        assert "another run" in notes[0]
+
+
 REFUSED: list[tuple[str, str]] = [
     ("", "is empty"),
     ("{", "line 1: broken JSON"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,86 @@ def test_hostile_names_stay_text(form: Format, make: Any) -> None:
         assert "<script" not in bare
         # LaTeX would take a bracket after a line break or a rule as an option.
         assert not any(line.startswith("[") for line in lines)
+
+
+@pytest.mark.parametrize("width", [50, 80, 100])
+def test_all_but_names_and_signatures_is_wrapped_at_words(width: int) -> None:
+    text = shown(example(), width, power=True)
+    assert max(map(cell_len, text.splitlines())) <= width
+    whole = " ".join(text.split())
+    assert "none of fewer than 5 videos. p: permutation; that of all videos is not" in whole
+    assert "(1 unscored in base: the judge refused)" in whole
+
+
+def of_few_videos(found: Comparison) -> Comparison:
+    """Return the same without intervals."""
+    data = found.model_dump()
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: None if key in ("low", "high") else bare(one) for key, one in value.items()
+            }
+        return value
+
+    return Comparison.model_validate({**data, "overall": bare(data["overall"])})
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_a_table_without_some_interval_says_why(form: Format) -> None:
+    # In LaTeX not as a comment: who reads the paper must see it.
+    def told(found: Comparison) -> int:
+        lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
+        return sum(
+            "[–]: no interval, fewer than 5 videos" in line
+            for line in lines
+            if not line.startswith("%")
+        )
+
+    assert told(comparison()) == 0
+    assert told(of_few_videos(comparison())) == 1
+
+
+def wordy(base: Comparison) -> Comparison:
+    """Return the same with words in the place of short names."""
+    element = base.flips.elements[0].model_copy(update={"content": "several words " * 20})
+    bucket = next(iter(base.by.events.values()))
+    domains = {"Natural Landscape and Wildlife": bucket, "a_domain_of_one_long_word_only": bucket}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": (element,)}),
+            "by": base.by.model_copy(update={"domain": domains}),
+        }
+    )
+
+
+def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
+    text = shown(wordy(comparison()), form="latex", power=True)
+    assert r"\parbox[t]{0." in text
+    assert "precision & recall" in text
+    assert "<=" not in text
+    assert r"$\leq$" in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
+@pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
+def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
+    body = shown(found, form="latex", power=not isinstance(found, Matrix))
+    rules = "".join(f"\\let\\{name}\\hline" for name in ("toprule", "midrule", "bottomrule"))
+    booktabs = f"\\IfFileExists{{booktabs.sty}}{{\\usepackage{{booktabs}}}}{{{rules}}}"
+    head = f"\\documentclass{{article}}\n{booktabs}\n\\begin{{document}}\n"
+    (tmp_path / "x.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull \\hbox" not in done.stdout
 
 
 def test_what_is_not_comparable_is_marked_in_every_table() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
 from scipy import stats
 
 from capeval.stats.paired import detectable_difference, sign_flips, units_needed
@@ -20,20 +23,77 @@ def gaps(rows: int, columns: int = 3, seed: int = 0) -> Floats:
     return rng.beta(2, 3, size=(rows, columns)) - rng.beta(2, 2.6, size=(rows, columns))
 
 
-@pytest.mark.parametrize("rows", [5, 9, 12])
-def test_p_is_scipys_exact_one_within_monte_carlo_error(rows: int) -> None:
+def exact(values: Floats) -> float:
+    """Return scipy's p over every pattern of signs."""
+    return float(
+        stats.permutation_test(
+            (values, np.zeros(len(values))),
+            lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples",
+            n_resamples=2 ** len(values),
+            vectorized=True,
+        ).pvalue
+    )
+
+
+def by_hand(values: Floats) -> float:
+    """Return the share of signs, gone through one by one, that are as far from 0."""
+    sums = [
+        abs(math.fsum(sign * value for sign, value in zip(signs, values, strict=True)))
+        for signs in product((1, -1), repeat=len(values))
+    ]
+    return sum(one >= abs(math.fsum(values)) - 1e-12 for one in sums) / len(sums)
+
+
+@pytest.mark.parametrize("rows", [2, 5, 9, 12])
+def test_p_of_few_rows_is_scipys_exact_one(rows: int) -> None:
     table = gaps(rows, seed=rows)
+    found = sign_flips(table, draws=4_096)
+    for column in range(table.shape[1]):
+        assert found[column] == pytest.approx(exact(table[:, column]), abs=1e-12)
+        assert found[column] == pytest.approx(by_hand(table[:, column]), abs=1e-12)
+
+
+def test_p_of_more_rows_is_scipys_exact_one_within_monte_carlo_error() -> None:
+    table = gaps(16, seed=16)
     found = sign_flips(table, draws=40_000, seed=1)
     for column in range(table.shape[1]):
-        exact = stats.permutation_test(
-            (table[:, column], np.zeros(rows)),
-            lambda a, b: float(np.mean(a - b)),
-            permutation_type="samples",
-            n_resamples=2**rows,
-            vectorized=False,
-        ).pvalue
-        error = 5 * math.sqrt(float(exact * (1 - exact)) / 40_000) + 1 / 40_000
-        assert found[column] == pytest.approx(exact, abs=error)
+        p = exact(table[:, column])
+        error = 5 * math.sqrt(p * (1 - p) / 40_000) + 1 / 40_000
+        assert found[column] == pytest.approx(p, abs=error)
+
+
+@pytest.mark.parametrize(("draws", "is_exact"), [(127, False), (128, True)])
+def test_signs_are_gone_through_where_they_are_no_more_than_the_draws(
+    draws: int, is_exact: bool
+) -> None:
+    p = sign_flips(np.full((7, 1), 0.1), draws=draws)[0]
+    assert (p == 2 / 2**7) == is_exact
+
+
+def test_rows_that_do_not_differ_leave_p_exact() -> None:
+    table = np.zeros((500, 1))
+    table[7:11] = 0.1
+    assert sign_flips(table, draws=999)[0] == 2 / 2**4
+
+
+@given(
+    values=hnp.arrays(
+        np.int64, st.tuples(st.integers(1, 7), st.integers(1, 4)), elements=st.integers(-9, 10)
+    ),
+    at_once=st.sampled_from([1, 2**10]),
+)
+def test_p_of_tied_and_missing_differences_is_that_by_hand(
+    values: NDArray[np.int64], at_once: int
+) -> None:
+    # 10 stands for a row that a column lacks.
+    table = np.where(values == 10, np.nan, values / 10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("capeval.stats.paired._AT_ONCE", at_once)
+        found = sign_flips(table, draws=128)
+    for p, column in zip(found, table.T, strict=True):
+        there = column[~np.isnan(column)]
+        assert p == pytest.approx(by_hand(there)) if len(there) else np.isnan(p)
 
 
 def test_ties_of_whole_numbers_are_as_extreme_as_what_was_observed() -> None:

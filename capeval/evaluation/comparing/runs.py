@@ -269,7 +269,8 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
             "seed": seed,
         },
         "test": {
-            "method": "paired permutation: signs of videos flipped",
+            "method": "paired permutation: signs of videos flipped, "
+            "in every way where there are no more ways than draws",
             "draws": draws,
             "seed": seed,
             "adjusted": "Holm",

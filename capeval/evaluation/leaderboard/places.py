@@ -33,11 +33,12 @@ ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEM
 
 @dataclass(frozen=True)
 class Measured:
-    """Fractions from 0 to 1; None where there is none."""
+    """Fractions from 0 to 1, and of how many videos; None where there is none, or it is unknown."""
 
     precision: float | None
     recall: float | None
     f1: float | None
+    n: int | None = None
 
 
 def measured(scores: Scores) -> dict[Place, Measured]:
@@ -49,7 +50,7 @@ def measured(scores: Scores) -> dict[Place, Measured]:
     for way in type(scores.by).model_fields:
         found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
     return {
-        place: Measured(of.precision.value, of.recall.value, of.f1.value)
+        place: Measured(of.precision.value, of.recall.value, of.f1.value, of.n)
         for place, of in found.items()
         if of.n
     }

@@ -66,8 +66,8 @@ class PublishedRow:
     def cells(self) -> dict[Place, Measured]:
         """All numbers as fractions; table 10 has F1 alone."""
         found = {
-            place: Measured(*(_fraction(value) for value in triple))
-            for place, triple in zip(
+            place: Measured(_fraction(precision), _fraction(recall), _fraction(f1))
+            for place, (precision, recall, f1) in zip(
                 (*TYPE_PLACES, *CHARACTERISTIC_PLACES, OVERALL),
                 (*self.table8[:4], *self.table9),
                 strict=True,

@@ -37,6 +37,8 @@ __all__ = [
 MOST_DRAWS = 50_000
 """Draws of a bootstrap beyond which a file is refused: who checks must not wait for hours."""
 
+_NEARLY_ALL = 0.9
+
 
 class Missing(Enum):
     """Stands where one of two files has no value."""
@@ -116,8 +118,29 @@ def check_scores(
     ours = json.loads(json.dumps(ours))
     found = _Comparison()
     notes = found.signatures(theirs.pop("signature", Missing.MISSING), ours.pop("signature"))
+    signed_alike = not found.differences
     found.compare("", theirs, ours)
+    if signed_alike and (hint := _another_run(theirs.get("videos"), ours["videos"])):
+        notes.append(hint)
     return Checked(file, found.agree, tuple(found.differences), tuple(notes))
+
+
+def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
+    """Return a hint where nearly all videos differ: an edited or outdated file differs in few."""
+    if not isinstance(theirs, dict):
+        return None
+    videos = {*theirs, *ours}
+    differ = 0
+    for index in videos:
+        found = _Comparison()
+        found.compare("", theirs.get(index, Missing.MISSING), ours.get(index, Missing.MISSING))
+        differ += bool(found.differences)
+    if differ < 2 or differ < _NEARLY_ALL * len(videos):
+        return None
+    return (
+        f"{differ:,} of {len(videos):,} videos differ under the same judge and annotations: the "
+        "file may be of another run, or of other captions"
+    )
 
 
 def why_not_those(file: Path, ours: Scores) -> str | None:

@@ -21,8 +21,8 @@ from capeval.evaluation.leaderboard.places import (
 )
 from capeval.evaluation.leaderboard.published import Disagreement
 from capeval.files.validation import cut
-from capeval.reporting.numbers import NOTHING, percent, share
-from capeval.reporting.tables import BASELINE_NOTE
+from capeval.reporting.numbers import NOTHING, percent, share, thousands
+from capeval.reporting.tables import BASELINE_NOTE, NO_INTERVAL_NOTE
 
 __all__ = ["By", "Cell", "Part", "Sheet", "part_of", "value_at"]
 
@@ -50,8 +50,11 @@ _PLACES: dict[str, tuple[Place, ...]] = {
     "events": EVENT_PLACES,
     "elements": ELEMENT_PLACES,
 }
+_NO_INTERVAL = f" [{NOTHING}]"
 # Columns of a terminal of 80 that the domains side by side may take.
 _DOMAINS = 56
+# In words: what looks like a signature of capeval's would be copied as one.
+_OF_PAPER = "the paper's own judge (GPT-4o), prompts and data (TUNA-1K, 1,000 videos), one pass"
 # Of the paper's table that a view shows.
 _TABLE_OF = {"types": 8, "characteristics": 9, "events": 10, "elements": 10}
 
@@ -72,17 +75,25 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table; `name` is the column of the runs' names, after which come numbers."""
+    """One table; `name` is the column of the runs' names, after which come numbers.
+
+    `counts` are of how many videos each column is, "" where that is not of a column; none where
+    no column has any. `note` stands below.
+    """
 
     title: str
     heads: tuple[str, ...]
     name: int
     rows: tuple[tuple[Cell, ...], ...]
+    counts: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Part:
     """A section as every format shows it; `made_by` is its signature for a caption.
+
+    `signed` is False of the paper's, which has no signature: there `signature` is a sentence.
 
     The first of `footnotes` is what cells with the note 1 mean, and so on.
     """
@@ -93,25 +104,34 @@ class Part:
     sheets: tuple[Sheet, ...]
     footnotes: tuple[str, ...]
     notes: tuple[str, ...]
+    signed: bool = True
 
 
-def part_of(number: int, section: Section, by: By, *, several: bool) -> Part:
-    """Return what is shown of a section; `number` heads it where there are several."""
+def part_of(number: int, section: Section, by: By, *, several: bool, narrow: bool = True) -> Part:
+    """Return what is shown of a section; `number` heads it where there are several.
+
+    Domains are many: unless nothing is `narrow`, they are parted into tables.
+    """
     views = _VIEWS[by]
     doubts = [doubt for doubt in section.doubts if any(_shows(view, doubt) for view in views)]
     kind = "Published" if section.published else "Baseline" if section.baseline else "Runs"
     return Part(
         title=f"{number}. {kind}" if several else kind,
         signature=_signature(section),
-        made_by=one_line(
+        made_by=_OF_PAPER
+        if section.published
+        else one_line(
             f"judge {section.signature['judge']}, prompts {section.signature['prompts']}, "
             f"repeats {section.signature['repeats']}, data {section.signature['data']}"
         ),
-        sheets=tuple(sheet for view in views for sheet in _sheets(view, section, doubts)),
+        sheets=tuple(
+            sheet for view in views for sheet in _sheets(view, section, doubts, narrow=narrow)
+        ),
         footnotes=tuple(
             f"{doubt.model or 'means'}, table {doubt.table}: {doubt.text}" for doubt in doubts
         ),
         notes=((BASELINE_NOTE,) if section.baseline else ()) + section.notes,
+        signed=not section.published,
     )
 
 
@@ -121,19 +141,25 @@ def _shows(view: str, doubt: Disagreement) -> bool:
 
 
 def _signature(section: Section) -> str:
+    if section.published:
+        return f"No signature: {_OF_PAPER}"
     return one_line("|".join(f"{key}:{value}" for key, value in section.signature.items()), 600)
 
 
-def _sheets(view: str, section: Section, doubts: Sequence[Disagreement]) -> list[Sheet]:
+def _sheets(
+    view: str, section: Section, doubts: Sequence[Disagreement], *, narrow: bool
+) -> list[Sheet]:
     if view == "overall":
         return [_overall(section, doubts)]
-    if view == "domain":
-        parts = _side_by_side(
-            sorted({place for e in section.entries for place in e.cells if place[0] == "domain"})
-        )
-    else:
-        parts = [_PLACES[view]]
-    return [_sheet(view, places, section, doubts) for places in parts]
+    if view != "domain":
+        return [_sheet(view, _PLACES[view], section, doubts)]
+    domains = sorted({place for e in section.entries for place in e.cells if place[0] == "domain"})
+    if not narrow:
+        return [_sheet(view, domains, section, doubts)] if domains else []
+    return [
+        _sheet(view, places, section, doubts, continued=number > 0)
+        for number, places in enumerate(_side_by_side(domains))
+    ]
 
 
 def _side_by_side(places: Sequence[Place]) -> list[tuple[Place, ...]]:
@@ -156,18 +182,38 @@ def _head(place: Place) -> str:
 
 
 def _sheet(
-    view: str, places: Sequence[Place], section: Section, doubts: Sequence[Disagreement]
+    view: str,
+    places: Sequence[Place],
+    section: Section,
+    doubts: Sequence[Disagreement],
+    *,
+    continued: bool = False,
 ) -> Sheet:
     columns = [_column(section, place, view, doubts) for place in places]
+    counts = [_count(section, place) for place in places]
+    empty = any(cell.text == NOTHING for column in columns for cell in column)
     return Sheet(
-        _TITLES[view],
+        _TITLES[view]
+        + ("; n: scored videos" if any(counts) else "")
+        + (" (continued)" if continued else ""),
         ("Run", *map(_head, places)),
         0,
         tuple(
             (Cell(_name(entry, section)), *(column[at] for column in columns))
             for at, entry in enumerate(section.entries)
         ),
+        ("n", *counts) if any(counts) else (),
+        f"{NOTHING}: no scored video" if empty and not section.published else "",
     )
+
+
+def _count(section: Section, place: Place) -> str:
+    """Return of how many videos a column is, from the fewest of a run to the most."""
+    if section.published:
+        return ""
+    counts = {value_at(entry, place).n or 0 for entry in section.entries}
+    ends = dict.fromkeys((min(counts), max(counts)))
+    return NOTHING.join(map(thousands, ends))
 
 
 def _overall(section: Section, doubts: Sequence[Disagreement]) -> Sheet:
@@ -193,7 +239,9 @@ def _overall(section: Section, doubts: Sequence[Disagreement]) -> Sheet:
         for entry, cell in zip(section.entries, f1, strict=True)
     ]
     rows = tuple(zip(*columns.values(), strict=True))
-    return Sheet(_TITLES["overall"], tuple(columns), 1, rows)
+    lacking = any(cell.tail == _NO_INTERVAL for row in rows for cell in row)
+    note = NO_INTERVAL_NOTE if lacking else ""
+    return Sheet(_TITLES["overall"], tuple(columns), 1, rows, note=note)
 
 
 def _differ_in_captions(section: Section) -> bool:
@@ -213,7 +261,7 @@ def _interval(entry: Entry) -> str:
     if value_at(entry, OVERALL).f1 is None:
         return ""
     if entry.low is None or entry.high is None:
-        return f" [{NOTHING}]"
+        return _NO_INTERVAL
     return f" [{percent(entry.low)}, {percent(entry.high)}]"
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from rich import box
+from rich import box as boxes
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +16,7 @@ from rich.text import Text
 from capeval.errors import one_line
 from capeval.evaluation.leaderboard.board import Leaderboard
 from capeval.files.jsonl import dumps
+from capeval.reporting.latex import box, breakable, tex
 from capeval.reporting.leaderboard.data import leaderboard_csv, leaderboard_json
 from capeval.reporting.leaderboard.sheets import By, Cell, Part, Sheet, part_of
 from capeval.reporting.tables import BASELINE_NOTE
@@ -39,7 +40,12 @@ def print_leaderboard(board: Leaderboard, console: Console, *, by: By = "overall
     for number, section in enumerate(board.sections, start=1):
         part = part_of(number, section, by, several=len(board.sections) > 1)
         console.print(Text(one_line(part.title), style="bold"))
-        console.print(Text(part.signature, style="dim"), soft_wrap=True)
+        # A signature is to be copied; what stands in its place is to be read.
+        console.print(
+            Text(part.signature, style="dim"),
+            soft_wrap=part.signed,
+            width=None if part.signed else max(console.width, 40),
+        )
         console.print()
         for sheet in part.sheets:
             _print_sheet(sheet, console)
@@ -60,15 +66,23 @@ def _raised(notes: Sequence[int]) -> str:
 
 
 def _print_sheet(sheet: Sheet, console: Console) -> None:
-    """Print a table; names are broken where they do not fit, and numbers are never cut."""
-    width = _width(_table(sheet, None))
-    names = [row[sheet.name].text for row in sheet.rows]
-    room = max(map(cell_len, names)) - max(0, width - console.width)
-    table = _table(sheet, None if width <= console.width else max(room, _least(names)))
+    """Print a table; where it does not fit, with less air, and then with names that are broken.
+
+    Numbers are never cut.
+    """
+    table = _table(sheet)
+    if _width(table) > console.width:
+        table = _table(sheet, air=0)
+    if _width(table) > console.width:
+        names = [row[sheet.name].text for row in sheet.rows]
+        room = max(map(cell_len, names)) - (_width(table) - console.width)
+        table = _table(sheet, max(room, _least(names)), air=0)
     table.width = max(1, _width(table))
     # Not the table's own title, which a narrow table would break.
     console.print(Text(sheet.title, style="bold"), soft_wrap=True)
     console.print(table, crop=False)
+    if sheet.note:
+        console.print(Text(sheet.note, style="dim"), soft_wrap=True)
     console.print()
 
 
@@ -97,14 +111,15 @@ def _width(table: Table) -> int:
     return Console(width=100_000, file=io.StringIO()).measure(table).maximum
 
 
-def _table(sheet: Sheet, name_width: int | None) -> Table:
+def _table(sheet: Sheet, name_width: int | None = None, *, air: int = 1) -> Table:
     table = Table(
-        box=box.SIMPLE_HEAD,
+        box=boxes.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=(0, air, 0, 0),
     )
-    for at, head in enumerate(sheet.heads):
+    heads = ["\n".join(lines) for lines in zip(*_heads(sheet), strict=True)]
+    for at, head in enumerate(heads):
         if at == sheet.name:
             table.add_column(Text(head), no_wrap=True)
         else:
@@ -115,6 +130,11 @@ def _table(sheet: Sheet, name_width: int | None) -> Table:
             cells[sheet.name] = Text(_broken(row[sheet.name].text, name_width))
         table.add_row(*cells)
     return table
+
+
+def _heads(sheet: Sheet) -> list[tuple[str, ...]]:
+    """Return the heading of a table, a line or two."""
+    return [sheet.heads, sheet.counts] if sheet.counts else [sheet.heads]
 
 
 def _rich(cell: Cell) -> Text:
@@ -133,20 +153,33 @@ def rendered_leaderboard(board: Leaderboard, form: Format, *, by: By = "overall"
     if form == "json":
         return dumps(leaderboard_json(board), indent=1)
     parts = [
-        part_of(number, section, by, several=len(board.sections) > 1)
+        part_of(
+            number,
+            section,
+            by,
+            several=len(board.sections) > 1,
+            narrow=form == "latex",
+        )
         for number, section in enumerate(board.sections, start=1)
     ]
     return "\n\n".join((_latex if form == "latex" else _markdown)(part) for part in parts)
 
 
 def _markdown(part: Part) -> str:
-    blocks = [f"### {_md(part.title)}", _code(part.signature)]
+    blocks = [
+        f"### {_md(part.title)}",
+        _code(part.signature) if part.signed else _md(part.signature),
+    ]
     for sheet in part.sheets:
         marks = ["---" if at == sheet.name else "---:" for at in range(len(sheet.heads))]
         rows = [[_md_cell(cell) for cell in row] for row in sheet.rows]
-        lines = [[_md(head) for head in sheet.heads], marks, *rows]
+        # A table of Markdown has one line of headings.
+        counts = [f" (n {n})" if at != sheet.name else "" for at, n in enumerate(sheet.counts)]
+        heads = [_md(head) + (counts[at] if counts else "") for at, head in enumerate(sheet.heads)]
+        lines = [heads, marks, *rows]
         blocks.append(f"**{_md(sheet.title)}**")
         blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        blocks += [_md(sheet.note)] if sheet.note else []
     told = [*_footnotes(part), *part.notes]
     if told:
         blocks.append("\n".join(f"- {_md(one_line(line, 2000))}" for line in told))
@@ -179,29 +212,6 @@ def _runs_of(text: str, mark: str) -> list[str]:
     return [run for run in "".join(c if c == mark else " " for c in text).split() if run]
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "–": "--",
-    "†": r"\dag{}",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: "\\" + mark for mark in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "`": r"\textasciigrave{}",
-}
-
-
-def _tex(text: str) -> str:
-    # Two hyphens would become one dash, and after \\ a bracket or a star belongs to it.
-    flat = text.replace("<=", "≤").replace(">=", "≥").replace("--", "-\0-").replace("--", "-\0-")
-    shown = "".join(_TEX.get(mark, mark) for mark in flat).replace("\0", "{}")
-    return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
-
-
 def _latex(part: Part) -> str:
     # A comment ends with its line: nothing in it can become code.
     told = (part.title, part.signature, *_footnotes(part), *part.notes)
@@ -211,17 +221,19 @@ def _latex(part: Part) -> str:
 
 def _latex_table(part: Part, sheet: Sheet) -> str:
     # Rows are in order: a paper needs no numbers before them.
-    heads, rows = sheet.heads[sheet.name :], [row[sheet.name :] for row in sheet.rows]
+    heads = [line[sheet.name :] for line in _heads(sheet)]
+    rows = [row[sheet.name :] for row in sheet.rows]
     wide = _tex_width(heads, rows) > _WIDE
     used = {n for row in rows for cell in row for n in cell.notes}
     told = [
-        f"{_tex_raised((n,))} {_tex(one_line(line, 2000))}"
+        f"{_tex_raised((n,))} {tex(one_line(line, 2000))}"
         for n, line in enumerate(part.footnotes, start=1)
         if n in used
     ]
+    told += [tex(sheet.note)] if sheet.note else []
     # What a mark in the table means goes where the table goes; the rest is a comment.
     told += [
-        _tex(one_line(line, 2000))
+        tex(one_line(line, 2000))
         for line in part.notes
         if line == BASELINE_NOTE or line.startswith(("†", "Not ranked"))
     ]
@@ -230,12 +242,12 @@ def _latex_table(part: Part, sheet: Sheet) -> str:
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{TUNA-CAP. {_tex(sheet.title)} ({_tex_breakable(part.made_by)})}}",
+            rf"\caption{{TUNA-CAP. {tex(sheet.title)} ({breakable(part.made_by)})}}",
             r"\scriptsize" if wide else r"\footnotesize",
             r"\setlength{\tabcolsep}{3pt}",
-            rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(heads[0]) - 1)}}}",
             r"\toprule",
-            " & ".join(_tex(head) for head in heads) + r" \\",
+            *(" & ".join(map(tex, line)) + r" \\" for line in heads),
             r"\midrule",
             *(_tex_row(row, 0.2 if wide else 0.26) for row in rows),
             r"\bottomrule",
@@ -246,25 +258,18 @@ def _latex_table(part: Part, sheet: Sheet) -> str:
     )
 
 
-def _tex_width(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> float:
+def _tex_width(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[Cell]]) -> float:
     """Return about how many digits wide a table is."""
     texts = [[cell.lead + cell.text + cell.tail for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(heads, *texts, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*heads, *texts, strict=True)]
     return min(widths[0], _LONG_NAME) + sum(widths[1:]) + 1.5 * len(widths)
-
-
-def _tex_breakable(text: str) -> str:
-    """Return text whose words may be broken where TeX would not, at other marks than hyphens."""
-    pieces = re.findall(r"[^_/@]*[_/@]*", text)
-    return r"\allowbreak{}".join(_tex(piece) for piece in pieces if piece)
 
 
 def _tex_row(row: Sequence[Cell], share: float) -> str:
     name, *numbers = row
-    first = _tex(name.text)
+    first = tex(name.text)
     if cell_len(name.text) > _LONG_NAME:
-        text = _tex_breakable(name.text)
-        first = rf"\parbox[t]{{{share}\linewidth}}{{\raggedright\strut {text}\strut}}"
+        first = box([breakable(name.text)], share)
     return " & ".join([first, *map(_tex_cell, numbers)]) + r" \\"
 
 
@@ -274,4 +279,4 @@ def _tex_raised(notes: Sequence[int]) -> str:
 
 def _tex_cell(cell: Cell) -> str:
     wrap = {1: r"\textbf{%s}", 2: r"\underline{%s}"}.get(cell.best, "%s")
-    return _tex(cell.lead) + wrap % _tex(cell.text) + _tex_raised(cell.notes) + _tex(cell.tail)
+    return tex(cell.lead) + wrap % tex(cell.text) + _tex_raised(cell.notes) + tex(cell.tail)

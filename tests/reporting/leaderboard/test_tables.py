@@ -136,6 +136,50 @@ def test_latex_says_under_each_table_what_its_marks_mean(
     assert doubted == [0, 2]
 
 
+def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
+    # The part lacks videos that the others have, and the words are alone.
+    text = terminal(board, 120, "characteristics")
+    assert ["n", "1–2", "1–3", "1–2", "0–1"] in [line.split() for line in text.splitlines()]
+    assert ["n", "2", "3", "2", "1"] in [line.split() for line in text.splitlines()]
+    latex = rendered_leaderboard(board, "latex", by="characteristics")
+    assert (
+        "Low-Dynamic & High-Dynamic & Multi-Scene & Multi-Subject \\\\\nn & 1--2 & 1--3 &" in latex
+    )
+    markdown = rendered_leaderboard(board, "markdown", by="characteristics")
+    assert "| Low-Dynamic (n 1–2) |" in markdown
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> None:
+    text = rendered_leaderboard(board, form, by="complexity")
+    bare = text.replace("\\", "").replace("{[}--]", "[–]").replace("\n--:", "\n–:")
+    # Of the two sections, only the first has a run of fewer than five videos.
+    assert bare.count("[–]: no interval, fewer than 5 videos") == 1
+    assert bare.count("–: no scored video") == 4
+
+
+def test_the_papers_section_shows_nothing_like_a_signature(tmp_path: Path) -> None:
+    paper = make_leaderboard(runs=tmp_path, published=True)
+    for form in ("table", "markdown", "latex"):
+        text = rendered_leaderboard(paper, form, by="all")
+        assert "capeval:tuna-cap|" not in text.replace("\\", "")
+        assert "No signature: the paper's own judge (GPT-4o)" in text
+
+
+@pytest.mark.parametrize(("form", "tables"), [("table", 3), ("markdown", 1), ("latex", 3)])
+def test_domains_are_parted_where_they_do_not_fit(form: Format, tables: int) -> None:
+    cells: dict[Place, Measured] = {
+        ("domain", f"A Long Domain {letter}"): Measured(0.5, 0.5, 0.5, 7) for letter in "ABCDEFGH"
+    }
+    only = Entry(
+        "run", None, None, None, 10, 10, 10, cells | {OVERALL: Measured(0.5, 0.5, 0.5)}, rank=1
+    )
+    signature = dict.fromkeys(("capeval", "judge", "prompts", "repeats", "avg", "data"), "x")
+    text = rendered_leaderboard(Leaderboard((Section(signature, (only,)),), ()), form, by="domain")
+    assert text.count("By domain: F1") == tables
+    assert text.count("(continued)") == tables - 1
+
+
 def entry(name: str, f1: float | None, rank: int | None = 1) -> Entry:
     cells: dict[Place, Measured] = {} if f1 is None else {OVERALL: Measured(f1, f1, f1)}
     return Entry(name, None, None, None, 10, 10, 10, cells, rank=rank)
