@@ -80,7 +80,10 @@ def test_few_videos_have_no_interval() -> None:
     f1 = one.scores.overall.all.f1
     assert (f1.low, f1.high) == (None, None)
     assert f"F1 {percent(f1.value)} " in words
-    assert f"F1 {percent(f1.value)} [" not in words
+    assert f"F1 {percent(f1.value)} [–]" in words
+    assert "[–]: no interval, of fewer than 5 videos." in words
+    assert "Hollow: no interval, of fewer than 5 videos" in words
+    assert "Weakest type Not compared, of too few videos: camera (" in words
 
 
 def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
