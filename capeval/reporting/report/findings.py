@@ -229,7 +229,7 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
     if len(every) < 2:
         return []
     if len(known) < 2:
-        only = f": only {place_name(known[0].name, 80)} has {FEWEST} or more" if known else ""
+        only = f"; only {place_name(known[0].name, 80)} has {FEWEST} or more" if known else ""
         return [Finding(heading, f"Not compared, of too few videos: {_named(few)}{only}.")]
     worst = min(known, key=lambda one: one.value)
     best = max(known, key=lambda one: one.value)
