@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from capeval.correlation.rating_merge import RatedFile
     from capeval.evaluation.sources import Source
     from capeval.schema import Annotation, ElementType
-    from capeval.stats.values import Value
 
 __all__ = ["app"]
 
@@ -164,8 +164,9 @@ def merge(
         check_key(items, known, file=key)
     rated = [read_rated(path, items) for path in files]
     for file in rated:
-        for line in _missing_lines(file):
-            sys.stderr.write(line + "\n")
+        # Of an empty sheet the error says enough.
+        if file.missing and file.labels:
+            sys.stderr.write(_missing_line(file) + "\n")
     raters = together(rated, partial=partial)
     text = human_csv(raters, items)
     if out.is_file() and not force and out.read_bytes() != text.encode("utf-8"):
@@ -178,6 +179,7 @@ def merge(
         raters, agreement(raters), {} if known is None else agreement_by_type(raters, items, known)
     )
     typer.echo(f"{out}  {sum(len(file.labels) for file in raters):,} labels")
+    typer.echo(f"Next, of judged runs: capeval correlate --human {shlex.quote(str(out))}")
 
 
 def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool) -> list[Source]:
@@ -252,72 +254,30 @@ def _films(
     return urls, faults
 
 
-def _missing_lines(file: RatedFile, most: int = 10) -> list[str]:
+def _missing_line(file: RatedFile, most: int = 3) -> str:
+    """Return of which captions a file lacks how many labels, the first few of each by name."""
     from capeval.errors import one_line
 
     items: dict[str, list[str]] = {}
     for item, element in file.missing:
         items.setdefault(item, []).append(f"e{element}")
-    lines = [
-        one_line(f"{file.path}: {item} lacks labels: {', '.join(elements)}")
+    told = [
+        f"{item}: {len(elements)} ({', '.join(elements[:most])}"
+        f"{', …' if len(elements) > most else ''})"
         for item, elements in list(items.items())[:most]
     ]
     left = len(items) - most
-    return [*lines, f"{file.path}: {left} more captions lack labels"] if left > 0 else lines
+    more = f"; and {left} more captions" if left > 0 else ""
+    return one_line(f"{file.path}: lacks labels: {'; '.join(told)}{more}", 600)
 
 
 def _print(
     raters: Sequence[RatedFile], found: Agreement, by_type: Mapping[ElementType, Agreement]
 ) -> None:
-    from collections import Counter
-
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    from capeval.errors import one_line
-    from capeval.reporting.numbers import coefficient
-    from capeval.schema import RELATIONS
-    from capeval.stats.values import Missing
+    from capeval.reporting.rating_agreement import agreement_line, agreement_sheets
+    from capeval.reporting.sheets import print_sheets
 
-    def number(value: Value) -> str:
-        return coefficient(None if isinstance(value, Missing) else value)
-
-    def table_of(first: str, *numbers: str) -> Table:
-        table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in numbers:
-            table.add_column(name, justify="right")
-        return table
-
-    console = Console()
-    table = table_of("Rater", "Labels", *(label.capitalize() for label in RELATIONS))
-    for file in raters:
-        counts = Counter(file.labels.values())
-        table.add_row(
-            Text(one_line(file.rater, 40)),
-            f"{len(file.labels)}/{len(file.labels) + len(file.missing)}",
-            *(str(counts[label]) for label in RELATIONS),
-        )
-    console.print(table)
-    if not found.pairs:
-        typer.echo("One rater alone: there is no agreement to report.")
-        return
-    pairs = table_of("Raters", "Elements", "Same", "Kappa", "AC1")
-    for at, pair in enumerate(found.pairs):
-        if by_type and at:
-            pairs.add_section()
-        both = f"{one_line(pair.first, 30)} – {one_line(pair.second, 30)}"
-        named = [(both, pair), *((f"  {kind}", of.pairs[at]) for kind, of in by_type.items())]
-        for name, one in named:
-            figures = map(number, (one.accuracy, one.kappa, one.ac1))
-            pairs.add_row(Text(name), str(one.n), *figures)
-    console.print(pairs)
-    reason = f" ({found.alpha.reason})" if isinstance(found.alpha, Missing) else ""
-    typer.echo(
-        f"Krippendorff's alpha (nominal): {number(found.alpha)}{reason}, of {found.n} elements "
-        "that two or more labelled"
-    )
-    if by_type:
-        told = (f"{kind} {number(of.alpha)} of {of.n}" for kind, of in by_type.items())
-        typer.echo(f"By type: {', '.join(told)}")
+    print_sheets(agreement_sheets(raters, found, by_type), Console())
+    typer.echo(agreement_line(found, by_type))

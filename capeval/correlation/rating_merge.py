@@ -238,7 +238,7 @@ def _label(text: str, table: Table, row: int) -> Relation:
     label = _LABELS.get(text.lower())
     if label is None:
         raise table.fault(
-            f"{shown(text)} is unknown; one of {', '.join(RELATIONS)}"
+            f"{shown(text)} is unknown; one of {', '.join(RELATIONS)}, or {', '.join(_SHORT)}"
             f"{nearest(text, list(RELATIONS))}",
             row=row,
             column="label",

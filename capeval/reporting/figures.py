@@ -28,6 +28,8 @@ __all__ = [
     "by_domain",
     "by_frames",
     "by_type",
+    "has_interval",
+    "some_without_interval",
 ]
 
 
@@ -104,6 +106,20 @@ class Confusion:
 
 
 Figure = Grid | Forest | Scatter | Confusion
+
+
+def has_interval(estimate: Estimate | None) -> bool:
+    """Say whether there is a value with its interval; of few videos there is a value alone."""
+    return estimate is not None and None not in (estimate.value, estimate.low, estimate.high)
+
+
+def some_without_interval(grid: Grid) -> bool:
+    """Say whether a value of a grid has no interval, which whoever draws it must say."""
+    return any(
+        one is not None and one.value is not None and not has_interval(one)
+        for series in grid.series
+        for one in series.values
+    )
 
 
 def by_type(runs: Mapping[str, Scores]) -> Grid:

@@ -43,8 +43,8 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
 
     refused = typed(tmp_path, *command)
     assert refused.code == 2
-    assert "[bo].csv: s" in refused.err
-    assert "lacks labels: e1.1, e1.2, e1.3" in refused.err
+    assert "[bo].csv: lacks labels: s" in refused.err
+    assert ": 3 (e1.1, e1.2, e1.3)\n" in refused.err
     assert "3 of " in refused.err
     assert not (tmp_path / "human.csv").exists()
 
@@ -53,6 +53,7 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     assert "[bo] – ann" in merged.out
     assert "Krippendorff's alpha (nominal)" in merged.out
     assert "By type: camera " in merged.out
+    assert merged.out.endswith(" --human human.csv\n")
     human = rows(tmp_path / "human.csv")
     assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
     count = len(rows(folder / "sheet.csv"))
@@ -66,6 +67,21 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
         ("ann", "entailment"),
         ("[bo]", "lack"),
     }
+
+
+def test_an_empty_sheet_is_one_line_and_a_sparse_one_two(tmp_path: Path) -> None:
+    assert typed(tmp_path, "rate", "sheet", "--videos", "4").code == 0
+    sheet = tmp_path / "rating" / "sheet.csv"
+    empty = typed(tmp_path, "rate", "merge", str(sheet), "--key", "rating/key.csv")
+    assert empty.code == 2
+    assert empty.err.splitlines() == [f"capeval: {sheet}: holds no labels"]
+    fill(sheet, tmp_path / "few.csv", leave=100)
+    few = typed(tmp_path, "rate", "merge", "few.csv", "--key", "rating/key.csv")
+    assert few.code == 2
+    missing, why = few.err.splitlines()
+    assert missing.count("(e1.1, e1.2, e1.3, …)") == 3
+    assert missing.endswith("more captions")
+    assert "100 of " in why
 
 
 def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> None:

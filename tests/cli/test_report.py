@@ -209,13 +209,14 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stderr == "[]\n"
 
 
-def test_without_the_extra_there_is_one_notice_and_a_report() -> None:
+@pytest.mark.parametrize("missing", [("av",), ("PIL",), ("av", "PIL")])
+def test_without_the_extra_there_is_one_notice_and_a_report(missing: tuple[str, ...]) -> None:
     Path("hidden").mkdir()
-    for name in ("av", "PIL"):
+    for name in missing:
         Path(f"hidden/{name}.py").write_text("raise ImportError('not here')\n")
     path = f"hidden:{ROOT}"
     ended = run(Path(), "report", "mine", PYTHONPATH=path)
     assert (ended.code, ended.err.count("\n")) == (0, 1)
-    assert "capeval[generate]" in ended.err
+    assert "frames need PyAV and Pillow; install capeval[generate]" in ended.err
     asked = run(Path(), "report", "mine", "--frames", "4", PYTHONPATH=path)
     assert (asked.code, asked.err.count("\n")) == (2, 1)

@@ -93,7 +93,10 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
         (ANN + "s12ab-001,e1.1,e\n", r"line 5: .*s12ab-001, 1.1 stands twice \(line 2 and this\)"),
         (ANN + "s12ab-002,e2.1,entaillment\n", 'line 5: label: .*did you mean "entailment"'),
-        (ANN + "s12ab-002,e2.1,1\n", 'label: "1" is unknown; one of entailment, lack'),
+        (
+            ANN + "s12ab-002,e2.1,1\n",
+            'label: "1" is unknown; one of entailment, lack, contradiction, or e, l, c',
+        ),
         (
             ANN.replace("label", "lable"),
             'line 1: the column "label" is missing; did you mean "lable"',

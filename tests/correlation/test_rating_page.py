@@ -86,6 +86,42 @@ async def test_keys_rate_move_and_undo(page: Page) -> None:
     assert (await page.ask(GIVEN))["1.1"] == "entailment"
 
 
+async def test_keys_past_a_captions_end_change_nothing_until_a_move_is_made(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press(*"123")
+    given = await page.ask(GIVEN)
+    for key in "12el":
+        await page.press(key)
+        assert await page.ask(GIVEN) == given
+        assert "That key changed nothing" in await page.ask("at('status').textContent")
+    assert await page.ask("state.undo.length") == 3
+    await page.press("ArrowUp", "1")
+    assert await page.ask(GIVEN) == given | {"1.2": "entailment"}
+    await page.press("1")
+    assert (await page.ask(GIVEN))["2.1"] == "entailment"
+    await page.press("u", "2")
+    assert (await page.ask(GIVEN))["2.1"] == "lack"
+
+
+async def test_filling_the_last_gap_leaves_the_next_label_alone(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press("1", "ArrowDown", "3")
+    assert (await page.ask(HERE)).startswith("Element 1.2")
+    await page.press("2", "2")
+    assert await page.ask(GIVEN) == {"1.1": "entailment", "1.2": "lack", "2.1": "contradiction"}
+    await page.press("Delete", "1")
+    assert (await page.ask(GIVEN))["1.2"] == "entailment"
+
+
+async def test_a_caption_of_one_element_can_be_put_right_by_key(page: Page) -> None:
+    while await page.ask("boxes().length") != 1:
+        await page.press("ArrowRight")
+    await page.press("1", "2")
+    assert set((await page.ask(GIVEN)).values()) == {"entailment"}
+    await page.press("ArrowUp", "2")
+    assert set((await page.ask(GIVEN)).values()) == {"lack"}
+
+
 async def test_typing_a_name_rates_nothing(page: Page) -> None:
     await page.click("#rater")
     await page.press(*"elc 123")

@@ -194,6 +194,36 @@ def test_without_intervals_there_are_no_whiskers(kind: str) -> None:
     assert upright(axes) == []
 
 
+@pytest.mark.parametrize("kind", ["radar", "bars", "rows", "curves"])
+def test_what_has_no_interval_is_hollow_and_the_legend_says_so(kind: str) -> None:
+    known, few = estimate(0.5, 0.0), estimate(0.5, None)
+    places = TYPES if kind != "rows" else [f"Domain {n}" for n in range(8)]
+    values = (known, few, None, *[known] * (len(places) - 3))
+    made = Grid(
+        "g",
+        "t",
+        "bars" if kind == "rows" else kind,  # type: ignore[arg-type]
+        "x",
+        tuple(places),
+        (5,) * len(places),
+        (Series("one", values), Series("two", values)),
+    )
+    drawing = drawn(made, TEXT)
+    axes = drawing.axes[0]
+    hollow = [
+        (len(points), line.get_marker())
+        for line, points in zip(axes.lines, lines(axes), strict=True)
+        if line.get_markerfacecolor() == "white" and points
+    ]
+    assert hollow == [(1, "o"), (1, "o" if kind == "bars" else "s")]
+    (legend,) = drawing.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "one",
+        "two",
+        "hollow: no interval, n < 5",
+    ]
+
+
 def test_forest_draws_differences_in_points() -> None:
     drawing = drawn(FOREST)
     axes: Any = drawing.axes[0]

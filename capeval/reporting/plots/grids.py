@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure as Drawing
 
+from capeval.reporting.figures import has_interval, some_without_interval
 from capeval.reporting.plots.legends import add_legend
-from capeval.reporting.plots.paper import GREY, Paper, place_name, printable, short_names, style_of
+from capeval.reporting.plots.paper import (
+    GREY,
+    Paper,
+    Style,
+    place_name,
+    printable,
+    short_names,
+    style_of,
+)
+from capeval.scoring import FEWEST
 
 if TYPE_CHECKING:
     from capeval.reporting.figures import Grid
@@ -24,6 +34,8 @@ _F1 = "F1 (%)"
 _THINNEST_BAR = 0.07
 _MOST_PLACES = 6
 _TALLEST = 8.6
+# Of a bar, which has no mark of its own, and of the legend.
+_RING = Style("#333333", "o", "", "")
 
 
 def radar(grid: Grid, paper: Paper) -> Drawing:
@@ -46,6 +58,7 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
             marker=style.marker,
             zorder=3,
         )
+        _hollow(axes, spokes, values, series.values, style)
         # Whiskers stand beside each other, not in each other.
         aside = min(0.05, 0.3 / len(grid.series)) * (number - (len(grid.series) - 1) / 2)
         for spoke, one in zip(spokes, series.values, strict=True):
@@ -61,7 +74,7 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
     for label, spoke in zip(axes.get_xticklabels(), spokes, strict=True):
         side = round(math.sin(spoke), 6)
         label.set_horizontalalignment("center" if not side else "left" if side > 0 else "right")
-    add_legend(drawing, handles, names)
+    _explain(drawing, axes, grid, handles, names)
     return drawing
 
 
@@ -92,6 +105,13 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
         )
         handles.append(drawn)
         _whiskers(axes, [place + aside for place in there], [series.values[p] for p in there])
+        _hollow(
+            axes,
+            [place + aside for place in there],
+            heights,
+            [series.values[place] for place in there],
+            _RING,
+        )
     labels = _labels(grid)
     if any(
         0.06 * len(place_name(place)) > (paper.width - 0.5) / len(labels) for place in grid.places
@@ -103,7 +123,7 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
     axes.set_ylim(0, _ceiling(grid))
     axes.set_ylabel(_F1)
     axes.yaxis.grid(True)
-    add_legend(drawing, handles, names)
+    _explain(drawing, axes, grid, handles, names)
     return drawing
 
 
@@ -119,8 +139,10 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
         style = style_of(number)
         aside = (number - (count - 1) / 2) / (count + 1)
         there = [place for place, one in enumerate(series.values) if _has(one)]
+        estimates = [series.values[place] for place in there]
+        values = [_percent(one) for one in estimates]
         handles += axes.plot(
-            [_percent(series.values[place]) for place in there],
+            values,
             [place + aside for place in there],
             color=style.colour,
             marker=style.marker,
@@ -128,6 +150,7 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
             zorder=3,
             clip_on=False,  # a point at 0 is a whole one
         )
+        _hollow(axes, values, [place + aside for place in there], estimates, style)
         for place in there:
             if bounds := _bounds(series.values[place]):
                 axes.plot(bounds, [place + aside] * 2, color=style.colour, linewidth=0.8)
@@ -142,7 +165,7 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
     axes.set_xlim(0, _ceiling(grid))
     axes.set_xlabel(_F1)
     axes.xaxis.grid(True)
-    add_legend(drawing, handles, names)
+    _explain(drawing, axes, grid, handles, names)
     return drawing
 
 
@@ -168,6 +191,8 @@ def curves(grid: Grid, paper: Paper) -> Drawing:
             marker=style.marker,
             zorder=3,
         )
+        values = [_percent(one) for one in series.values]
+        _hollow(axes, places, values, series.values, style)
         bounds = [_bounds(one) or (math.nan, math.nan) for one in series.values]
         if banded:
             axes.fill_between(
@@ -186,7 +211,7 @@ def curves(grid: Grid, paper: Paper) -> Drawing:
     axes.set_xlabel(printable(grid.axis))
     axes.set_ylabel(_F1)
     axes.yaxis.grid(True)
-    add_legend(drawing, handles, names)
+    _explain(drawing, axes, grid, handles, names)
     return drawing
 
 
@@ -200,6 +225,41 @@ def _whiskers(
     for place, one in zip(places, estimates, strict=True):
         if bounds := _bounds(one):
             axes.plot([place] * 2, bounds, color=colour, linewidth=0.8, zorder=2.5)
+
+
+def _hollow(
+    axes: Any,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    estimates: Sequence[Estimate | None],
+    style: Style,
+) -> None:
+    """Draw hollow marks over those values of a series that have no interval."""
+    few = [place for place, one in enumerate(estimates) if _has(one) and not has_interval(one)]
+    if few:
+        axes.plot([xs[p] for p in few], [ys[p] for p in few], **_look(style), zorder=3.5)
+
+
+def _look(style: Style) -> dict[str, Any]:
+    return {
+        "marker": style.marker,
+        "color": style.colour,
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.8,
+        "linestyle": "none",
+        "clip_on": False,
+    }
+
+
+def _explain(
+    drawing: Drawing, axes: Any, grid: Grid, handles: Sequence[Any], names: Sequence[str]
+) -> None:
+    """Add the legend: the series, and what a hollow mark is where there is one."""
+    if not some_without_interval(grid):
+        add_legend(drawing, handles, names)
+        return
+    sign = axes.plot([], [], **_look(_RING))
+    add_legend(drawing, [*handles, *sign], [*names, f"hollow: no interval, n < {FEWEST}"])
 
 
 def _labels(grid: Grid) -> list[str]:

@@ -14,7 +14,7 @@ from capeval.reporting.numbers import NOTHING, interval
 from capeval.reporting.report.charts import chart
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import Bucket, TypeScores
+from capeval.scoring import FEWEST, Bucket, TypeScores
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
 
 __all__ = ["BreakdownChart", "BreakdownRow", "breakdowns"]
@@ -30,13 +30,14 @@ class BreakdownRow:
 
 @dataclass(frozen=True)
 class BreakdownChart:
-    """One breakdown: its chart and the same as a table."""
+    """One breakdown: its chart and the same as a table; `few` says what a hollow mark is."""
 
     title: str
     axis: str
     drawn: Markup
     rows: tuple[BreakdownRow, ...]
     note: str = ""
+    few: str = ""
 
 
 def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
@@ -100,6 +101,7 @@ def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
                     for letter, series in zip(models, frames.series, strict=True)
                 )
                 + ".",
+                _few(frames),
             )
         )
     return found
@@ -121,7 +123,13 @@ def _part(
     kept = tuple(row for row in rows if any(cell and cell.n for cell in row.cells))
     of = {row.place: [cell.n if cell else 0 for cell in row.cells] for row in rows}
     drawn = chart(grid, letters, [of[place] for place in grid.places]) if kept else Markup()
-    return BreakdownChart(grid.title, grid.axis, drawn, kept, note)
+    return BreakdownChart(grid.title, grid.axis, drawn, kept, note, _few(grid))
+
+
+def _few(grid: figures.Grid) -> str:
+    if not figures.some_without_interval(grid):
+        return ""
+    return f"no interval, of fewer than {FEWEST} videos"
 
 
 def _bucket_rows(ways: Sequence[Mapping[str, Bucket]], order: Sequence[str]) -> list[BreakdownRow]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from capeval.errors import one_line
-from capeval.reporting.figures import Grid, Series
+from capeval.reporting.figures import Grid, Series, has_interval
 from capeval.reporting.numbers import NOTHING, interval, percent, thousands
 from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
 from capeval.scoring import Estimate
@@ -27,6 +27,8 @@ _TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
 _DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
 _LETTER_HIGH = 11.0
+# A stacked bar with its numbers.
+_SHARE_HIGH = 36
 # The numbers of videos of so many runs fit beside a place, where they differ.
 _MOST_COUNTS = 3
 
@@ -69,30 +71,27 @@ def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
     body: list[Markup] = []
     told: list[str] = []
     for place, row in enumerate(rows):
-        y = 4 + 22 * place
+        y = 4 + _SHARE_HIGH * place
         body.append(text(_LEFT - 8, y + 12, row.label, anchor="end"))
         start, end = float(_LEFT), _WIDTH - 4
-        for kind, sign, part in (
-            ("e", "✓", row.entailed),
-            ("c", "✗", row.contradicted),
-            ("l", "–", row.lacked),
-        ):
+        parts = (("e", "✓", row.entailed), ("c", "✗", row.contradicted), ("l", "–", row.lacked))
+        for column, (kind, sign, part) in enumerate(parts):
             wide = (end - _LEFT) * part / row.total if row.total else 0.0
             if wide > 0:
                 shape = tag("rect", x=start, y=y, width=wide, height=16, class_=f"part {kind}")
                 body.append(shape)
-            share = _of(part, row)
-            if wide >= 42:
-                body.append(text(start + 4, y + 12, f"{sign} {share}", class_=f"on {kind}"))
-            elif wide >= 12:
+            if wide >= 12:
                 body.append(text(start + 3, y + 12, sign, class_=f"on {kind}"))
+            # Below the bar, where every number has room, however narrow its part is.
+            under = _LEFT + (end - _LEFT) * column / len(parts)
+            body.append(text(under, y + 27, f"{sign} {_of(part, row)}", class_="part-of"))
             start += wide
         told.append(
             f"{row.label}: entailed {_of(row.entailed, row)}, contradicted "
             f"{_of(row.contradicted, row)}, lacking {_of(row.lacked, row)}"
         )
     return picture(
-        name, title, "In percent. " + "; ".join(told), body, (_WIDTH, 6 + 22 * len(rows))
+        name, title, "In percent. " + "; ".join(told), body, (_WIDTH, 2 + _SHARE_HIGH * len(rows))
     )
 
 
@@ -191,7 +190,12 @@ def _row(
         low, high = across(estimate.low), across(estimate.high)
         caps = f"M{low:.1f} {y - 3:.1f}v6M{high:.1f} {y - 3:.1f}v6"
         parts.append(tag("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}{caps}", class_="whisker"))
-    return tag("g", *parts, mark(at, y, number), class_=f"s{number % COLOURS}")
+    return tag(
+        "g",
+        *parts,
+        mark(at, y, number, hollow=not has_interval(estimate)),
+        class_=f"s{number % COLOURS}",
+    )
 
 
 def _curves(
@@ -251,7 +255,7 @@ def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, value
             low, high = up(estimate.low), up(estimate.high)
             caps = f"M{x - 3:.1f} {low:.1f}h6M{x - 3:.1f} {high:.1f}h6"
             marks.append(tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}{caps}", class_="whisker"))
-        marks.append(mark(x, y, number, tip=interval(estimate)))
+        marks.append(mark(x, y, number, tip=interval(estimate), hollow=not has_interval(estimate)))
         if values:
             marks.append(text(x + 6, y - 5, percent(estimate.value), class_="value small"))
     dash = _DASHES[number % len(_DASHES)] or None

@@ -225,8 +225,12 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
         if estimate.value is not None
     ]
     known = [one for one in every if one.n >= FEWEST]
-    if len(known) < 2:
+    few = [one for one in every if one.n < FEWEST]
+    if len(every) < 2:
         return []
+    if len(known) < 2:
+        only = f"; only {place_name(known[0].name, 80)} has {FEWEST} or more" if known else ""
+        return [Finding(heading, f"Not compared, of too few videos: {_named(few)}{only}.")]
     worst = min(known, key=lambda one: one.value)
     best = max(known, key=lambda one: one.value)
     if worst.value == best.value:
@@ -242,17 +246,20 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
         and worst.estimate.high >= best.estimate.low
     ):
         text += " Their intervals overlap: this order may be chance."
-    return [Finding(heading, text + _passed_over([one for one in every if one.n < FEWEST]))]
+    return [Finding(heading, text + _passed_over(few))]
 
 
 def _passed_over(few: Sequence[_Known]) -> str:
     """Say which places have too few videos to be compared."""
     if not few:
         return ""
+    return f" Passed over, of too few videos: {_named(few)}."
+
+
+def _named(few: Sequence[_Known]) -> str:
     told = [f"{place_name(one.name, 80)} ({_videos(one.n)})" for one in few[:_MOST_PASSED]]
     left = len(few) - len(told)
-    more = f" and {thousands(left)} more" if left else ""
-    return f" Passed over, of too few videos: {', '.join(told)}{more}."
+    return ", ".join(told) + (f" and {thousands(left)} more" if left else "")
 
 
 def _types(overall: Bucket) -> list[Finding]:
@@ -322,8 +329,11 @@ def _lacked(events: Iterable[EventView]) -> int:
 
 def _order(cards: Sequence[VideoCard]) -> list[Finding]:
     several = [card for card in cards if len(card.events) > 1]
-    if len(several) < FEWEST:
+    if not several:
         return []
+    if len(several) < FEWEST:
+        text = f"Not compared, of too few videos: {_videos(len(several))} of two events or more."
+        return [Finding("Beginning and end", text)]
     parts = []
     for place in (0, -1):
         elements = [element for card in several for element in card.events[place].elements]

@@ -69,6 +69,11 @@ class _Head:
     cost: _Cost | None
     baseline: bool
 
+    @property
+    def few(self) -> bool:
+        """Whether there are values without intervals, for which there are too few videos."""
+        return any(one.value is not None and one.low is None for _, one in self.measures)
+
 
 def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
     """Check that the runs can stand in one report.
@@ -184,7 +189,7 @@ def _template() -> jinja2.Template:
         "percent": percent,
         "interval": interval,
         "thousands": thousands,
-        "gap": points_interval,
+        "gap": lambda gap: points_interval(gap).replace("-", "\N{MINUS SIGN}"),
         "p": p_value,
         "plain": lambda text: one_line(str(text), 300),
         "place": place_name,

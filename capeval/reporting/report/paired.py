@@ -54,6 +54,15 @@ class Paired:
     ranks: tuple[Rank, ...] = ()
     pairs: tuple[PairDifference, ...] = ()
 
+    @property
+    def few(self) -> bool:
+        """Whether a difference has no interval, for which there are too few videos."""
+        gaps: list[Difference | PairDifference] = [
+            *(row.of for row in (*self.measures, *self.types)),
+            *self.pairs,
+        ]
+        return any(gap.value is not None and gap.low is None for gap in gaps)
+
 
 def paired(shown: Sequence[Shown]) -> Paired | None:
     """Return the differences of runs of the same annotations; None of a single run."""

@@ -90,32 +90,33 @@ def text(
     return tag("text", *title, told, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
-def mark(x: float, y: float, number: int, tip: str = "") -> Markup:
-    """Return the mark of a series: circle, square, triangle, diamond, cross, ring."""
+def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False) -> Markup:
+    """Return the mark of a series: circle, square, triangle, diamond, triangle on its tip, plus.
+
+    `hollow` is a value without an interval.
+    """
     title = [tag("title", tip)] if tip else []
+    kind = "mark hollow" if hollow else "mark"
     match number % COLOURS:
         case 0:
-            return tag("circle", *title, cx=x, cy=y, r=3.5, class_="mark")
+            return tag("circle", *title, cx=x, cy=y, r=3.5, class_=kind)
         case 1:
-            return tag("rect", *title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_="mark")
+            return tag("rect", *title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_=kind)
         case 2:
-            return tag("path", *title, d=f"M{x:.1f} {y - 4.5:.1f}l4.5 8h-9z", class_="mark")
+            return tag("path", *title, d=f"M{x:.1f} {y - 4.5:.1f}l4.5 8h-9z", class_=kind)
         case 3:
             return tag(
                 "path",
                 *title,
                 d=f"M{x:.1f} {y - 4.5:.1f}l4.5 4.5l-4.5 4.5l-4.5 -4.5z",
-                class_="mark",
+                class_=kind,
             )
         case 4:
-            return tag(
-                "path",
-                *title,
-                d=f"M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m0 -7l-7 7",
-                class_="mark open",
-            )
+            return tag("path", *title, d=f"M{x:.1f} {y + 4.5:.1f}l4.5 -8h-9z", class_=kind)
         case _:
-            return tag("circle", *title, cx=x, cy=y, r=3.2, class_="mark open")
+            start = f"M{x - 1.5:.1f} {y - 4.5:.1f}"
+            d = f"{start}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
+            return tag("path", *title, d=d, class_=kind)
 
 
 def picture(

@@ -58,7 +58,7 @@ def strips(
     MissingExtra
         Decoding or encoding needs a package that is not installed.
     """
-    _require_pillow()
+    _require_extra()
     found = _find(annotations, folder)
     for index, note in found.notes.items():
         yield index, Strip(note=note)
@@ -95,8 +95,10 @@ def _strip(frames: FrameSet | VideoError) -> Strip:
     return Strip(tuple(made))
 
 
-def _require_pillow() -> None:
+def _require_extra() -> None:
     try:
+        import av  # noqa: F401
         import PIL  # noqa: F401
     except ImportError:
-        raise MissingExtra("frames need Pillow; install capeval[generate]") from None
+        # Both in one line: whoever installs the one would only be told of the other then.
+        raise MissingExtra("frames need PyAV and Pillow; install capeval[generate]") from None

@@ -92,6 +92,30 @@ def test_series_differ_in_more_than_colour() -> None:
     assert all(b - a >= 11 for a, b in itertools.pairwise(heights))
 
 
+def lone(kind: Literal["bars", "curves"], *, series: int = 6) -> ElementTree.Element:
+    """A chart of which p0 has an interval of no width, p1 none, and p2 no value."""
+    known = Estimate(value=0.3, low=0.3, high=0.3), Estimate(value=0.3, low=None, high=None), None
+    runs = tuple(Series(f"run {n}", known) for n in range(series))
+    made = Grid("g", "T", kind, "x", ("p0", "p1", "p2"), (5, 4, 0), runs)
+    return parsed(chart(made, list("ABCDEF")[:series]))
+
+
+@pytest.mark.parametrize("series", [1, 6])
+@pytest.mark.parametrize("kind", ["bars", "curves"])
+def test_what_has_no_interval_is_hollow(kind: Literal["bars", "curves"], series: int) -> None:
+    root = lone(kind, series=series)
+    assert len(root.findall(".//*[@class='mark']")) == series
+    assert len(root.findall(".//*[@class='mark hollow']")) == series
+    assert len(root.findall(".//*[@class='whisker']")) == series
+
+
+def test_every_number_of_a_stacked_bar_stands_there_however_narrow() -> None:
+    root = parsed(shares("w", "W", [Share("all", 990, 1, 9), Share("scene", 0, 0, 5)]))
+    told = [one.text for one in root.iter("text")]
+    numbers = ["✓ 99.0", "✗ 0.1", "– 0.9", "✓ 0.0", "✗ 0.0", "– 100.0"]
+    assert [one for one in told if one in numbers] == numbers
+
+
 @given(st.text(), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_any_label_is_text_and_parts_fill_the_bar(label: str, e: int, c: int, l: int) -> None:  # noqa: E741
     told = "".join(one for one in label if one.isprintable())

@@ -80,7 +80,29 @@ def test_few_videos_have_no_interval() -> None:
     f1 = one.scores.overall.all.f1
     assert (f1.low, f1.high) == (None, None)
     assert f"F1 {percent(f1.value)} " in words
-    assert f"F1 {percent(f1.value)} [" not in words
+    assert f"F1 {percent(f1.value)} [–]" in words
+    assert "[–]: no interval, of fewer than 5 videos." in words
+    assert "Hollow: no interval, of fewer than 5 videos" in words
+    assert "Weakest type Not compared, of too few videos: camera (" in words
+
+
+@pytest.mark.parametrize("letters", ["AB", "ABC"])
+def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -> None:
+    told = "[–]: no interval, of fewer than 5 videos."
+    few = words_of(report_html({name: run(name=name) for name in letters}))
+    assert "B less A" in few
+    assert few.count(told) == len(letters) + 1
+    # Of five videos, fewer have elements of each type: these differences are of two runs alone.
+    enough = words_of(report_html({name: run(five(), name=name) for name in letters}))
+    assert enough.count(told) == (len(letters) == 2)
+
+
+def test_a_minus_is_a_minus() -> None:
+    words = words_of(
+        report_html({"new": run(judged({"V1": "++ ++"}), name="new"), "old": run(name="old")})
+    )
+    assert "[–]" in words
+    assert re.search(r"F1 \d+\.\d \d+\.\d −\d+\.\d \[–\]", words)
 
 
 def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
