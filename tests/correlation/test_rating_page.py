@@ -56,7 +56,11 @@ async def page(chromium: str, tmp_path: Path) -> AsyncIterator[Page]:
 async def downloaded(page: Page, folder: Path) -> Path:
     await page.click("#export")
     for _ in range(100):
-        if found := await asyncio.to_thread(lambda: list(folder.glob("*.csv"))):
+        # Chromium takes the name before it writes.
+        found = await asyncio.to_thread(
+            lambda: [file for file in folder.glob("*.csv") if file.stat().st_size]
+        )
+        if found:
             return found[0]
         await asyncio.sleep(0.05)
     raise AssertionError(await page.ask("at('status').textContent"))
@@ -158,18 +162,42 @@ async def test_opening_writes_nothing(page: Page) -> None:
     assert await page.ask("Object.keys({...localStorage}).join() === KEY")
 
 
-async def test_damaged_storage_is_passed_over(page: Page) -> None:
-    key = await page.ask("KEY")
-    for stored in (
-        "{",
-        "null",
-        "[]",
-        '{"labels": [["x", "lack"], 3], "item": 99, "element": -1, "undo": [1], "rater": {}}',
-    ):
-        await page.ask(f"localStorage.setItem({key!r}, {stored!r})")
+async def test_damaged_storage_is_put_aside_and_told(page: Page) -> None:
+    for damaged in ("{", "null", "[]"):
+        await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
         await page.reload()
         assert await page.ask("state.labels.size") == 0
         assert await page.ask("boxes().length") > 0
+        assert "cannot be read" in await page.ask("at('status').textContent")
+        assert await page.ask("localStorage.getItem(KEY + ' unreadable')") == damaged
+    odd = '{"labels": [["x", "lack"], 3], "item": 99, "element": -1, "undo": [1], "rater": {}}'
+    await page.ask(f"localStorage.setItem(KEY, {odd!r})")
+    await page.reload()
+    assert await page.ask("state.labels.size") == 0
+    assert await page.ask("boxes().length") > 0
+
+
+async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press("1", "2")
+    early = "dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"
+    await page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"addEventListener('DOMContentLoaded', () => document.body.{early})",
+    )
+    await page.reload()
+    assert await page.ask("state.labels.size") == 2
+    assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 2
+
+
+async def test_storage_that_is_cleared_elsewhere_takes_nothing_from_the_page(page: Page) -> None:
+    await page.press("1")
+    for gone in ("localStorage.clear()", "localStorage.setItem(KEY, '{broken')"):
+        await page.ask(gone)
+        await page.ask("dispatchEvent(new StorageEvent('storage', {key: null}))")
+        assert await page.ask("state.labels.size") == 1
+        assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 1
+        assert "saved again" in await page.ask("at('status').textContent")
 
 
 async def test_no_spreadsheet_runs_a_name(page: Page, tmp_path: Path) -> None:
