@@ -315,6 +315,7 @@ def _one(
             "interval_reason": bounds.reason if isinstance(bounds, Missing) else None,
             "p": None if isinstance(test, Missing) else test.p,
             "test": None if isinstance(test, Missing) else test.method,
+            "p_least": None if isinstance(test, Missing) else test.least,
             "p_reason": test.reason if isinstance(test, Missing) else None,
             "without": _without(sides, pair, statistic, grouping, used),
         }
