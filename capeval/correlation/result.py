@@ -40,7 +40,7 @@ class Ties(Part):
 
 
 class Estimate(Part):
-    """A value with its interval, or the reason for which there is none."""
+    """A value with its interval, or the reason for which one of them is not there."""
 
     value: float | None
     low: float | None = None

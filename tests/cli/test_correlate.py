@@ -155,8 +155,8 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "human.csv").write_text(text, "utf-8")
     result = found(tmp_path, "--human", "human.csv", "--metric-cols", "m")
     assert result["warnings"] == [
-        "human score: 10 captions are few (below 30): intervals will be wide",
-        "human score ties 44% of all pairs (above 30%): see acc_eq",
+        "people's score: 10 captions are few (below 30): intervals will be wide",
+        "people's score ties 44% of all pairs (above 30%): see acc_eq",
     ]
 
 
@@ -333,7 +333,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     assert ceiling["low"] < ceiling["value"] < ceiling["high"]
     # What differs by rater alone is said once.
-    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "people's score of x: 20 captions are few (below 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}

@@ -27,7 +27,7 @@ from capeval.correlation.result import (
     Elements,
 )
 from capeval.correlation.video_level import Settings, analyse
-from capeval.correlation.warning_lines import gathered
+from capeval.correlation.warning_lines import gathered, merged
 from capeval.errors import UsageError, one_line
 from capeval.evaluation.correlating.metric_sources import (
     Sources,
@@ -170,7 +170,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         comparisons=tuple(comparisons),
         elements=elements,
         raters=agreement_of(table, joined, settings),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(merged(warnings)),
         inputs=inputs,
         published=PUBLISHED if question.published else (),
         signature=_signature(digest, inputs, sources, settings),

@@ -223,14 +223,15 @@ def test_a_matrix_is_sorted_and_has_p_above_and_differences_below() -> None:
 def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int | None]]) -> None:
     names = {name: names[name] for name in list(names)[:7] if name != "meteor"}
     matrices = shown(correlations(names), "table").split("Metrics compared", 1)[1]
-    lines = matrices.split("human score, pooled (all captions): ")[0].splitlines()[1:]
+    lines = matrices.split("people's score, pooled: ")[0].splitlines()[1:]
     assert max(map(len, lines)) <= 80
     assert "0.655 " in matrices
     assert "…" not in matrices
 
 
 def test_elements_fit_eighty_columns() -> None:
-    elements = shown(correlations(TWO), "table").split("Labels of human")[0]
+    _, text = shown(correlations(TWO), "table").split("\n\n", 1)
+    elements = text.split("Labels of human")[0]
     assert max(map(len, elements.splitlines())) <= 80
     assert elements.count("0.500 [0.250, 0.750]") == 8
 
@@ -243,7 +244,7 @@ def test_tables_fit_eighty_columns(metrics: dict[str, tuple[float | None, int | 
 
 
 def test_the_best_metric_stands_first_within_a_statistic() -> None:
-    pooled = shown(correlations(SIX), "table", 200).split("human score, pooled")[1]
+    pooled = shown(correlations(SIX), "table", 200).split("People's score, pooled")[1]
     lines = [line.split() for line in pooled.splitlines()[3:10]]
     assert [line[0] for line in lines] == [
         *("clair", "gpt-4o-2024-08-06:f1", "[red]_bert|score_[/red]", "autodq-f1"),
@@ -255,7 +256,7 @@ def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() 
     one = correlations({"clair": (0.7, None)})
     bare = [r.model_copy(update={"low": None, "high": None}) for r in one.results]
     text = shown(one.model_copy(update={"results": tuple(bare)}), "table")
-    video = text.split("human score, pooled")[1].split("Published")[0]
+    video = text.split("People's score, pooled")[1].split("Published")[0]
     assert "95%" not in video
     assert "rank" not in video
 
