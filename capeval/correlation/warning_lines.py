@@ -35,19 +35,22 @@ def gathered(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
 
 
 def merged(warnings: Sequence[str]) -> list[str]:
-    """Return warnings in which those that say the same of several human scores are one line.
+    """Return warnings in which those that say the same of several scores are one line.
 
     >>> merged(["people's f1: 9 are few", "m is constant", "people's recall: 9 are few"])
     ["people's f1, recall: 9 are few", 'm is constant']
     """
     scores: dict[str, dict[str, None]] = {}
     for line in warnings:
-        score, mark, told = line.removeprefix(_OF).partition(": ")
-        if line.startswith(_OF) and mark:
-            scores.setdefault(told, {})[score] = None
-        else:
-            scores[line] = {}
-    return [f"{_OF}{', '.join(of)}: {told}" if of else told for told, of in scores.items()]
+        score, mark, told = line.partition(": ")
+        scores.setdefault(told if mark else line, {}).update({score: None} if mark else {})
+    lines = []
+    for told, of in scores.items():
+        names = list(of)
+        if all(name.startswith(_OF) for name in names):
+            names[1:] = [name.removeprefix(_OF) for name in names[1:]]
+        lines.append(f"{', '.join(names)}: {told}" if names else told)
+    return lines
 
 
 def _kind(line: str, raters: frozenset[str]) -> tuple[str | None, str]:
