@@ -37,7 +37,7 @@ def summary_lines(found: Correlations) -> list[str]:
     if best is None or first is None:
         if table is None:
             return []
-        return [f"In short: {one_line(table.given)} against people", _elements(table)]
+        return [f"In short: {one_line(table.given)} against people", *_elements(table)]
     several = len({r.metric for r in leading})
     chosen = (
         f" (best of {several} by {STATISTIC_WORDS[best.statistic]}, {best.grouping})"
@@ -48,7 +48,7 @@ def summary_lines(found: Correlations) -> list[str]:
         f"In short: {one_line(best.metric)}{chosen} against {of_human(first.human, first.rater)}"
     ]
     if table:
-        lines.append(_elements(table))
+        lines += _elements(table)
     for grouping, what in _WHAT.items():
         those = [r for r in leading if (r.metric, r.grouping) == (best.metric, grouping)]
         if those:
@@ -85,13 +85,14 @@ def _of_people(
     return max(own or those, key=lambda t: t.coefficients["kappa"].value or 0.0)
 
 
-def _elements(table: ElementTable) -> str:
+def _elements(table: ElementTable) -> list[str]:
     kappa, ac1 = (table.coefficients[name] for name in ("kappa", "ac1"))
     told = ", ".join(
         f"{name} {bounded(one.value, one.low, one.high)}"
         for name, one in (("kappa", kappa), ("AC1", ac1))
     )
-    return f"  elements of {one_line(table.given)}: {told}"
+    left = f"    {table.tied} on which raters are evenly divided are left out, which flatters it"
+    return [f"  elements of {one_line(table.given)}: {told}", *([left] if table.tied else [])]
 
 
 def _ranked(result: Correlation) -> str:

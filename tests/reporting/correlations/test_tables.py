@@ -260,6 +260,7 @@ def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies
     assert summary(correlations({**TWO, "bad": (0.05, 2)})) == [
         "In short: clair (best of 3 by Kendall tau-b, pooled) against people's score",
         "  elements of lexical-1: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, 0.750]",
+        "    52 on which raters are evenly divided are left out, which flatters it",
         "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
         "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
     ]
@@ -271,7 +272,7 @@ def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
     assert summary(bare)[0] == "In short: lexical-1 against people"
-    assert len(summary(bare)) == 2
+    assert len(summary(bare)) == 3
     neither = bare.model_copy(update={"elements": Elements()})
     assert shown(neither, "table").lstrip().startswith("Published")
     only = [r for r in whole.results if r.statistic == "acc_eq" and r.grouping == "item"]
