@@ -45,8 +45,8 @@ def test_the_demo_prints_what_is_shown(judged: tuple[Path, str]) -> None:
 def test_correlate_prints_what_is_shown(judged: tuple[Path, str]) -> None:
     human = str(ROOT / "annotations" / "sample" / "human.csv")
     out = printed(judged[0], "correlate", "--human", human)
-    shown = block("Elements, human against lexical-1")
-    elements, videos = re.split(r"^(?=human f1, pooled)", shown, flags=re.MULTILINE)
+    shown = block("In short: lexical-1:f1")
+    elements, videos = re.split(r"^(?=People's f1, pooled)", shown, flags=re.MULTILINE)
     assert elements.rstrip() in out
     assert videos.rstrip() in out
 

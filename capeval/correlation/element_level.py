@@ -305,13 +305,17 @@ def _tables(
             estimates = {}
             for name, value in coefficients(whole).items():
                 bound = bounds.get(name)
-                there = bound is not None and not isinstance(bound, Missing)
-                estimates[name] = Estimate(
-                    value=_value(value),
-                    low=bound.low if there else None,  # type: ignore[union-attr]
-                    high=bound.high if there else None,  # type: ignore[union-attr]
-                    reason=value.reason if isinstance(value, Missing) else None,
-                )
+                missing = value if isinstance(value, Missing) else bound
+                if isinstance(missing, Missing):
+                    estimates[name] = Estimate(value=_value(value), reason=missing.reason)
+                elif bound is None:
+                    estimates[name] = Estimate(value=_value(value))
+                else:
+                    estimates[name] = Estimate(
+                        value=_value(value),
+                        low=bound.low,  # type: ignore[union-attr]
+                        high=bound.high,  # type: ignore[union-attr]
+                    )
             result.append(
                 ElementTable(
                     truth=names[0],

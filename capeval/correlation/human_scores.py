@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.ratings import Key, LabelTable, RatingTable
+from capeval.files.ratings import Key, Keys, LabelTable, RatingTable
 from capeval.files.validation import nearest, shown
 from capeval.schema import Annotation, ElementType
 from capeval.scoring import measures
 from capeval.stats.values import Floats
 
-__all__ = ["Element", "HumanScores", "elements_of", "from_labels", "from_ratings", "meets"]
+__all__ = [
+    "Element",
+    "HumanScores",
+    "annotated",
+    "elements_of",
+    "from_labels",
+    "from_ratings",
+    "meets",
+]
+
+_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,42 @@ def from_ratings(table: RatingTable) -> HumanScores:
         told = video + (f" of {system}" if system else "")
         raise InputError("nobody rated this caption", file=table.file, where=shown(told))
     return HumanScores("score", table.file, table.keys, table.raters, table.ratings, table.metrics)
+
+
+def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTable, list[str]]:
+    """Return the labels of annotated videos alone, and a warning of those left out.
+
+    Raises
+    ------
+    InputError
+        No labelled video has an annotation.
+    """
+    rows = [row for row, video in enumerate(table.keys.videos) if video in annotations]
+    if len(rows) == len(table.lines):
+        return table, []
+    if not rows:
+        raise InputError(
+            "none of its videos has an annotation; name theirs with --annotations", file=table.file
+        )
+    left = sorted(set(table.keys.videos).difference(annotations))
+    numbers = sorted({table.raters[row] for row in rows})
+    systems = table.keys.systems
+    kept = replace(
+        table,
+        keys=Keys(
+            [table.keys.videos[row] for row in rows],
+            None if systems is None else [systems[row] for row in rows],
+        ),
+        elements=[table.elements[row] for row in rows],
+        raters=[numbers.index(table.raters[row]) for row in rows],
+        names=tuple(table.names[number] for number in numbers),
+        labels=[table.labels[row] for row in rows],
+        lines=[table.lines[row] for row in rows],
+    )
+    named = ", ".join(left[:_TOLD]) + (f" and {len(left) - _TOLD} more" if left[_TOLD:] else "")
+    lost = len(table.lines) - len(rows)
+    warning = f"{lost} labels are of videos without an annotation, and are left out: {named}"
+    return kept, [warning]
 
 
 def from_labels(
@@ -143,9 +189,23 @@ def _unknown(table: LabelTable, row: int, known: Mapping[str, Mapping[str, Eleme
     video, element = table.keys[row][0], table.elements[row]
     where = f"line {table.lines[row]}"
     if video not in known:
-        near = nearest(video, list(known)) or "; name theirs with --annotations"
+        labelled = set(table.keys.videos)
+        # What people labelled too is no other spelling of this.
+        near = nearest(video, [name for name in known if name not in labelled])
+        others = len(labelled - known.keys()) - 1
+        also = (
+            ""
+            if others < 1
+            else ", nor has 1 other"
+            if others == 1
+            else f", nor have {others} others"
+        )
+        way = (
+            "; name a file that has it with --annotations, "
+            "or leave such captions out with --missing drop"
+        )
         return InputError(
-            f"{shown(video)} has no annotation{near}",
+            f"{shown(video)} has no annotation{also}{near or way}",
             file=table.file,
             where=where,
             field="video_id",

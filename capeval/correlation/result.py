@@ -40,7 +40,7 @@ class Ties(Part):
 
 
 class Estimate(Part):
-    """A value with its interval, or the reason for which there is none."""
+    """A value with its interval, or the reason for which one of them is not there."""
 
     value: float | None
     low: float | None = None
@@ -56,6 +56,7 @@ class Correlation(Part):
     human : which human score: "score" as rated; of labels "covered", "recall", "precision", "f1"
     rater : whose, where raters are kept apart
     interval, test : how interval and p were made
+    p_least : the smallest p that the test could give of so many videos, systems and draws
     threshold, cross_fitted, untied, constant : of acc_eq alone
     cluster : rank among the metrics, from 1 for the best, equals together
     without : the value with each system left out
@@ -77,6 +78,7 @@ class Correlation(Part):
     interval: str | None = None
     test: str | None = None
     p_reason: str | None = None
+    p_least: float | None = None
     interval_reason: str | None = None
     cross_fitted: float | None = None
     untied: float | None = None

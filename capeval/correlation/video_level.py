@@ -29,6 +29,7 @@ from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import Calibration, calibrate
 from capeval.stats.raters import combine, constant_raters
+from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import p_value
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
 
@@ -208,13 +209,17 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
 
 def _warnings(sides: _Sides) -> list[str]:
     videos = sides.design.videos
-    who = f"{sides.human} of {sides.rater}" if sides.rater else sides.human
+    who = f"people's {sides.human}" + (f" of {sides.rater}" if sides.rater else "")
     found = []
     if videos < FEW:
-        what = "videos" if sides.design.repeats else "captions"
-        found.append(f"human {who}: {videos} {what} are few (below {FEW}): intervals will be wide")
+        what = ("video" if sides.design.repeats else "caption") + ("" if videos == 1 else "s")
+        told = f"{videos} {what} are few (below {FEW}): intervals will be wide"
+        if videos < FEWEST:
+            none = ", and no p" if sides.design.repeats else ""
+            told = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
+        found.append(f"{who}: {told}")
     ties = {name: pair.ties("pooled") for name, pair in sides.metrics.items()}
-    shares = {f"human {who}": next(iter(ties.values()))[1]}
+    shares = {who: next(iter(ties.values()))[1]}
     shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
         if share == 1:
@@ -315,6 +320,7 @@ def _one(
             "interval_reason": bounds.reason if isinstance(bounds, Missing) else None,
             "p": None if isinstance(test, Missing) else test.p,
             "test": None if isinstance(test, Missing) else test.method,
+            "p_least": None if isinstance(test, Missing) else test.least,
             "p_reason": test.reason if isinstance(test, Missing) else None,
             "without": _without(sides, pair, statistic, grouping, used),
         }

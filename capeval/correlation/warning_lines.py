@@ -1,12 +1,13 @@
-"""Warnings of many raters, one line for each kind."""
+"""Warnings that differ in whom they are of alone, one line for each kind."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
 
-__all__ = ["gathered"]
+__all__ = ["gathered", "merged"]
 
+_OF = "people's "
 _ENDS = (":", " ties ", " is ")
 
 
@@ -15,8 +16,8 @@ def gathered(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
 
     The first stands for all, with the count of the others.
 
-    >>> gathered(["human score of Ann: 9 are few", "human score of Bob: 8 are few"], ["Ann", "Bob"])
-    ['human score of Ann: 9 are few (and so of 1 other rater)']
+    >>> gathered(["people's f1 of Ann: 9 are few", "people's f1 of Bo: 8 are few"], ["Ann", "Bo"])
+    ["people's f1 of Ann: 9 are few (and so of 1 other rater)"]
     """
     names = frozenset(raters)
     first: dict[str, str] = {}
@@ -31,6 +32,25 @@ def gathered(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
         plural = "" if others == 1 else "s"
         result.append(f"{line} (and so of {others:,} other rater{plural})" if others > 0 else line)
     return result
+
+
+def merged(warnings: Sequence[str]) -> list[str]:
+    """Return warnings in which those that say the same of several scores are one line.
+
+    >>> merged(["people's f1: 9 are few", "m is constant", "people's recall: 9 are few"])
+    ["people's f1, recall: 9 are few", 'm is constant']
+    """
+    scores: dict[str, dict[str, None]] = {}
+    for line in warnings:
+        score, mark, told = line.partition(": ")
+        scores.setdefault(told if mark else line, {}).update({score: None} if mark else {})
+    lines = []
+    for told, of in scores.items():
+        names = list(of)
+        if all(name.startswith(_OF) for name in names):
+            names[1:] = [name.removeprefix(_OF) for name in names[1:]]
+        lines.append(f"{', '.join(names)}: {told}" if names else told)
+    return lines
 
 
 def _kind(line: str, raters: frozenset[str]) -> tuple[str | None, str]:

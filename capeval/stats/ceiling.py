@@ -99,11 +99,8 @@ class RatersApart:
             for rater in range(raters)
         ]
         numbers = [value for value in each if not isinstance(value, Missing)]
-        mean: Value = (
-            sum(numbers) / len(numbers)
-            if numbers
-            else Missing("no rater agrees or differs with others")
-        )
+        reasons = dict.fromkeys(one.reason for one in each if isinstance(one, Missing))
+        mean: Value = sum(numbers) / len(numbers) if numbers else Missing("; ".join(reasons))
         return Ceiling(mean, tuple(each))
 
     def interval(

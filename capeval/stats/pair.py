@@ -93,10 +93,32 @@ class Pair:
         return self.kept(("codes", kind), lambda: (dense_codes(x), dense_codes(y)))
 
     def ties(self, grouping: Grouping) -> tuple[float, float]:
-        """Return the `tie_share` of the metric's and of people's scores."""
-        kind: Grouping = "system" if grouping == "system" else "pooled"
-        a, b = self.codes(kind)
-        return self.kept(("ties", kind), lambda: (tie_share(a), tie_share(b)))
+        """Return the shares of pairs that the metric and people tie, of those in one group.
+
+        NaN where no group has two captions.
+
+        >>> pair = Pair.of([1, 1, 2, 2], [1, 2, 1, 2], Design.of("aabb", "xyxy"))
+        >>> [pair.ties(grouping) for grouping in ("item", "within_system")]
+        [(1.0, 0.0), (0.0, 1.0)]
+        """
+        of_groups = self.alike(grouping) in ("item", "within_system")
+
+        def make() -> tuple[float, float]:
+            if not of_groups:
+                a, b = self.codes(grouping)
+                return tie_share(a), tie_share(b)
+            untied, pairs = np.zeros(2), 0.0
+            for block, (_, rows) in enumerate(self.blocks(grouping)):
+                count, width = rows.shape
+                if width > 1:
+                    # What tau counts anyway.
+                    found = self._totals(grouping, block)
+                    untied += found.untied_x.sum(), found.untied_y.sum()
+                    pairs += count * width * (width - 1) / 2
+            tied = 1 - untied / pairs if pairs else np.full(2, np.nan)
+            return float(tied[0]), float(tied[1])
+
+        return self.kept(("ties", self.alike(grouping)), make)
 
     def alike(self, grouping: Grouping) -> Grouping:
         """Return the grouping under which the same was found: one system is all captions."""

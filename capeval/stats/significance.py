@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
@@ -64,11 +64,13 @@ class PValue:
 
     `method` is "bootstrap of videos" or "jackknife of videos", "permutation of captions", "of
     videos" or "of systems", or "sign flips of videos"; with "exact" before it where every
-    arrangement was tried, with "normal" where there are too many videos to try any.
+    arrangement was tried, with "normal" where there are too many videos to try any. `least` is the
+    smallest p that it could have given of so many videos, systems and draws; None without a bound.
     """
 
     p: float
     method: str
+    least: float | None = field(default=None, compare=False, repr=False)
 
 
 def add_one(at_least: int, draws: int) -> float:
@@ -188,7 +190,8 @@ def p_value(
         )
         if isinstance(found, Missing):
             return found
-        return PValue(bootstrap_p(found, design.videos), _BOOTSTRAP)
+        least = bootstrap_p(np.ones(len(found)), design.videos)
+        return PValue(bootstrap_p(found, design.videos), _BOOTSTRAP, least)
     # Only the work decides: how many draws were asked for must not change the method.
     cells = design.videos * design.systems if design.repeats else 0
     affordable = _WORK // max(design.rows, cells // 10)
@@ -199,7 +202,7 @@ def p_value(
     if shuffled is None:
         return Missing("no two captions of a system can be permuted")
     p = _two_sided(float(values[use].mean()), shuffled, statistic)
-    return PValue(p, _VIDEOS if design.repeats else _CAPTIONS)
+    return PValue(p, _VIDEOS if design.repeats else _CAPTIONS, add_one(0, len(shuffled)))
 
 
 def _item_p(
@@ -217,8 +220,9 @@ def _item_p(
         bits = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
         sums = (1 - 2 * bits) @ moved
         extreme = np.abs(sums) >= abs(moved.sum()) - _SLACK * max(len(moved), 1)
-        return PValue(float(extreme.mean()), _EVERY_FLIP)
-    return PValue(sign_flip(moved, draws=draws, seed=seed), _FLIPS)
+        # Turned all at once, they are as extreme again.
+        return PValue(float(extreme.mean()), _EVERY_FLIP, min(1.0, 2.0 ** (1 - len(moved))))
+    return PValue(sign_flip(moved, draws=draws, seed=seed), _FLIPS, add_one(0, draws))
 
 
 def _two_sided(observed: float, values: Floats, statistic: Statistic) -> float:
@@ -386,8 +390,10 @@ def _system_p(
         orders = np.array(list(permutations(range(len(a)))))
         values = correlate_rows(a[orders], b[None], statistic, threshold=threshold)
         centre = values.mean() if statistic == "acc_eq" else 0.0
-        extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
-        return PValue(float(extreme.mean()), _EVERY)
+        moved = np.abs(values - centre)
+        extreme = moved >= abs(observed - centre) - _SLACK
+        least = float((moved >= moved.max() - _SLACK).mean())
+        return PValue(float(extreme.mean()), _EVERY, least)
     affordable = _WORK // (4 * len(a))
     if affordable < _FEWEST:
         return Missing(f"{len(a)} systems are too many to permute")
@@ -402,7 +408,8 @@ def _system_p(
         )
         for start in range(0, draws, step)
     ]
-    return PValue(_two_sided(observed, np.concatenate(found), statistic), _SYSTEMS)
+    values = np.concatenate(found)
+    return PValue(_two_sided(observed, values, statistic), _SYSTEMS, add_one(0, len(values)))
 
 
 def _analytic_p(

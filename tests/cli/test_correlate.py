@@ -18,6 +18,9 @@ from tests.correlation.making import correlate, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 
 QUICK = ("--draws", "99")
+LACKING = (
+    "name a file that has it with --annotations, or leave such captions out with --missing drop"
+)
 LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
@@ -155,8 +158,8 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "human.csv").write_text(text, "utf-8")
     result = found(tmp_path, "--human", "human.csv", "--metric-cols", "m")
     assert result["warnings"] == [
-        "human score: 10 captions are few (below 30): intervals will be wide",
-        "human score ties 44% of all pairs (above 30%): see acc_eq",
+        "people's score: 10 captions are few (below 30): intervals will be wide",
+        "people's score ties 44% of all pairs (above 30%): see acc_eq",
     ]
 
 
@@ -278,7 +281,10 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
             "a,one,3.1,lack",
             '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
         ),
-        ("z,one,1.1,lack", '14: video_id: "z" has no annotation; name theirs with --annotations'),
+        (
+            "z,one,1.1,lack",
+            f'14: video_id: "z" has no annotation; {LACKING}',
+        ),
     ],
 )
 def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str, told: str) -> None:
@@ -333,7 +339,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     assert ceiling["low"] < ceiling["value"] < ceiling["high"]
     # What differs by rater alone is said once.
-    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "people's score of x: 20 captions are few (below 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
@@ -438,3 +444,64 @@ def test_repeats_of_a_judge_are_held_against_each_other(tmp_path: Path) -> None:
     ]
     assert table["given"] == "judge pass 2"
     assert table["coefficients"]["accuracy"]["value"] == pytest.approx(2 / 3)
+
+
+def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    labels = {(v.index, "one"): "+0 +" for v in VIDEOS}
+    alone = labelled(tmp_path, labels).read_text("utf-8")
+    asked = found(tmp_path, "--human", "human.csv")["results"]
+    path = labelled(tmp_path, {**labels, ("y1", "one"): "++ +", ("y2", "one"): "++ +"})
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    line = len(alone.splitlines()) + 1
+    told = f'line {line}: video_id: "y1" has no annotation, nor has 1 other; {LACKING}'
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert result["results"] == asked
+    assert result["warnings"][0] == (
+        "6 labels are of videos without an annotation, and are left out: y1, y2"
+    )
+    path.write_text(f"{alone.splitlines()[0]}\ny1,one,1.1,lack\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop", *QUICK)
+    told = "none of its videos has an annotation; name theirs with --annotations"
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
+
+
+def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("two", "three")})
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    assert done.code == 2
+    assert "its judged runs are of one (model one-model), and people rated three, two: " in done.err
+    assert "--auto NAME=PATH" in done.err
+
+
+def test_four_videos_have_no_interval_and_are_told_why(tmp_path: Path) -> None:
+    ratings(tmp_path, count=4)
+    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK)
+    done = correlate(tmp_path, *typed)
+    assert done.err == (
+        "warning: people's score: 4 videos: no intervals, and no p by resampling (needs 5)\n"
+    )
+    summary, pooled, item, *_ = done.out.split("\n\n")
+    assert summary.count("no interval") == 4
+    assert "No interval and no p: 4 videos are too few to resample: at least 5." in pooled
+    # What the first table said is not said again.
+    assert "No interval" not in item
+    assert "No interval" not in correlate(tmp_path, *typed, "--ci", "none").out
+
+
+def test_p_that_can_be_no_smaller_says_so(tmp_path: Path) -> None:
+    ratings(tmp_path, count=10, systems=3)
+    result = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")
+    assert {r["p_least"] for r in result["results"] if r["p"] is None} <= {None}
+    for r in result["results"]:
+        assert r["p"] is None or r["p"] >= r["p_least"] - 1e-12
+    of_systems = {r["statistic"]: r for r in result["results"] if r["grouping"] == "system"}
+    assert of_systems["kendall_b"]["p_least"] == pytest.approx(2 / 6)
+    assert of_systems["pearson"]["p_least"] == pytest.approx(1 / 6)
+    done = correlate(tmp_path, "--human", "human.csv", "--auto", "m=human.csv", *QUICK)
+    text = " ".join(done.out.split())
+    assert "With 3 systems p cannot be below 0.333 (Pearson r 0.167)." in text
+    # 2 of the 1,024 ways to reverse ten videos.
+    assert "With so few videos p cannot be below 0.002." in text

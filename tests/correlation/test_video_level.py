@@ -136,7 +136,7 @@ def test_few_videos_are_warned_of_however_many_captions_there_are() -> None:
     rng = np.random.default_rng(0)
     given = joined(keys, rng.random((1, 80)), {"m": rng.random(80)})
     results, _, found = analyse(given, Settings(EVERYTHING))
-    assert found == ["human score: 4 videos are few (below 30): intervals will be wide"]
+    assert found == ["people's score: 4 videos: no intervals, and no p by resampling (needs 5)"]
     assert {one.interval_reason for one in results if one.value is not None} == {
         "4 videos are too few to resample: at least 5"
     }

@@ -15,7 +15,7 @@ from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.values import GROUPINGS, STATISTICS
+from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Ints
 
 
 @pytest.mark.parametrize("videos", [12, 1_600])
@@ -31,6 +31,23 @@ def test_what_is_shared_changes_no_number(videos: int) -> None:
             assert grouped(*given, pair=pair) == grouped(*given)
             assert interval(*given, draws=50, pair=pair) == interval(*given, draws=50)
             assert p_value(*given, draws=20, pair=pair) == p_value(*given, draws=20)
+
+
+@pytest.mark.parametrize("videos", [7, 1_600])
+def test_ties_are_of_the_pairs_that_a_grouping_compares(videos: int) -> None:
+    rng = np.random.default_rng(videos)
+    there = rng.random((videos, 3)) < 0.9
+    video, system = (np.unique(one, return_inverse=True)[1] for one in np.nonzero(there))
+    x, y = rng.integers(0, 4, (2, len(video))).astype(float)
+    x += system
+    pair = Pair.of(x, y, Design(video, system))
+    groups: dict[Grouping, Ints] = {"item": video, "within_system": system, "pooled": 0 * video}
+    for grouping, group in groups.items():
+        same = np.triu(group[:, None] == group, 1)
+        tied = [np.triu(side[:, None] == side, 1)[same].mean() for side in (x, y)]
+        assert pair.ties(grouping) == pytest.approx(tied)
+    alone = Pair.of([1, 2], [1, 1], Design.of("ab"))
+    assert np.isnan(alone.ties("item")).all()
 
 
 def test_what_two_threads_ask_for_is_made_once() -> None:

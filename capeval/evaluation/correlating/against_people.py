@@ -11,6 +11,7 @@ from typing import Any
 from capeval.correlation.element_level import element_tables, people, unjudged
 from capeval.correlation.human_scores import (
     HumanScores,
+    annotated,
     elements_of,
     from_labels,
     from_ratings,
@@ -27,7 +28,7 @@ from capeval.correlation.result import (
     Elements,
 )
 from capeval.correlation.video_level import Settings, analyse
-from capeval.correlation.warning_lines import gathered
+from capeval.correlation.warning_lines import gathered, merged
 from capeval.errors import UsageError, one_line
 from capeval.evaluation.correlating.metric_sources import (
     Sources,
@@ -100,8 +101,11 @@ def both_sides(question: Question, *, binary: bool = False) -> Sides:
         return Sides(table, annotations, sources, [from_ratings(table)], table.warnings)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
+    left: list[str] = []
+    if question.missing == "drop":
+        table, left = annotated(table, by_index)
     scores, warnings = from_labels(table, by_index, binary=binary)
-    return Sides(table, annotations, sources, scores, warnings)
+    return Sides(table, annotations, sources, scores, [*left, *warnings])
 
 
 def correlate_files(question: Question, settings: Settings) -> Correlations:
@@ -170,7 +174,7 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         comparisons=tuple(comparisons),
         elements=elements,
         raters=agreement_of(table, joined, settings),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(merged(warnings)),
         inputs=inputs,
         published=PUBLISHED if question.published else (),
         signature=_signature(digest, inputs, sources, settings),

@@ -15,13 +15,13 @@ from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.opening import first_line
 from capeval.files.run_folder import JudgeFolder, RunFolder
 from capeval.files.text import parse_json, read_text
-from capeval.files.validation import nearest
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
 __all__ = ["Sources", "gather", "judged_runs"]
 
 _SAMPLE = "sample-"
+_TOLD = 5
 
 
 @dataclass
@@ -79,13 +79,22 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
         found = [run for run in several if _system_of(run, systems) in systems]
         if found:
             return found
-    known = [name for run in judged for name in _names(run)]
-    example = min(str(name) for name in systems)
+    known = [
+        run.name + "".join(f" (model {name})" for name in _names(run)[1:] if name != run.name)
+        for run in judged
+    ]
+    rated = sorted(str(name) for name in systems)
     raise InputError(
-        f"no judged run is of a system that people rated, such as {example!r}"
-        f"{nearest(example, known)}",
+        f"its judged runs are of {_some(known)}, and people rated {_some(rated)}: "
+        "`system` in the human file must be a run's name or its captions' model; rename one of "
+        "them, or name other metrics with --auto NAME=PATH",
         file=runs,
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 def _names(run: RunFolder) -> list[str]:

@@ -47,6 +47,9 @@ def _coefficients(tables: Sequence[ElementTable], unjudged: int) -> Sheet:
         notes.append(_divided(whole))
     if unjudged:
         notes.append(f"{unjudged} labelled elements have no verdict and are left out.")
+    ends = [t.coefficients[name] for t in tables for name in _LEADING]
+    unbounded = {e.reason for e in ends if e.value is not None and e.low is None}
+    notes += [f"No interval: {reason}." for reason in sorted(filter(None, unbounded))]
     there = any(t.coefficients[name].low is not None for t in tables for name in _LEADING)
     names = [with_interval(name, there) for name in ("kappa", "AC1")]
     sheet = Sheet(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from capeval.correlation.result import CeilingResult, Raters
 from capeval.errors import one_line
+from capeval.reporting.correlations.footnotes import UNASKED
 from capeval.reporting.correlations.words import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
@@ -21,7 +24,6 @@ _NOTE = (
     "of all raters, a rater against that of the others only."
 )
 _UNTIED = "acc_eq is without threshold."
-_UNASKED = "no interval was asked for"
 
 
 def rater_sheets(raters: Raters) -> tuple[list[Sheet], list[str]]:
@@ -36,18 +38,18 @@ def rater_sheets(raters: Raters) -> tuple[list[Sheet], list[str]]:
     notes = [alpha]
     for human in dict.fromkeys(c.human for c in raters.ceiling):
         those = [c for c in raters.ceiling if c.human == human]
-        sheet, lines = _ceilings(raters, of_human(human, None), those)
+        sheet = _ceilings(raters, of_human(human, None), those)
         sheets += [sheet] if sheet.rows else []
-        notes += lines
+    notes += _unvalued(raters.ceiling)
     if sheets:
         told = {c.interval_reason for c in raters.ceiling if c.value is not None and c.low is None}
-        why = [f"No interval: {reason}." for reason in sorted(filter(None, told - {_UNASKED}))]
+        why = [f"No interval: {reason}." for reason in sorted(filter(None, told - {UNASKED}))]
         untied = [_UNTIED] if any(c.statistic == "acc_eq" for c in raters.ceiling) else []
         sheets[-1].note = " ".join([_NOTE, *untied, *why])
     return sheets, notes
 
 
-def _ceilings(raters: Raters, who: str, those: list[CeilingResult]) -> tuple[Sheet, list[str]]:
+def _ceilings(raters: Raters, who: str, those: list[CeilingResult]) -> Sheet:
     # Two raters are held against each other: one number says it.
     named = raters.names if 2 < len(raters.names) <= _NAMED else ()
     how = "mean" if raters.combined == "each" else raters.combined
@@ -64,20 +66,33 @@ def _ceilings(raters: Raters, who: str, those: list[CeilingResult]) -> tuple[She
             *map(one_line, named),
         ],
     )
-    notes = []
-    for grouping, words in GROUPING_WORDS.items():
-        here = [c for c in those if c.grouping == grouping]
-        lost = [c for c in here if c.value is None]
-        if lost:
-            names = ", ".join(STATISTIC_WORDS[c.statistic] for c in lost)
-            reasons = "; ".join(dict.fromkeys(str(c.reason) for c in lost))
-            notes.append(f"Ceiling, {who}, {grouping}, {names}: no value ({reasons})")
-        there = [c for c in here if c.value is not None]
+    for grouping in GROUPING_WORDS:
+        there = [c for c in those if c.grouping == grouping and c.value is not None]
         if there:
-            sheet.rows.append([f"{grouping} ({words})"])
+            sheet.rows.append([grouping])
         for c in sorted(there, key=lambda c: list(STATISTIC_WORDS).index(c.statistic)):
             each = [coefficient(c.each.get(name)) for name in named]
             sheet.rows.append(
                 [STATISTIC_WORDS[c.statistic], bounded(c.value, c.low, c.high), *each]
             )
-    return sheet, notes
+    return sheet
+
+
+def _unvalued(ceilings: Sequence[CeilingResult]) -> list[str]:
+    """Return why there is no ceiling, the same of several human scores in one line."""
+    lost: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for c in ceilings:
+        if c.value is None:
+            by_human = lost.setdefault((c.grouping, str(c.reason)), {})
+            by_human.setdefault(c.human, []).append(STATISTIC_WORDS[c.statistic])
+    lines = []
+    for (grouping, reason), by_human in lost.items():
+        alike: dict[str, list[str]] = {}
+        for human, names in by_human.items():
+            alike.setdefault(", ".join(names), []).append(human)
+        lines += [
+            f"Ceiling, {of_human(', '.join(humans), None)}, {grouping}, {names}: "
+            f"no value ({one_line(reason)})"
+            for names, humans in alike.items()
+        ]
+    return lines

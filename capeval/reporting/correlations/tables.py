@@ -12,7 +12,9 @@ from capeval.correlation.result import Correlation, Correlations, Published
 from capeval.errors import one_line
 from capeval.reporting.correlations.comparisons import comparison_sheets
 from capeval.reporting.correlations.elements import element_sheets
+from capeval.reporting.correlations.footnotes import footnotes
 from capeval.reporting.correlations.raters import rater_sheets
+from capeval.reporting.correlations.summary import summary_lines
 from capeval.reporting.correlations.words import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
@@ -21,11 +23,14 @@ from capeval.reporting.correlations.words import (
 )
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value
 from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
+from capeval.stats.values import Grouping
 
 __all__ = ["print_correlations", "sheets_of"]
 
 _GROUPS = "groups: used/all; those without a value are left out. "
-_USED = "item, within_system: groups used/all. "
+_USED = (
+    "item, within_system: groups used/all; where all of a metric tie, acc_eq still has a value. "
+)
 _RANK = (
     "rank: a new one begins where a metric is worse (p to .05, Holm) than all of the rank above. "
 )
@@ -49,23 +54,24 @@ def sheets_of(found: Correlations) -> tuple[list[Sheet], list[str]]:
 def _video_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
     sheets: list[Sheet] = []
     notes: list[str] = []
+    told: set[tuple[str, str]] = set()
     for human, rater in dict.fromkeys((r.human, r.rater) for r in found.results):
         who = of_human(human, rater)
         of_who = [r for r in found.results if (r.human, r.rater) == (human, rater)]
-        sheets += _correlations(who, of_who) + _accuracies(who, of_who)
-        for words, those in _by_grouping(of_who).items():
-            notes += _unvalued(f"{who}, {words}", those)
+        sheets += _correlations(who, of_who, told) + _accuracies(who, of_who)
+        for grouping, those in _by_grouping(of_who).items():
+            notes += _unvalued(f"{who}, {grouping}", those)
     return sheets, notes
 
 
-def _by_grouping(results: Sequence[Correlation]) -> dict[str, list[Correlation]]:
-    """Return results by the grouping's title, each by statistic with the best metric first."""
+def _by_grouping(results: Sequence[Correlation]) -> dict[Grouping, list[Correlation]]:
+    """Return results by grouping, each by statistic with the best metric first."""
     order = list(STATISTIC_WORDS)
     return {
-        f"{grouping} ({words})": sorted(
+        grouping: sorted(
             those, key=lambda r: (order.index(r.statistic), r.value is None, -(r.value or 0.0))
         )
-        for grouping, words in GROUPING_WORDS.items()
+        for grouping in GROUPING_WORDS
         if (those := [r for r in results if r.grouping == grouping])
     }
 
@@ -79,36 +85,39 @@ def _unvalued(title: str, results: Sequence[Correlation]) -> list[str]:
     return [f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}" for r in missing]
 
 
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%"
 
 
 def _ties(results: Sequence[Correlation]) -> str:
     """Return what is tied: by people once, for it is the same of every metric."""
-    told = []
-    for of_systems, words in ((False, "captions"), (True, "systems' means")):
-        shares = [r.ties.human for r in results if (r.grouping == "system") == of_systems]
-        share = next((share for share in shares if share is not None), None)
-        if share is not None:
-            told.append(f"{_share(share)} of {words}")
-    by_people = f"; people tie {' and '.join(told)}" if told else ""
-    return f"ties: pairs that the metric ties{by_people}. "
+    shares = {
+        grouping: _share(next((r.ties.human for r in those if r.ties.human is not None), None))
+        for grouping, those in _by_grouping(results).items()
+    }
+    told = [f"{grouping} {share}" for grouping, share in shares.items() if share != NOTHING]
+    by_people = f"; people tie: {', '.join(told)}" if told else ""
+    return f"ties: of the pairs compared, those that the metric ties{by_people}. "
 
 
-def _correlations(who: str, results: Sequence[Correlation]) -> list[Sheet]:
+def _correlations(
+    who: str, results: Sequence[Correlation], told: set[tuple[str, str]]
+) -> list[Sheet]:
     """Return a table for each grouping; the last has the legend."""
     sheets: list[Sheet] = []
     legend: dict[str, None] = {}
     several = len({r.metric for r in results}) > 1
-    for words, those in _by_grouping([r for r in results if r.statistic != "acc_eq"]).items():
-        title = f"{who}, {words}"
+    for grouping, those in _by_grouping([r for r in results if r.statistic != "acc_eq"]).items():
         if all(r.value is None for r in those):
             continue
-        grouping = those[0].grouping
         # Groups say nothing where there is one.
         groups = grouping in ("item", "within_system")
         sheet = Sheet(
-            title,
+            f"{_first_upper(who)}, {grouping} ({GROUPING_WORDS[grouping]})",
             [
                 "Metric",
                 "Statistic",
@@ -120,6 +129,7 @@ def _correlations(who: str, results: Sequence[Correlation]) -> list[Sheet]:
                 *(["rank"] if several else []),
             ],
             left=2,
+            note=footnotes(those, told).strip(),
         )
         for r in those:
             sheet.rows.append(
@@ -138,7 +148,8 @@ def _correlations(who: str, results: Sequence[Correlation]) -> list[Sheet]:
         legend |= dict.fromkeys([_GROUPS] if groups else [])
     if sheets:
         ranks = _RANK if several else ""
-        sheets[-1].note = f"n: captions. {_ties(results)}{''.join(legend)}{ranks}".strip()
+        legend_of_all = f"n: captions. {_ties(results)}{''.join(legend)}{ranks}".strip()
+        sheets[-1].note = " ".join(filter(None, [sheets[-1].note, legend_of_all]))
     return sheets
 
 
@@ -163,13 +174,13 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Sheet]:
         ],
     )
     grouped = False
-    for those in _by_grouping(those_all).values():
+    for grouping, those in _by_grouping(those_all).items():
         constant = next((r.constant for r in those if r.constant is not None), None)
         if constant is None:
             continue
-        heading: str = those[0].grouping
+        heading: str = grouping
         counts = {(r.groups.used, r.groups.used + r.groups.dropped) for r in those if r.groups.used}
-        if those[0].grouping in ("item", "within_system") and len(counts) == 1:
+        if grouping in ("item", "within_system") and len(counts) == 1:
             used, total = next(iter(counts))
             heading += f", {used}/{total}"
             grouped = True
@@ -216,12 +227,14 @@ def _published(rows: Sequence[Published]) -> Sheet:
 
 
 def print_correlations(found: Correlations, console: Console, *, form: Format = "table") -> None:
-    """Print all tables, their notes and the signature."""
+    """Print all tables, their notes and the signature; in a terminal, first what they come to."""
     sheets, notes = sheets_of(found)
     if form != "table":
         text = rendered(sheets, [*notes, found.signature], form)
         console.print(Text(text), soft_wrap=True)
         return
+    for line in (*summary_lines(found), ""):
+        console.print(Text(line))
     print_sheets(sheets, console)
     for line in notes:
         console.print(Text(line), soft_wrap=True)

@@ -16,8 +16,8 @@ STATISTIC_WORDS: dict[Statistic, str] = {
 }
 GROUPING_WORDS: dict[Grouping, str] = {
     "pooled": "all captions",
-    "item": "mean over videos",
-    "within_system": "mean over systems",
+    "item": "captions of one video; mean over videos",
+    "within_system": "captions of one system; mean over systems",
     "system": "means of systems",
 }
 
@@ -26,9 +26,9 @@ def of_human(human: str, rater: str | None) -> str:
     """Return which human score is meant, and whose.
 
     >>> of_human("recall", None), of_human("score", "Ann")
-    ('human recall', 'human score of Ann')
+    ("people's recall", "people's score of Ann")
     """
-    return f"human {human}" + (f" of {one_line(rater)}" if rater else "")
+    return f"people's {human}" + (f" of {one_line(rater)}" if rater else "")
 
 
 def with_interval(heading: str, there: bool) -> str:

@@ -223,14 +223,15 @@ def test_a_matrix_is_sorted_and_has_p_above_and_differences_below() -> None:
 def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int | None]]) -> None:
     names = {name: names[name] for name in list(names)[:7] if name != "meteor"}
     matrices = shown(correlations(names), "table").split("Metrics compared", 1)[1]
-    lines = matrices.split("human score, pooled (all captions): ")[0].splitlines()[1:]
+    lines = matrices.split("people's score, pooled: ")[0].splitlines()[1:]
     assert max(map(len, lines)) <= 80
     assert "0.655 " in matrices
     assert "…" not in matrices
 
 
 def test_elements_fit_eighty_columns() -> None:
-    elements = shown(correlations(TWO), "table").split("Labels of human")[0]
+    _, text = shown(correlations(TWO), "table").split("\n\n", 1)
+    elements = text.split("Labels of human")[0]
     assert max(map(len, elements.splitlines())) <= 80
     assert elements.count("0.500 [0.250, 0.750]") == 8
 
@@ -243,7 +244,7 @@ def test_tables_fit_eighty_columns(metrics: dict[str, tuple[float | None, int | 
 
 
 def test_the_best_metric_stands_first_within_a_statistic() -> None:
-    pooled = shown(correlations(SIX), "table", 200).split("human score, pooled")[1]
+    pooled = shown(correlations(SIX), "table", 200).split("People's score, pooled")[1]
     lines = [line.split() for line in pooled.splitlines()[3:10]]
     assert [line[0] for line in lines] == [
         *("clair", "gpt-4o-2024-08-06:f1", "[red]_bert|score_[/red]", "autodq-f1"),
@@ -251,11 +252,58 @@ def test_the_best_metric_stands_first_within_a_statistic() -> None:
     ]
 
 
+def summary(found: Correlations) -> list[str]:
+    return shown(found, "table").split("\n\n")[0].splitlines()
+
+
+def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies() -> None:
+    assert summary(correlations({**TWO, "bad": (0.05, 2)})) == [
+        "In short: clair (best of 3 by Kendall tau-b, pooled) against people's score",
+        "  elements of lexical-1: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, 0.750]",
+        "    52 on which raters are evenly divided are left out, which flatters it",
+        "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
+        "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
+    ]
+    for value, where in ((0.05, "interval holds 0"), (-0.4, "interval below 0")):
+        assert summary(correlations({"m": (value, None)}))[-1].endswith(where)
+
+
+def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
+    whole = correlations({"[b]m": (0.7, None)})
+    bare = whole.model_copy(update={"results": (), "comparisons": ()})
+    assert summary(bare)[0] == "In short: lexical-1 against people"
+    assert len(summary(bare)) == 3
+    neither = bare.model_copy(update={"elements": Elements()})
+    assert shown(neither, "table").lstrip().startswith("Published")
+    only = [r for r in whole.results if r.statistic == "acc_eq" and r.grouping == "item"]
+    narrow = whole.model_copy(update={"results": tuple(only), "elements": Elements()})
+    assert summary(narrow) == [
+        "In short: [b]m against people's score",
+        "  captions of one video: acc_eq 0.700 [0.600, 0.800]",
+    ]
+
+
+def test_the_same_reason_for_no_ceiling_stands_once() -> None:
+    one = correlations(TWO)
+    none = [
+        CeilingResult(
+            human=human, statistic=statistic, grouping="item", value=None, reason="all are alike"
+        )
+        for human in ("f1", "recall")
+        for statistic in STATISTICS[:2]
+    ]
+    raters = one.raters.model_copy(update={"ceiling": tuple(none)})
+    lines = shown(one.model_copy(update={"raters": raters}), "table", 200).splitlines()
+    assert [line for line in lines if line.startswith("Ceiling")] == [
+        "Ceiling, people's f1, recall, item, Kendall tau-b, Pearson r: no value (all are alike)"
+    ]
+
+
 def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() -> None:
     one = correlations({"clair": (0.7, None)})
     bare = [r.model_copy(update={"low": None, "high": None}) for r in one.results]
     text = shown(one.model_copy(update={"results": tuple(bare)}), "table")
-    video = text.split("human score, pooled")[1].split("Published")[0]
+    video = text.split("People's score, pooled")[1].split("Published")[0]
     assert "95%" not in video
     assert "rank" not in video
 
