@@ -16,6 +16,7 @@ __all__ = ["check_output", "run_files", "write_output"]
 # They are written to as they are: replacing a device by a file would break the machine's other
 # programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
+_OF_RUNS = frozenset({"captions.jsonl", "judgments.jsonl", "manifest.json"})
 
 
 def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--out") -> None:
@@ -32,8 +33,8 @@ def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--o
     Raises
     ------
     UsageError
-        It is one of the inputs under whatever name, a folder, a device or a pipe, or its folder
-        cannot be written to.
+        It is one of the inputs under whatever name, captions, verdicts or manifest of any run, a
+        folder, a device or a pipe, or its folder cannot be written to.
     """
     if not path.name:
         raise UsageError(f"{option} names no file")
@@ -59,6 +60,9 @@ def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--o
         raise UsageError(f"{option}: {path} is a folder; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise UsageError(f"{option}: {path} is no regular file; choose another")
+    if target.name in _OF_RUNS:
+        # Of another run, then: captions took a GPU, and verdicts cost money.
+        raise UsageError(f"{option}: {path} is a file of a run; choose another")
     _check_folder(target.parent, path, option)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from scipy import stats
 import capeval
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
+from tests.cli_runs import capeval as started
 from tests.cli_runs import run
 from tests.correlation.making import correlate, make_run, write_annotations
 from tests.scoring.making import annotation, scored
@@ -117,6 +120,25 @@ def test_same_inputs_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
     second = run(tmp_path, "correlate", *typed, PYTHONHASHSEED="2")
     assert (first.code, second.code) == (0, 0)
     assert first.out == second.out == (tmp_path / "c.json").read_text("utf-8")
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="one core, or no way to leave all but one alone",
+)
+async def test_the_number_of_cores_changes_no_byte(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    rows = [f"v{n // 5},s{n % 5},{rng.random()},{rng.random()}" for n in range(2_000)]
+    (tmp_path / "h.csv").write_text("\n".join(["video_id,system,score,m", *rows]), "utf-8")
+    typed = ("correlate", "--human", "h.csv", "--metric-cols", "m", "--json", "--draws", "500")
+
+    def one_core() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+    with_all = await started(tmp_path, *typed)
+    with_one = await started(tmp_path, *typed, prepare=one_core)
+    assert (with_all.code, with_all.err) == (0, with_one.err)
+    assert with_all.out == with_one.out
 
 
 def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) -> None:

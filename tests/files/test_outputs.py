@@ -101,3 +101,11 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
         with pytest.raises(UsageError, match="is one of the files"):
             check_output(file, run_files(Path(named)))
     check_output(judge / "scores.json", run_files(Path(named), scores=False))
+
+
+@pytest.mark.parametrize("name", ["captions.jsonl", "judgments.jsonl", "manifest.json"])
+def test_files_of_runs_that_are_not_read_are_kept_too(name: str) -> None:
+    check_output(Path(name), [])
+    Path(name).touch()
+    with pytest.raises(UsageError, match=f"{name} is a file of a run"):
+        check_output(Path(name), [])

@@ -17,7 +17,7 @@ from capeval.evaluation.scores.summary import settings_of, signature_of
 from capeval.files.annotations import annotations_hash
 from capeval.files.validation import cut, shown
 from capeval.schema import ELEMENT_TYPES, Annotation, Judgment, Scored
-from capeval.scoring import GROUPS, MEASURES, Bucket, Scores, measures
+from capeval.scoring import FEWEST, GROUPS, MEASURES, Bucket, Scores, measures
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS, bucket_name
 from capeval.scoring.counts import COUNTS
 
@@ -173,7 +173,9 @@ def _differing(
                 column = g * len(MEASURES) + m
                 theirs, ours = getattr(of, measure).value, means[at, column]
                 same = np.isnan(ours) if theirs is None else bool(abs(theirs - ours) <= TOLERANCE)
+                path = ".".join(part for part in (*key, group, measure) if part)
                 if not same or of.n != n[at, column]:
-                    path = ".".join(part for part in (*key, group, measure) if part)
                     return f"{path} is not that of the verdicts"
+                if of.n < FEWEST and getattr(of, measure).low is not None:
+                    return f"{path} has an interval of {of.n} videos, and fewer than {FEWEST} none"
     return None

@@ -52,6 +52,10 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"counts": {"captioned": 2}}, "5 videos have captions, and not 2"),
     ({"overall": {"all": {"n": 2}}}, "overall.all.precision is not that of the verdicts"),
     ({"overall": {"scene": {"recall": {"value": 0.5}}}}, "overall.scene.recall is not that"),
+    (
+        {"overall": {"attribute": {"f1": {"low": 0.0, "high": 1.0}}}},
+        "overall.attribute.f1 has an interval of 4 videos, and fewer than 5 none",
+    ),
     ({"by": {"domain": {"Food": None}}}, "its buckets are not those of the verdicts"),
     ({"videos": {"z": {}}}, "its videos are not those of the verdicts"),
     ({"videos": {"a": {}}}, 'the scores of the video "a" are not those of its verdicts'),
