@@ -90,7 +90,7 @@ def score(
             raise typer.Exit(4)
         return
     if out is not None:
-        check_output(out, [*run_files(path, scores=False), known])
+        check_output(out, [*run_files(path, scores=False), known], scores=True)
     rescored = rescore(
         path,
         annotations_of(known),

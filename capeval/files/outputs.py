@@ -16,10 +16,12 @@ __all__ = ["check_output", "run_files", "write_output"]
 # They are written to as they are: replacing a device by a file would break the machine's other
 # programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
-_OF_RUNS = frozenset({"captions.jsonl", "judgments.jsonl", "manifest.json"})
+_OF_RUNS = ("captions.jsonl", "judgments.jsonl", "manifest.json")
 
 
-def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--out") -> None:
+def check_output(
+    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", scores: bool = False
+) -> None:
     """Refuse an output that cannot be written, or that would overwrite what the command reads.
 
     A link is followed: what it points to is written. `/dev/stdout` and `/dev/null` may be named.
@@ -29,12 +31,13 @@ def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--o
     ----------
     inputs : files that the command reads; those that do not exist are passed over
     option : as it was typed, for the message
+    scores : whether it is scores that are written, and so may be named scores.json
 
     Raises
     ------
     UsageError
-        It is one of the inputs under whatever name, captions, verdicts or manifest of any run, a
-        folder, a device or a pipe, or its folder cannot be written to.
+        It is one of the inputs under whatever name, has the name of a run's own file, is a folder,
+        a device or a pipe, or its folder cannot be written to.
     """
     if not path.name:
         raise UsageError(f"{option} names no file")
@@ -49,6 +52,9 @@ def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--o
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
             )
+    if target.name in _OF_RUNS or (target.name == "scores.json" and not scores):
+        # Of another run, or taken for a run's later: captions took a GPU, and verdicts cost money.
+        raise UsageError(f"{option}: {path} has the name of a run's own file; choose another")
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -60,9 +66,6 @@ def check_output(path: Path, inputs: Iterable[Path | str], *, option: str = "--o
         raise UsageError(f"{option}: {path} is a folder; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise UsageError(f"{option}: {path} is no regular file; choose another")
-    if target.name in _OF_RUNS:
-        # Of another run, then: captions took a GPU, and verdicts cost money.
-        raise UsageError(f"{option}: {path} is a file of a run; choose another")
     _check_folder(target.parent, path, option)
 
 

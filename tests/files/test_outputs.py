@@ -100,12 +100,17 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
     for file in inputs:
         with pytest.raises(UsageError, match="is one of the files"):
             check_output(file, run_files(Path(named)))
-    check_output(judge / "scores.json", run_files(Path(named), scores=False))
+    check_output(judge / "scores.json", run_files(Path(named), scores=False), scores=True)
 
 
-@pytest.mark.parametrize("name", ["captions.jsonl", "judgments.jsonl", "manifest.json"])
-def test_files_of_runs_that_are_not_read_are_kept_too(name: str) -> None:
-    check_output(Path(name), [])
-    Path(name).touch()
-    with pytest.raises(UsageError, match=f"{name} is a file of a run"):
+@pytest.mark.parametrize(
+    "name", ["captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json"]
+)
+@pytest.mark.parametrize("there", [False, True])
+def test_names_of_a_runs_own_files_are_for_runs(name: str, there: bool) -> None:
+    if there:
+        Path(name).touch()
+    with pytest.raises(UsageError, match=f"{name} has the name of a run's own file"):
         check_output(Path(name), [])
+    if name == "scores.json":
+        check_output(Path(name), [], scores=True)

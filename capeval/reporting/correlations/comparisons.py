@@ -19,8 +19,8 @@ _Pairs = dict[tuple[str, str], ComparisonResult]
 
 _READ = (
     "Above the diagonal p of row against column ({how}, Holm within a block), "
-    "below it the difference, row less column. A rank begins where a metric is worse than all of "
-    "the rank above."
+    "below it the difference, row less column, over the groups in which both have a value. "
+    "A rank begins where a metric is worse than all of the rank above."
 )
 _UNTIED = " Values of acc_eq are calibrated; its differences and p are without threshold."
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capeval.correlation.result import Correlation, Correlations, ElementTable, Raters
 from capeval.errors import one_line
 from capeval.reporting.correlations.words import STATISTIC_WORDS, of_human
-from capeval.reporting.numbers import bounded, p_value
+from capeval.reporting.numbers import bounded, coefficient, p_value
 from capeval.stats.values import Grouping
 
 __all__ = ["summary_lines"]
@@ -38,22 +38,26 @@ def summary_lines(found: Correlations) -> list[str]:
         if table is None:
             return []
         return [f"In short: {one_line(table.given)} against people", *_elements(table)]
-    several = len({r.metric for r in leading})
-    chosen = (
-        f" (best of {several} by {STATISTIC_WORDS[best.statistic]}, {best.grouping})"
-        if several > 1
-        else ""
-    )
-    lines = [
-        f"In short: {one_line(best.metric)}{chosen} against {of_human(first.human, first.rater)}"
-    ]
+    people = of_human(first.human, first.rater)
+    lines = [f"In short: {one_line(best.metric)}{_chosen(best, leading)} against {people}"]
     if table:
         lines += _elements(table)
     for grouping, what in _WHAT.items():
         those = [r for r in leading if (r.metric, r.grouping) == (best.metric, grouping)]
+        those = [r for r in those if r.value is not None] or those
         if those:
             lines.append(f"  {what}: {_ranked(min(those, key=_order))}")
     return lines
+
+
+def _chosen(best: Correlation, results: Sequence[Correlation]) -> str:
+    several = len({r.metric for r in results})
+    if several == 1:
+        return ""
+    rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
+    alike = sum(r.value == best.value for r in rivals)
+    what = "best" if alike == 1 else f"first of {alike} alike"
+    return f" ({what} of {several} by {STATISTIC_WORDS[best.statistic]}, {best.grouping})"
 
 
 def _order(result: Correlation) -> int:
@@ -100,10 +104,13 @@ def _ranked(result: Correlation) -> str:
     if result.value is None:
         return f"no {name} ({result.reason})"
     told = f"{name} {bounded(result.value, result.low, result.high)}"
-    if result.low is None or result.high is None:
-        return told if result.interval_reason is None else f"{told}; no interval"
-    if result.statistic != "acc_eq":
+    if result.statistic == "acc_eq":
+        # Its p is of the accuracy without threshold, which is not shown here.
+        return f"{told}; a constant gets {coefficient(result.constant)}"
+    if result.low is not None and result.high is not None:
         where = "above" if result.low > 0 else "below" if result.high < 0 else "holds"
         told += f"; interval {where} 0"
+    elif result.interval_reason is not None:
+        told += "; no interval"
     # Its interval is of other videos alone.
     return told + (f"; p {p_value(result.p)} (n {result.n})" if result.grouping == "system" else "")

@@ -27,7 +27,9 @@ from capeval.stats.values import Grouping
 
 __all__ = ["print_correlations", "sheets_of"]
 
-_GROUPS = "groups: used/all; those without a value are left out. "
+_GROUPS = (
+    "groups: used/all; one in which a metric has no value is left out, for all metrics alike. "
+)
 _USED = (
     "item, within_system: groups used/all; where all of a metric tie, acc_eq still has a value. "
 )
@@ -233,8 +235,9 @@ def print_correlations(found: Correlations, console: Console, *, form: Format = 
         text = rendered(sheets, [*notes, found.signature], form)
         console.print(Text(text), soft_wrap=True)
         return
-    for line in (*summary_lines(found), ""):
-        console.print(Text(line))
+    if summary := summary_lines(found):
+        for line in (*summary, ""):
+            console.print(Text(line))
     print_sheets(sheets, console)
     for line in notes:
         console.print(Text(line), soft_wrap=True)

@@ -279,7 +279,7 @@ def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
     narrow = whole.model_copy(update={"results": tuple(only), "elements": Elements()})
     assert summary(narrow) == [
         "In short: [b]m against people's score",
-        "  captions of one video: acc_eq 0.700 [0.600, 0.800]",
+        "  captions of one video: acc_eq 0.700 [0.600, 0.800]; a constant gets 0.100",
     ]
 
 
