@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from capeval.reporting.difference_tables import (
 from capeval.reporting.sheets import Format
 from capeval.scoring.difference import Comparison, GateResult, LeftOut, Matrix
 from tests.evaluation.comparing.making import comparison, matrix
+from tests.latex import PDFLATEX, typeset
 
 GOLDEN = Path(__file__).parent / "golden"
 HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"
@@ -190,25 +189,12 @@ def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
     assert r"$\leq$" in text
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
 @pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
 def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
     body = shown(found, form="latex", power=not isinstance(found, Matrix))
-    rules = "".join(f"\\let\\{name}\\hline" for name in ("toprule", "midrule", "bottomrule"))
-    booktabs = f"\\IfFileExists{{booktabs.sty}}{{\\usepackage{{booktabs}}}}{{{rules}}}"
-    head = f"\\documentclass{{article}}\n{booktabs}\n\\begin{{document}}\n"
-    (tmp_path / "x.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull \\hbox" not in done.stdout
+    told = typeset(tmp_path, body)
+    assert "Overfull \\hbox" not in told
 
 
 def test_what_is_not_comparable_is_marked_in_every_table() -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import get_args
 
@@ -26,6 +24,7 @@ from capeval.reporting.leaderboard.tables import (
 )
 from capeval.schema import Provenance
 from tests.judged_runs import make_run, write_annotations
+from tests.latex import PDFLATEX, typeset
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HOSTILE = "[red]x[/red] $50 & a_b #1 100% {z} ~^\\input{x} | --- **b** <b>"
@@ -212,23 +211,10 @@ def test_ties_share_their_mark(
     assert marked("underline") == underlined
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
 @pytest.mark.parametrize("name", ["leaderboard", "leaderboard-published"])
 def test_latex_compiles(tmp_path: Path, name: str) -> None:
     body = (GOLDEN / f"{name}.tex").read_text(encoding="utf-8")
-    rules = "".join(f"\\let\\{name}\\hline" for name in ("toprule", "midrule", "bottomrule"))
-    booktabs = f"\\IfFileExists{{booktabs.sty}}{{\\usepackage{{booktabs}}}}{{{rules}}}"
-    head = f"\\documentclass{{article}}\n{booktabs}\n\\begin{{document}}\n"
-    (tmp_path / "x.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
+    told = typeset(tmp_path, body)
     # Nothing runs off the page, save what a table of four times 100.0/100.0/100.0 must.
-    assert done.stdout.count("Overfull") <= (0 if "published" in name else 2)
+    assert told.count("Overfull") <= (0 if "published" in name else 2)
