@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.data import make_set
 from benchmarks.judging import Row
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.judgments import write_judgments
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import RELATIONS, Annotation, Provenance, Relation, Scored, Verdict
 
 __all__ = ["measure"]
@@ -88,7 +88,7 @@ def _run(name: str, videos: list[Annotation], judgments: list[Scored]) -> Judged
 
 
 def _compared(runs: int, repeats: int = 1) -> Callable[[], object]:
-    from capeval.evaluation.comparing.runs import compare_judged
+    from capeval.runs.comparing import compare_judged
 
     videos = _videos()
     judged = {

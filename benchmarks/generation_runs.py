@@ -23,8 +23,8 @@ from capeval.captioners.llava_video import (
     LlavaVideoInputs,
     build_config,
 )
-from capeval.captioners.loaded import LoadedModel
 from capeval.captioners.loading import load_model
+from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from tests.captioners import tiny
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import capeval
 from benchmarks.data import make_captions, make_set
-from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.judging.lexical import LexicalJudge
+from capeval.runs.rescoring import rescore
 
 __all__ = ["Row", "machine", "measure"]
 

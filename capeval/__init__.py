@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from capeval.api.generating import generate, generate_async
     from capeval.api.judging import judge, judge_async
     from capeval.api.scoring import score, score_async
+    from capeval.captioners.plan import Generation
     from capeval.correlation.result import Correlations
-    from capeval.evaluation.generating.plan import Generation
     from capeval.schema import Annotation, Caption, Judgment
     from capeval.scoring import Scores
 
@@ -46,7 +46,7 @@ _HOMES = {
     "Correlations": "capeval.correlation.result",
     "generate": "capeval.api.generating",
     "generate_async": "capeval.api.generating",
-    "Generation": "capeval.evaluation.generating.plan",
+    "Generation": "capeval.captioners.plan",
     "judge": "capeval.api.judging",
     "judge_async": "capeval.api.judging",
     "score": "capeval.api.scoring",

@@ -22,53 +22,7 @@ Anything else that escapes is a fault of ours (exit 1).
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetReached",
-    "CacheMiss",
-    "CapevalError",
-    "EndpointDown",
-    "EndpointError",
-    "EndpointRefused",
-    "InputError",
-    "MissingExtra",
-    "ReplyError",
-    "RequestRefused",
-    "RetriesExhausted",
-    "RunLocked",
-    "UsageError",
-    "VideoError",
-    "both_ends",
-    "one_line",
-]
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    r"""Return `text` on one line, control characters shown as escapes, cut at `limit` characters.
-
-    >>> one_line("two\nlines\x00")
-    'two lines\\x00'
-    """
-    # A hostile file can be a megabyte long: only what can be shown is looked at.
-    flat = " ".join(text[: 4 * limit].split())
-    shown = "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
-    )
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
-
-
-def both_ends(text: str, limit: int) -> str:
-    """Return `text` on one line; what is longer than `limit` keeps its beginning and its end.
-
-    Names of runs and checkpoints often differ only at the end.
-
-    >>> both_ends("a-model-with-a-long-name-step-2000", 20)
-    'a-model-wi…step-2000'
-    """
-    told = one_line(text, 2000)
-    if len(told) <= limit:
-        return told
-    head = limit // 2
-    return f"{told[:head]}…{told[len(told) - (limit - head - 1) :]}"
+from capeval.text import one_line
 
 
 class CapevalError(Exception):

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from capeval.cli import main
-from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import write_judgments
+from capeval.runs.rescoring import rescore
 from capeval.schema import Annotation, Judgment, Provenance
 from tests.scoring.making import annotation, scored
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,58 +11,41 @@ from pathlib import Path
 import pytest
 
 import capeval
-from capeval import evaluation
 
 PACKAGE = Path(capeval.__file__).parent
 
-# Everyone may import errors and version.
+# Everyone may import errors, text, version and config.
+COMMON = {"errors", "text", "version", "config"}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
-    "errors": set(),
+    "errors": {"text"},
+    "text": set(),
     "version": set(),
+    "config": set(),
     "files": {"schema"},
     "stats": set(),
     "llm": {"schema"},
     "video": {"schema"},
-    "judging": {"schema", "files", "llm"},
     "scoring": {"schema", "stats"},
-    "captioners": {"schema", "files", "video", "llm"},
-    "metrics": {"schema", "llm", "stats"},
-    "correlation": {"schema", "files", "stats", "scoring"},
-    "mcq": {"schema", "files", "captioners", "llm", "stats"},
-    "evaluation": {
-        "schema",
-        "files",
-        "video",
-        "judging",
-        "llm",
-        "scoring",
-        "captioners",
-        "correlation",
-    },
+    "runs": {"schema", "files", "scoring"},
+    "judging": {"schema", "files", "llm", "runs", "scoring"},
+    "captioners": {"schema", "files", "video", "llm", "runs"},
+    "metrics": {"schema", "files", "llm", "stats", "runs"},
+    "rating": {"schema", "files", "stats", "scoring", "runs"},
+    "correlation": {"schema", "files", "stats", "scoring", "runs", "rating"},
+    "trust": {"schema", "files", "stats", "scoring", "judging", "runs", "rating"},
+    "mcq": {"schema", "files", "video", "captioners", "llm", "stats", "runs"},
+    "data": {"schema", "files", "video", "runs"},
 }
-# The parts of `evaluation`, in the order of its docstring.
-PARTS: dict[str, set[str]] = {
-    "config": set(),
-    "sources": set(),
-    "scores": set(),
-    "generating": {"config", "sources"},
-    "judging": {"config", "scores"},
-    "correlating": {"sources", "scores"},
-    "judged": {"sources", "scores"},
-    "comparing": {"judged"},
-    "leaderboard": {"config", "sources", "scores"},
-}
-EVERYTHING = {*ROOMS, "evaluation"}
+ROOMS |= {"reporting": set(ROOMS)}
+ROOMS |= {"api": set(ROOMS)}
 ROOMS |= {
-    "reporting": EVERYTHING | {"api"},
-    "api": EVERYTHING,
-    "cli": EVERYTHING | {"reporting", "api"},
-    "__init__": {"api", "correlation", "evaluation", "schema", "scoring"},
+    "cli": set(ROOMS),
+    "__init__": {"api", "correlation", "captioners", "schema", "scoring"},
     "__main__": {"cli"},
 }
-# The nouns and the exceptions know nothing of ours at all.
-ALONE = {"schema", "errors", "version"}
+# These import nothing else of capeval.
+ALONE = {"schema", *COMMON}
 HEAVY = {
     "torch",
     "scipy",
@@ -79,10 +61,6 @@ HEAVY = {
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def part_of(path: Path) -> str:
-    return path.relative_to(PACKAGE / "evaluation").parts[0].removesuffix(".py")
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
@@ -104,7 +82,7 @@ def test_every_room_is_in_the_design() -> None:
 
 @pytest.mark.parametrize("room", sorted({room_of(path) for path in PACKAGE.rglob("*.py")}))
 def test_room_imports_only_what_it_may(room: str) -> None:
-    allowed = {room} | ROOMS[room] | (set() if room in ALONE else {"errors", "version"})
+    allowed = {room} | ROOMS[room] | (set() if room in ALONE else COMMON)
     trespasses = [
         f"{path.relative_to(PACKAGE)}:{line}: {name}"
         for path in PACKAGE.rglob("*.py")
@@ -115,27 +93,6 @@ def test_room_imports_only_what_it_may(room: str) -> None:
         and name.split(".")[1] not in allowed
     ]
     assert trespasses == []
-
-
-def test_parts_of_evaluation_import_one_way() -> None:
-    folder = PACKAGE / "evaluation"
-    trespasses = [
-        f"{path.relative_to(folder)}:{line}: {name}"
-        for path in folder.rglob("*.py")
-        for line, name in imported(path)
-        if name.startswith("capeval.evaluation.")
-        and name.split(".")[2] not in {part_of(path), *PARTS.get(part_of(path), set())}
-    ]
-    assert trespasses == []
-
-
-def test_parts_of_evaluation_are_those_of_its_docstring() -> None:
-    parts = {part_of(path) for path in (PACKAGE / "evaluation").rglob("*.py")}
-    assert parts == {"__init__", *PARTS}
-    told = [re.findall(r"`(\w+)`", line) for line in (evaluation.__doc__ or "").splitlines()]
-    assert [(part, set(may)) for part, *may in filter(None, told)] == list(PARTS.items())
-    for place, part in enumerate(PARTS):
-        assert PARTS[part] <= set(list(PARTS)[:place]), part
 
 
 def test_no_module_imports_the_public_face() -> None:

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from capeval.api.scoring import Annotations
-from capeval.api.twins import awaitable
+from capeval.api.sync_async import awaitable
+from capeval.correlation.from_files import Question, correlate_files
 from capeval.correlation.joining import Missing
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
-from capeval.evaluation.correlating.against_people import Question, correlate_files
 from capeval.schema import RaterMode
 from capeval.stats.intervals import Kind
-
-__all__ = ["correlate", "correlate_async"]
 
 
 def correlate(

@@ -6,24 +6,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from capeval.api.twins import blocking
+from capeval.api.sync_async import blocking
 from capeval.captioners.frames import FrameReader, open_reader
 from capeval.captioners.images import ImageKind
+from capeval.captioners.plan import Generation, Wanted, default_run, default_videos
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.protocol import Captioner
-from capeval.evaluation.generating.captioners import CaptionerChoice, open_captioner
-from capeval.evaluation.generating.plan import Generation, Wanted, default_run, default_videos
-from capeval.evaluation.generating.run import GeneratingProgress, generate_run
-from capeval.evaluation.sources import (
-    SAMPLE,
-    annotations_of,
-    run_name,
-)
-from capeval.files.parts import Shard
-from capeval.files.run_folder import RunFolder
+from capeval.captioners.run import GeneratingProgress, generate_run
+from capeval.captioners.selection import CaptionerChoice, open_captioner
 from capeval.llm import ChatClient
-
-__all__ = ["generate", "generate_async"]
+from capeval.runs.folder import RunFolder
+from capeval.runs.shards import Shard
+from capeval.runs.sources import SAMPLE, annotations_of, run_name
 
 
 async def generate_async(

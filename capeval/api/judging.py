@@ -7,23 +7,16 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from capeval.api.scoring import Annotations
-from capeval.api.twins import blocking
+from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
-from capeval.evaluation.judging.judges import JudgeChoice, open_judge
-from capeval.evaluation.judging.run import Progress, execute, plan_run
-from capeval.evaluation.sources import (
-    Source,
-    from_file,
-    from_memory,
-    from_run,
-)
-from capeval.files.run_folder import RunFolder
 from capeval.judging.prompts import DEFAULT_PROMPTS
+from capeval.judging.run import Progress, execute, plan_run
+from capeval.judging.selection import JudgeChoice, open_judge
 from capeval.llm import ChatClient
+from capeval.runs.folder import RunFolder
+from capeval.runs.sources import Source, from_file, from_memory, from_run
 from capeval.schema import Caption
 from capeval.scoring import Scores
-
-__all__ = ["Captions", "judge", "judge_async"]
 
 Captions = str | Path | Mapping[str, str] | Sequence[Caption]
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from capeval.api.twins import awaitable
-from capeval.evaluation.scores.rescoring import rescore
-from capeval.evaluation.sources import (
-    annotations_of,
-)
+from capeval.api.sync_async import awaitable
+from capeval.runs.rescoring import rescore
+from capeval.runs.sources import annotations_of
 from capeval.schema import Annotation
 from capeval.scoring import Scores
-
-__all__ = ["Annotations", "score", "score_async"]
 
 Annotations = str | Path | Sequence[Annotation]
 

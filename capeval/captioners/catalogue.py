@@ -13,10 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from capeval.captioners.images import ImageKind
 from capeval.errors import InputError, UsageError
-from capeval.files.text import read_text
-from capeval.files.validation import nearest, shown, validated
-
-__all__ = ["HUB_PREFIX", "ModelEntry", "Reached", "find_model", "read_catalogue"]
+from capeval.files.reading import read_text
+from capeval.files.validation import validated
+from capeval.text import nearest, shown
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"

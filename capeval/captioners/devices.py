@@ -14,7 +14,6 @@ from capeval.errors import UsageError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["SMALL_MODELS", "Placement", "free_memory", "is_out_of_memory", "place", "release"]
 
 SMALL_MODELS: Mapping[str, int] = {
     "hf:HuggingFaceTB/SmolVLM2-2.2B-Instruct": 2_246_784_880,

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from capeval.captioners.caption_cleanup import CUT_OFF, without_thinking
 from capeval.captioners.images import ImageForm, encode
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.texts import CUT_OFF, without_thinking
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.llm import Asker, ChatReply, ChatRequest
-
-__all__ = ["EndpointCaptioner"]
 
 
 @dataclass(frozen=True)

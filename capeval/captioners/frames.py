@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from capeval.video import Decoder, FrameSet, Policy, Shuffled, decoder_named, read_policy
 
-__all__ = ["FrameReader", "Frames", "ReadFrames", "frame_record", "open_reader"]
-
 
 class Frames(Protocol):
     """The frames of one video and all that must be recorded of them (`capeval.video.FrameSet`)."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from importlib.metadata import PackageNotFoundError, version
 
-from capeval.errors import MissingExtra, UsageError, one_line
-
-__all__ = ["require_generate_extra"]
+from capeval.errors import MissingExtra, UsageError
+from capeval.text import one_line
 
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 

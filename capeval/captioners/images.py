@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, UsageError
 
-__all__ = ["IMAGE_KINDS", "EncodedFrames", "ImageForm", "ImageKind", "encode"]
-
 ImageKind = Literal["jpeg", "png", "video"]
 IMAGE_KINDS: tuple[ImageKind, ...] = get_args(ImageKind)
 

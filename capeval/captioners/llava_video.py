@@ -41,19 +41,6 @@ from transformers.models.llava_onevision.modeling_llava_onevision import (
 from capeval.captioners.protocol import CaptionRequest
 from capeval.errors import UsageError
 
-__all__ = [
-    "ARCHITECTURE",
-    "KEY_MAP",
-    "PRESETS",
-    "LlavaVideoConfig",
-    "LlavaVideoForConditionalGeneration",
-    "LlavaVideoInputs",
-    "Preset",
-    "build_config",
-    "chat_prompt",
-    "tokens_per_frame",
-]
-
 ARCHITECTURE = "LlavaQwenForCausalLM"
 
 KEY_MAP = {

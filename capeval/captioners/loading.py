@@ -22,11 +22,9 @@ from transformers.utils import cached_file
 
 from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
-from capeval.captioners.loaded import Inputs, LoadedModel
-from capeval.captioners.protocol import CaptionRequest
-from capeval.errors import UsageError, one_line
-
-__all__ = ["load_model"]
+from capeval.captioners.protocol import CaptionRequest, Inputs, LoadedModel
+from capeval.errors import UsageError
+from capeval.text import one_line
 
 _ATTENTION = "sdpa"
 _DEFAULT_MAX_NEW_TOKENS = 1024

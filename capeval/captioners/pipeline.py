@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.frames import FrameReader, Frames, frame_record
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.captioners.repetition import repetition_warning
-from capeval.captioners.texts import is_empty
-from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError, one_line
-
-__all__ = ["Job", "Record", "caption_videos", "in_thread"]
+from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
+from capeval.text import one_line
 
 T = TypeVar("T")
 

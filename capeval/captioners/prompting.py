@@ -8,11 +8,9 @@ from pathlib import Path
 
 from capeval.errors import InputError
 from capeval.files.packaged import packaged
-from capeval.files.text import read_text
-from capeval.files.validation import nearest
+from capeval.files.reading import read_text
 from capeval.schema import Annotation
-
-__all__ = ["CaptionPrompts", "load_caption_prompts", "prompt_hash"]
+from capeval.text import nearest
 
 
 def prompt_hash(prompt: str) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import Usage
-
-__all__ = ["CaptionRequest", "Captioned", "Captioner", "Uncaptioned"]
 
 
 @dataclass(frozen=True)
@@ -91,3 +89,43 @@ class Captioner(Protocol):
     async def aclose(self) -> None:
         """Let go of the model or the connections."""
         ...
+
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Inputs(Protocol):
+    """Turns requests into one left-padded batch."""
+
+    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        """Return what `generate` takes, on the processor.
+
+        Raises
+        ------
+        ValueError
+            The processor refuses a video or a prompt.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in memory and all that is needed to ask it.
+
+    `model` is a transformers model that generates; `tokenizer` reads what it wrote;
+    `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
+    read, if it says so; `settings` records how requests become inputs. `penalty` is a repetition
+    penalty over the written tokens alone; one in `generation` counts the prompt's tokens too.
+    """
+
+    model: Any
+    tokenizer: Any
+    inputs: Inputs
+    generation: Any
+    device: torch.device
+    dtype: torch.dtype
+    revision: str | None
+    settings: Mapping[str, Any]
+    context: int | None = None
+    penalty: float | None = None

@@ -26,10 +26,9 @@ from capeval.cli import (
     report_command,
     score_command,
 )
-from capeval.errors import CapevalError, one_line
+from capeval.errors import CapevalError
+from capeval.text import one_line
 from capeval.version import __version__
-
-__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="capeval",

@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
 
 
 @app.command()
 def info() -> None:
     """Show where the cache is and what it holds."""
-    from capeval.errors import one_line
     from capeval.llm import ReplyCache
+    from capeval.text import one_line
 
     cache = ReplyCache()
     try:

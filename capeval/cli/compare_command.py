@@ -11,8 +11,6 @@ import typer
 
 from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
-__all__ = ["HELP", "compare"]
-
 HELP = (
     "Compare judged runs by the videos that all of them scored: is B better than A?\n\n"
     "Differences are the second run less the first, in points: `capeval compare OLD NEW` shows "
@@ -98,13 +96,14 @@ def compare(
     """Compare judged runs."""
     from rich.console import Console
 
-    from capeval.errors import UsageError, one_line
-    from capeval.evaluation.comparing.gates import read_coverage, read_gates
-    from capeval.evaluation.comparing.runs import Question, compare_files
-    from capeval.evaluation.judged.run import files_behind
+    from capeval.errors import UsageError
     from capeval.files.jsonl import dumps
-    from capeval.files.outputs import check_output, write_output
-    from capeval.reporting.difference_tables import gate_lines, print_comparison
+    from capeval.reporting.comparison_tables import gate_lines, print_comparison
+    from capeval.runs.comparing import Question, compare_files
+    from capeval.runs.judged_run import files_behind
+    from capeval.runs.outputs import check_output, write_output
+    from capeval.scoring.gates import read_coverage, read_gates
+    from capeval.text import one_line
 
     if gate is not None and not fail_under:
         raise UsageError("--gate is of --fail-under: add a MEASURE=POINTS to hold, or leave it off")

@@ -11,8 +11,6 @@ import typer
 
 from capeval.cli.options import RunAnnotations, Runs
 
-__all__ = ["HELP", "correlate"]
-
 HELP = """Hold metrics against people: does the judge rank captions as they do?
 
 The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?` with
@@ -117,14 +115,15 @@ def correlate(
     """Hold metrics against people."""
     from rich.console import Console
 
+    from capeval.correlation.from_files import Question, correlate_files
     from capeval.correlation.protocols import protocol as protocol_of
     from capeval.correlation.video_level import Settings
-    from capeval.errors import UsageError, one_line
-    from capeval.evaluation.correlating.against_people import Question, correlate_files
-    from capeval.evaluation.sources import files_read
+    from capeval.errors import UsageError
     from capeval.files.jsonl import dumps
-    from capeval.files.outputs import check_output, write_output
     from capeval.reporting.correlations.tables import print_correlations
+    from capeval.runs.outputs import check_output, write_output
+    from capeval.runs.sources import files_read
+    from capeval.text import one_line
 
     if as_json and form is not None:
         raise UsageError("--format is of the tables, and --json prints none; leave one of them out")
@@ -169,7 +168,7 @@ def _parts(values: list[str] | None) -> list[str]:
 
 def _named(text: str, runs: Path) -> tuple[str, Path]:
     from capeval.errors import UsageError
-    from capeval.files.run_folder import run_or_path
+    from capeval.runs.folder import run_or_path
 
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():

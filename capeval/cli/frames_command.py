@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["frames"]
-
 
 def frames(
     video: Annotated[
@@ -46,7 +44,7 @@ def frames(
     from capeval.errors import UsageError
     from capeval.files.jsonl import dumps
     from capeval.video import decoder_named, read_policy
-    from capeval.video.sheets import save_frames, save_sheet
+    from capeval.video.contact_sheet import save_frames, save_sheet
 
     if sheet is not None and out is not None:
         raise UsageError("--sheet and --out: choose one of them")
@@ -80,6 +78,6 @@ def _is_png(path: Path) -> bool:
 
 
 def _say(text: str) -> None:
-    from capeval.errors import one_line
+    from capeval.text import one_line
 
     typer.echo(one_line(text, 600))

@@ -19,8 +19,6 @@ from capeval.cli.options import (
     Yes,
 )
 
-__all__ = ["HELP", "generate"]
-
 HELP = (
     "Caption videos with a video-language model.\n\n"
     "The model is one of the catalogue (`capeval models`), any of the hub as hf:ORG/NAME, or what "

@@ -10,22 +10,11 @@ from typing import Any, Literal, cast
 
 import typer
 
+from capeval.captioners.estimate import GenerationEstimate, estimate_generation
 from capeval.captioners.frames import open_reader
 from capeval.captioners.images import ImageKind
-from capeval.captioners.prompting import load_caption_prompts
-from capeval.cli.options import Allowance, indexes
-from capeval.cli.progress import CaptioningProgress
-from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_cost, spent
-from capeval.errors import UsageError
-from capeval.evaluation.generating.captioners import (
-    CaptionerChoice,
-    OpenCaptioner,
-    choose_model,
-    open_captioner,
-)
-from capeval.evaluation.generating.estimate import GenerationEstimate, estimate_generation
-from capeval.evaluation.generating.merge import Merge, merge_parts
-from capeval.evaluation.generating.plan import (
+from capeval.captioners.merging import Merge, merge_parts
+from capeval.captioners.plan import (
     Generation,
     GenerationPlan,
     Wanted,
@@ -33,15 +22,24 @@ from capeval.evaluation.generating.plan import (
     default_videos,
     plan_generation,
 )
-from capeval.evaluation.generating.run import generate_run
-from capeval.evaluation.sources import SAMPLE, annotations_of, run_name
+from capeval.captioners.prompting import load_caption_prompts
+from capeval.captioners.run import generate_run
+from capeval.captioners.selection import (
+    CaptionerChoice,
+    OpenCaptioner,
+    choose_model,
+    open_captioner,
+)
+from capeval.cli.options import Allowance, indexes
+from capeval.cli.progress import CaptioningProgress
+from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_cost, spent
+from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
-from capeval.files.parts import Shard
-from capeval.files.run_folder import RunFolder
 from capeval.files.videos import VideoFolder
 from capeval.reporting.numbers import thousands
-
-__all__ = ["GenerateArguments", "run_session"]
+from capeval.runs.folder import RunFolder
+from capeval.runs.shards import Shard
+from capeval.runs.sources import SAMPLE, annotations_of, run_name
 
 
 @dataclass(frozen=True)

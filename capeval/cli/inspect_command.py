@@ -11,11 +11,10 @@ import typer
 from capeval.cli.options import RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
-    from capeval.evaluation.judged.raw_replies import RawReplies
-    from capeval.evaluation.judged.run import JudgedRun
     from capeval.judging.prompts import PromptSet
+    from capeval.reporting.viewer.raw_replies import RawReplies
+    from capeval.runs.judged_run import JudgedRun
 
-__all__ = ["HELP", "inspect"]
 
 HELP = (
     "Show why one video has its score: its caption, events, verdicts and what was repaired.\n\n"
@@ -59,11 +58,11 @@ def inspect(
     from rich.console import Console
 
     from capeval.errors import UsageError
-    from capeval.evaluation.judged.cards import card_of, load_human_labels
-    from capeval.evaluation.judged.showing import runs_showing
     from capeval.files.jsonl import dumps
     from capeval.judging.prompts import load_prompts
-    from capeval.reporting.card_terminal import print_cards, print_raw_replies
+    from capeval.reporting.viewer.cards import card_of, load_human_labels
+    from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
+    from capeval.runs.find_video import runs_showing
 
     if prompts is not None and not raw:
         raise UsageError("--prompts is for --raw; add it, or leave --prompts off")
@@ -83,7 +82,7 @@ def inspect(
 
 
 def _notice(text: str) -> None:
-    from capeval.errors import one_line
+    from capeval.text import one_line
 
     sys.stderr.write(f"warning: {one_line(text, 600)}\n")
 
@@ -93,7 +92,7 @@ def _raw(
 ) -> dict[str, RawReplies]:
     import asyncio
 
-    from capeval.evaluation.judged.raw_replies import raw_replies
+    from capeval.reporting.viewer.raw_replies import raw_replies
 
     async def all_of() -> dict[str, RawReplies]:
         return {name: await raw_replies(one, index, prompts=prompts) for name, one in found.items()}
@@ -104,8 +103,8 @@ def _raw(
 def _plain(cards: dict[str, Any], replies: dict[str, RawReplies]) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
-    from capeval.evaluation.judged.cards import VideoCard
-    from capeval.evaluation.judged.raw_replies import RawReplies
+    from capeval.reporting.viewer.cards import VideoCard
+    from capeval.reporting.viewer.raw_replies import RawReplies
 
     card, raw = TypeAdapter(VideoCard), TypeAdapter(RawReplies)
     told: dict[str, Any] = {name: card.dump_python(one, mode="json") for name, one in cards.items()}

@@ -19,8 +19,6 @@ from capeval.cli.options import (
     Yes,
 )
 
-__all__ = ["HELP", "judge"]
-
 HELP = (
     "Judge captions event by event and score them: precision, recall and F1.\n\n"
     "A judge splits each caption into events, matches them in order to the annotated events, and "

@@ -16,31 +16,16 @@ from capeval.cli.options import Allowance, indexes
 from capeval.cli.progress import JudgingProgress
 from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_cost, spent
 from capeval.errors import CapevalError, UsageError
-from capeval.evaluation.judging.estimate import Estimate, estimate
-from capeval.evaluation.judging.judges import (
-    LEXICAL,
-    JudgeChoice,
-    OpenJudge,
-    is_configured,
-    open_judge,
-)
-from capeval.evaluation.judging.run import RunPlan, execute, plan_run
-from capeval.evaluation.sources import (
-    SAMPLE,
-    Source,
-    from_file,
-    from_run,
-    run_name,
-    sample_captions,
-)
 from capeval.files.jsonl import dumps
-from capeval.files.run_folder import RunFolder
+from capeval.judging.estimate import Estimate, estimate
 from capeval.judging.prompts import DEFAULT_PROMPTS
+from capeval.judging.run import RunPlan, execute, plan_run
+from capeval.judging.selection import LEXICAL, JudgeChoice, OpenJudge, is_configured, open_judge
 from capeval.reporting.numbers import thousands
-from capeval.reporting.tables import print_scores, unscored_lines
+from capeval.reporting.score_tables import print_scores, unscored_lines
+from capeval.runs.folder import RunFolder
+from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
 from capeval.scoring import Scores
-
-__all__ = ["JudgeArguments", "run_session"]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ import typer
 
 from capeval.cli.options import Runs
 
-__all__ = ["HELP", "leaderboard"]
-
 HELP = (
     "Put all judged runs in one table, best overall F1 first.\n\n"
     "Every judge's scores of every run under runs/ are shown, and of the runs named. Runs of "
@@ -87,10 +85,10 @@ def leaderboard(
     """Put all judged runs in one table."""
     from rich.console import Console
 
-    from capeval.errors import one_line
-    from capeval.evaluation.leaderboard.board import files_of, make_leaderboard
-    from capeval.files.outputs import check_output, write_output
+    from capeval.reporting.leaderboard.board import files_of, make_leaderboard
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
+    from capeval.runs.outputs import check_output, write_output
+    from capeval.text import one_line
 
     least_coverage = _share(min_coverage)
     if out is not None:

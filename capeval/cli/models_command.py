@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["models"]
-
 
 def models(
     name: Annotated[
@@ -26,9 +24,9 @@ def models(
     from rich.console import Console
 
     from capeval.captioners.catalogue import find_model, read_catalogue
-    from capeval.evaluation.config import CONFIG
+    from capeval.config import CONFIG
     from capeval.files.jsonl import dumps
-    from capeval.reporting.models import print_model, print_models
+    from capeval.reporting.model_tables import print_model, print_models
 
     catalogue = read_catalogue(CONFIG)
     if name is not None:

@@ -12,26 +12,6 @@ import typer
 
 from capeval.errors import UsageError
 
-__all__ = [
-    "INPUTS",
-    "LIMITS",
-    "OUTPUT",
-    "Allowance",
-    "JudgedRuns",
-    "Limit",
-    "MaxConcurrency",
-    "MaxCost",
-    "Only",
-    "Quiet",
-    "RunAnnotations",
-    "Runs",
-    "Timeout",
-    "WhichJudge",
-    "Yes",
-    "chosen",
-    "indexes",
-]
-
 INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
 """Panels of the help."""
 
@@ -162,7 +142,7 @@ def chosen(values: Sequence[str], known: Sequence[N], option: str) -> list[N]:
     ['b', 'a']
     """
     # Not above: `capeval --help` needs these options and no file.
-    from capeval.files.validation import nearest, shown
+    from capeval.text import nearest, shown
 
     by_name = {str(one): one for one in known}
     found = [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -13,10 +13,9 @@ import typer
 from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
 
 if TYPE_CHECKING:
-    from capeval.evaluation.judged.run import JudgedRun
     from capeval.reporting.figures import Figure
+    from capeval.runs.judged_run import JudgedRun
 
-__all__ = ["HELP", "plot"]
 
 HELP = (
     "Draw what the report shows as figures for a paper: SVG, PDF or PNG.\n\n"
@@ -73,10 +72,7 @@ def plot(
     """Draw figures."""
     from capeval.cli.options import chosen
     from capeval.errors import UsageError
-    from capeval.evaluation.judged.run import files_behind, load_judged_runs
     from capeval.files.jsonl import write_atomic
-    from capeval.files.outputs import check_output
-    from capeval.files.safename import safe_name
     from capeval.reporting.plots import (
         FORMATS,
         WIDTHS,
@@ -85,6 +81,9 @@ def plot(
         rendered,
         require_plot_extra,
     )
+    from capeval.runs.folder import safe_name
+    from capeval.runs.judged_run import files_behind, load_judged_runs
+    from capeval.runs.outputs import check_output
 
     known = (*_OF_RUNS, _OF_TWO, *_OF_PEOPLE)
     wanted = chosen([what], ("all", *known), "WHAT")
@@ -163,9 +162,9 @@ def _of_runs(judged: dict[str, JudgedRun], wanted: list[str]) -> dict[str, list[
 
 def _of_two(judged: dict[str, JudgedRun], seed: int) -> list[Figure]:
     from capeval.errors import UsageError
-    from capeval.evaluation.comparing.runs import compare_judged
-    from capeval.reporting.paired_figures import forest_of
-    from capeval.scoring.difference import Comparison
+    from capeval.reporting.figures import forest_of
+    from capeval.runs.comparing import compare_judged
+    from capeval.scoring.comparison_result import Comparison
 
     try:
         found = compare_judged(judged, seed=seed)
@@ -182,9 +181,9 @@ def _of_people(
     wanted: list[str],
     seed: int,
 ) -> dict[str, list[Figure]]:
-    from capeval.errors import one_line
-    from capeval.evaluation.correlating.against_people import Question, both_sides
+    from capeval.correlation.from_files import Question, both_sides
     from capeval.reporting.human_figures import confusions_of, scatters_of
+    from capeval.text import one_line
 
     if not set(wanted) & set(_OF_PEOPLE):
         return {}

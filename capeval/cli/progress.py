@@ -10,15 +10,13 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from capeval.captioners.plan import GenerationPlan
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.errors import one_line
-from capeval.evaluation.generating.plan import GenerationPlan
-from capeval.evaluation.judging.run import RunPlan
+from capeval.judging.run import RunPlan
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 from capeval.schema import Judgment, Unscored
-
-__all__ = ["CaptioningProgress", "JudgingProgress", "WorkProgress"]
+from capeval.text import one_line
 
 _SECONDS_BETWEEN_LINES = 10.0
 

@@ -12,12 +12,11 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from capeval.correlation.rater_agreement import Agreement
-    from capeval.correlation.rating_merge import RatedFile
-    from capeval.evaluation.sources import Source
+    from capeval.rating.agreement import Agreement
+    from capeval.rating.merging import RatedFile
+    from capeval.runs.sources import Source
     from capeval.schema import Annotation, ElementType
 
-__all__ = ["app"]
 
 app = typer.Typer(help="Have people rate captions, blind to who wrote them.", no_args_is_help=True)
 
@@ -64,17 +63,11 @@ def sheet(
     ] = False,
 ) -> None:
     """Draw captions to be rated: sheet.html and sheet.csv for raters, key.csv for you alone."""
-    from capeval.correlation.rating_sheet import (
-        DEFAULT_VIDEOS,
-        draw_sheet,
-        key_csv,
-        sheet_csv,
-        sheet_html,
-    )
     from capeval.errors import InputError, UsageError
     from capeval.files.annotations import annotations_hash
     from capeval.files.jsonl import write_atomic
-    from capeval.files.text import read_text
+    from capeval.files.reading import read_text
+    from capeval.rating.sheet import DEFAULT_VIDEOS, draw_sheet, key_csv, sheet_csv, sheet_html
 
     sources = _sources(run or [], annotations, ignore_unknown)
     first = sources[0]
@@ -145,17 +138,11 @@ def merge(
     ] = False,
 ) -> None:
     """Join raters' files into human.csv, and show how well the raters agree."""
-    from capeval.correlation.rater_agreement import agreement, agreement_by_type
-    from capeval.correlation.rating_merge import (
-        check_key,
-        human_csv,
-        read_key,
-        read_rated,
-        together,
-    )
     from capeval.errors import UsageError
-    from capeval.evaluation.sources import annotations_of
-    from capeval.files.outputs import check_output, write_output
+    from capeval.rating.agreement import agreement, agreement_by_type
+    from capeval.rating.merging import check_key, human_csv, read_key, read_rated, together
+    from capeval.runs.outputs import check_output, write_output
+    from capeval.runs.sources import annotations_of
 
     check_output(out, [*files, key, *([] if annotations is None else [annotations])])
     items = read_key(key)
@@ -184,9 +171,9 @@ def merge(
 
 def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool) -> list[Source]:
     from capeval.errors import InputError, UsageError
-    from capeval.evaluation.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
     from capeval.files.captions import known_captions, load_captions
-    from capeval.files.run_folder import RunFolder
+    from capeval.runs.folder import RunFolder
+    from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
 
     runs = Path("runs")
     sample = sample_captions()
@@ -229,9 +216,9 @@ def _films(
     from urllib.parse import quote
 
     from capeval.errors import InputError, VideoError
-    from capeval.evaluation.sources import SAMPLE
     from capeval.files.packaged import sample_folder
     from capeval.files.videos import VideoFolder
+    from capeval.runs.sources import SAMPLE
 
     if folder is None and source.annotations_path == SAMPLE:
         folder = sample_folder() / "videos"
@@ -256,7 +243,7 @@ def _films(
 
 def _missing_line(file: RatedFile, most: int = 3) -> str:
     """Return of which captions a file lacks how many labels, the first few of each by name."""
-    from capeval.errors import one_line
+    from capeval.text import one_line
 
     items: dict[str, list[str]] = {}
     for item, element in file.missing:
@@ -276,8 +263,8 @@ def _print(
 ) -> None:
     from rich.console import Console
 
-    from capeval.reporting.rating_agreement import agreement_line, agreement_sheets
-    from capeval.reporting.sheets import print_sheets
+    from capeval.reporting.rating_tables import agreement_line, agreement_sheets
+    from capeval.reporting.text_table import print_sheets
 
     print_sheets(agreement_sheets(raters, found, by_type), Console())
     typer.echo(agreement_line(found, by_type))

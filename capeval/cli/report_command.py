@@ -13,13 +13,12 @@ from capeval.cli.options import RunAnnotations, Runs, WhichJudge
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from capeval.evaluation.judged.cards import HumanLabels
-    from capeval.evaluation.judged.run import JudgedRun
     from capeval.files.videos import VideoFolder
     from capeval.reporting.report.thumbnails import Strip
+    from capeval.reporting.viewer.cards import HumanLabels
+    from capeval.runs.judged_run import JudgedRun
     from capeval.schema import Annotation
 
-__all__ = ["HELP", "report"]
 
 HELP = (
     "Make one HTML file that shows what a model fails at, and why.\n\n"
@@ -80,14 +79,14 @@ def report(
     folder: Runs = Path("runs"),
 ) -> None:
     """Make one HTML file of judged runs."""
-    from capeval.errors import one_line
-    from capeval.evaluation.config import CONFIG
-    from capeval.evaluation.judged.cards import load_human_labels
-    from capeval.evaluation.judged.run import files_behind, load_judged_runs
-    from capeval.evaluation.scores.checking import why_not_those
-    from capeval.files.outputs import check_output, write_output
+    from capeval.config import CONFIG
     from capeval.llm.prices import read_prices
     from capeval.reporting.report.page import report_html, same_annotations
+    from capeval.reporting.viewer.cards import load_human_labels
+    from capeval.runs.checking import why_not_those
+    from capeval.runs.judged_run import files_behind, load_judged_runs
+    from capeval.runs.outputs import check_output, write_output
+    from capeval.text import one_line
 
     loaded = load_judged_runs(runs, runs=folder, judge=judge, annotations=annotations, seed=seed)
     same_annotations(loaded)
@@ -176,8 +175,8 @@ def _strips(
     runs: Mapping[str, JudgedRun], frames: int | None, folder: Path | None
 ) -> dict[str, Strip]:
     """Return the frames to show, and say on stderr why where there are none."""
+    from capeval.captioners.plan import default_videos
     from capeval.errors import MissingExtra
-    from capeval.evaluation.generating.plan import default_videos
     from capeval.files.videos import VideoFolder
 
     run = next(iter(runs.values()))
@@ -229,7 +228,7 @@ def _taken(annotations: Sequence[Annotation], folder: VideoFolder, count: int) -
 
 
 def _say(text: str) -> None:
-    from capeval.errors import one_line
+    from capeval.text import one_line
 
     sys.stderr.write(f"{one_line(text, 600)}\n")
 

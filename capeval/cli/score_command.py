@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["score"]
-
 
 def score(
     path: Annotated[
@@ -56,15 +54,15 @@ def score(
     from rich.console import Console
 
     from capeval.errors import UsageError
-    from capeval.evaluation.scores.checking import check_scores, scores_at
-    from capeval.evaluation.scores.rescoring import rescore
-    from capeval.evaluation.sources import annotations_named_by, annotations_of
     from capeval.files.jsonl import dumps
-    from capeval.files.outputs import check_output, run_files, write_output
-    from capeval.files.run_folder import RunFolder, run_or_path
-    from capeval.files.text import read_text
-    from capeval.reporting.differences import differences_json, print_differences
-    from capeval.reporting.tables import print_scores, unscored_lines
+    from capeval.files.reading import read_text
+    from capeval.reporting.check_output import differences_json, print_differences
+    from capeval.reporting.score_tables import print_scores, unscored_lines
+    from capeval.runs.checking import check_scores, scores_at
+    from capeval.runs.folder import RunFolder, run_or_path
+    from capeval.runs.outputs import check_output, run_files, write_output
+    from capeval.runs.rescoring import rescore
+    from capeval.runs.sources import annotations_named_by, annotations_of
 
     if check is not None and (seed is not None or out is not None):
         raise UsageError(

@@ -12,11 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from capeval.cli.progress import WorkProgress
-from capeval.errors import UsageError, one_line
+from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
-
-__all__ = ["DONE", "INCOMPLETE", "RUNS", "Session", "ask", "expected_cost", "spent"]
+from capeval.text import one_line
 
 DONE, INCOMPLETE = 0, 3
 RUNS = Path("runs")

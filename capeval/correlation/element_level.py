@@ -9,12 +9,12 @@ from itertools import combinations
 
 import numpy as np
 
-from capeval.correlation.human_scores import Element
 from capeval.correlation.joining import Missing as IfMissing
 from capeval.correlation.joining import caption_names
 from capeval.correlation.result import ClassResult, ElementTable, Estimate
 from capeval.errors import InputError
 from capeval.files.ratings import Key, LabelTable
+from capeval.rating.human_scores import Element
 from capeval.schema import COVERAGES, ELEMENT_TYPES, RELATIONS, LabelScale, Relation
 from capeval.stats.agreement import (
     class_scores,
@@ -25,8 +25,6 @@ from capeval.stats.agreement import (
 )
 from capeval.stats.intervals import Kind
 from capeval.stats.values import Missing, Value
-
-__all__ = ["People", "Verdicts", "element_tables", "people", "unjudged"]
 
 Place = tuple[Key, str]
 Labels = dict[Place, str]

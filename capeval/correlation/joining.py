@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from capeval.correlation.human_scores import HumanScores
 from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, Keys
-from capeval.files.validation import shown
-from capeval.stats.design import Design
-from capeval.stats.values import Floats
-
-__all__ = ["Joined", "Missing", "caption_name", "caption_names", "fitted_keys", "join"]
+from capeval.rating.human_scores import HumanScores
+from capeval.stats.design import Design, first_rows
+from capeval.stats.values import Floats, Ints
+from capeval.text import shown
 
 Missing = Literal["error", "drop"]
 
@@ -169,3 +168,50 @@ def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
         f"none of its {len(human.keys)} captions has a score of {metric.name} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
     )
+
+
+def in_order(joined: Joined) -> Joined:
+    """Return the same with captions by the names of video and system, and so numbered."""
+    design, keys = joined.design, joined.keys
+    # The columns of a million keys are at hand, where a million keys would have to be made.
+    videos = keys.videos if isinstance(keys, Keys) else [video for video, _ in keys]
+    video = _by_name([videos[row] for row in first_rows(design.video)])[design.video]
+    named = [keys[row][1] or "" for row in first_rows(design.system)]
+    system = _by_name(named)[design.system]
+    cells = video * design.systems + system
+    if (cells[1:] > cells[:-1]).all():
+        return replace(joined, design=Design(video, system))
+    order = np.argsort(cells)
+    return replace(
+        joined,
+        keys=_Reordered(joined.keys, order),
+        ratings=joined.ratings[:, order],
+        metrics={name: values[order] for name, values in joined.metrics.items()},
+        design=Design(video[order], system[order]),
+    )
+
+
+def _by_name(names: list[str]) -> Ints:
+    """Return the place of each name among the sorted ones."""
+    places = np.empty(len(names), dtype=np.int64)
+    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return places
+
+
+class _Reordered(Sequence[Key]):
+    """Keys in another order, without a copy of a million of them."""
+
+    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
+        self._keys, self._order = keys, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, at: int) -> Key: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Key]: ...
+    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
+        if isinstance(at, slice):
+            return _Reordered(self._keys, self._order[at])
+        return self._keys[int(self._order[at])]

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capeval.errors import UsageError
-from capeval.files.validation import nearest
 from capeval.stats.design import Design
 from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Statistic
-
-__all__ = ["PROTOCOLS", "Protocol", "protocol", "unlike"]
+from capeval.text import nearest
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from capeval.correlation.joining import Joined
-from capeval.correlation.ordering import in_order
+from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties
 from capeval.schema import RaterMode
@@ -32,8 +31,6 @@ from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import p_value
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
-
-__all__ = ["FEW", "MANY_TIES", "Settings", "analyse"]
 
 FEW = 30
 MANY_TIES = 0.3

@@ -9,11 +9,9 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.files.text import parse_json, read_text
+from capeval.files.reading import parse_json, read_text
 from capeval.files.validation import validated_once
 from capeval.schema import Annotation
-
-__all__ = ["annotations_hash", "load_annotations", "records"]
 
 
 def records(path: Path) -> Iterable[tuple[str, Any]]:

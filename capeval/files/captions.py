@@ -11,11 +11,10 @@ from typing import Any
 from capeval.errors import InputError
 from capeval.files.annotations import records
 from capeval.files.jsonl import dumps, whole_lines
-from capeval.files.text import parse_json, read_text
-from capeval.files.validation import nearest, shown, validated_once
+from capeval.files.reading import parse_json, read_text
+from capeval.files.validation import validated_once
 from capeval.schema import Annotation, Caption
-
-__all__ = ["captions_hash", "known_captions", "load_captions"]
+from capeval.text import nearest, shown
 
 
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:

@@ -11,9 +11,7 @@ import re
 from collections.abc import Sequence
 
 from capeval.files.tables import Table
-from capeval.files.validation import cut, shown
-
-__all__ = ["is_direct_assessment", "ratings_of"]
+from capeval.text import cut, shown
 
 _NAMES = {"SID": "video_id", "SYS": "system", "RAW.SCR": "score"}
 _COLUMNS = (*_NAMES, "Z.SCR", "N", "HIT")

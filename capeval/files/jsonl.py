@@ -13,9 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from capeval.errors import InputError
-from capeval.files.text import parse_json, read_text
-
-__all__ = ["JsonlAppender", "dumps", "iter_jsonl", "whole_lines", "write_atomic", "write_jsonl"]
+from capeval.files.reading import parse_json, read_text
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:

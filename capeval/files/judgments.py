@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from capeval.errors import InputError
-from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.files.validation import complaint, shown
-from capeval.schema import JUDGMENT, Judgment
-
-__all__ = ["judgment_line", "load_judgments", "write_judgments"]
+from capeval.files.jsonl import dumps, whole_lines, write_jsonl
+from capeval.files.validation import complaint
+from capeval.schema import JUDGMENT, Annotation, Caption, Judgment
+from capeval.text import shown
 
 
 def judgment_line(judgment: Judgment) -> dict[str, Any]:
@@ -60,3 +60,20 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
 def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:
     """Write the whole file atomically."""
     write_jsonl(path, (judgment_line(judgment) for judgment in judgments))
+
+
+def caption_hash(caption: Caption) -> str:
+    """Return a short hash of a caption's text."""
+    return short_hash(caption.caption)
+
+
+def reference_hash(annotation: Annotation) -> str:
+    """Return a short hash of the events and elements that a caption is judged against."""
+    return short_hash(
+        [[e.event, *(v.content for v in e.visual_elements)] for e in annotation.events]
+    )
+
+
+def short_hash(value: object) -> str:
+    """Return a short hash of a value's canonical JSON."""
+    return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]

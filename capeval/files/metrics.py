@@ -9,9 +9,7 @@ import numpy as np
 
 from capeval.files.ratings import Key
 from capeval.files.table_reading import read_table
-from capeval.files.validation import cut, shown
-
-__all__ = ["MetricScores", "load_metrics", "merge"]
+from capeval.text import cut, shown
 
 
 @dataclass

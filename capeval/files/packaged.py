@@ -6,8 +6,6 @@ from pathlib import Path
 
 from capeval.errors import InputError
 
-__all__ = ["packaged", "sample_folder"]
-
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 

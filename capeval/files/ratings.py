@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from capeval.files.direct_assessment import is_direct_assessment, ratings_of
 from capeval.files.table_reading import read_table
 from capeval.files.tables import Table
-from capeval.files.validation import nearest, shown
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
-
-__all__ = ["Key", "Keys", "LabelTable", "RatingTable", "load_human"]
+from capeval.text import nearest, shown
 
 Key = tuple[str, str | None]
 """Video and system; None where the file tells no systems."""

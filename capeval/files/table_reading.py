@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.delimited import Rows, delimiter_of, first_line, long_cells, rows_of
+from capeval.files.reading import parse_json, read_text
 from capeval.files.tables import CONTROL, Table
-from capeval.files.text import parse_json, read_text
-from capeval.files.validation import shown
-
-__all__ = ["read_table"]
+from capeval.text import nearest, shown
 
 _CHUNK = 1 << 16
 
@@ -213,3 +215,135 @@ class _ListLines(Sequence[int]):
             lines.append(line)
             at = decoder.raw_decode(self.text, at)[1]
         return lines
+
+
+_ROWS_AT_ONCE = 20_000
+_QUOTED = re.compile(r'"[^"]*"')
+_LINE = re.compile(r"[^\r\n]+")
+
+Rows = tuple[list[list[str]], Sequence[int]]
+"""Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
+
+_FAULTS = {
+    "unexpected end of data": "a quote that opens here is never closed",
+    "expected after": "a quote inside a quoted cell must stand twice",
+}
+
+
+def delimiter_of(text: str) -> str:
+    r"""Return the delimiter of a table, of comma, semicolon and tab that which its header has most.
+
+    >>> delimiter_of("a;b\n1,5;2"), delimiter_of('"a;b;c",d'), delimiter_of("a")
+    (';', ',', ',')
+    """
+    header = _QUOTED.sub("", first_line(text))
+    return max(",;\t", key=header.count)
+
+
+def first_line(text: str) -> str:
+    r"""Return the first line that is not empty, without a copy of all the others.
+
+    >>> first_line("\n\na,b\n1,2"), first_line("a,b\r1,2")
+    ('a,b', 'a,b')
+    """
+    found = _LINE.search(text)
+    return found[0] if found else ""
+
+
+@contextmanager
+def long_cells(text: str) -> Iterator[None]:
+    """Let a cell be as long as the text; the usual limit is the interpreter's, and put back."""
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def rows_of(path: Path, text: str, delimiter: str) -> Iterator[Rows]:
+    """Yield the rows, many at a time; to be used within `long_cells`.
+
+    Raises
+    ------
+    InputError
+        A quote is not right; the line is that on which its row begins.
+    """
+    # Kept as it is: a line break inside quotes belongs to its cell.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    one_line_each = '"' not in text
+    while True:
+        start = reader.line_num + 1
+        numbers: Sequence[int]
+        fault = None
+        if one_line_each:
+            rows = list(islice(reader, _ROWS_AT_ONCE))
+            numbers = range(start, start + len(rows))
+        else:
+            rows, numbers, fault = _numbered(path, reader)
+        if rows:
+            yield rows, numbers
+        # What is wrong further up is told first.
+        if fault:
+            raise fault
+        if not rows:
+            return
+
+
+def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int], InputError | None]:
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    start = reader.line_num + 1
+    try:
+        for row in islice(reader, _ROWS_AT_ONCE):
+            rows.append(row)
+            numbers.append(start)
+            start = reader.line_num + 1
+    except csv.Error as fault:
+        told = next((told for part, told in _FAULTS.items() if part in str(fault)), str(fault))
+        where = f"line {start}"
+        return rows, numbers, InputError(f"is not CSV ({told})", file=path, where=where)
+    return rows, numbers, None
+
+
+def read_spreadsheet(
+    path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()
+) -> Table:
+    """Read a table that has been through a spreadsheet.
+
+    Unlike `capeval.files.table_reading.read_table` it lowers headers, fills up rows that end
+    early, and lets other columns be; there may be no rows.
+
+    Parameters
+    ----------
+    needed : columns that must be there, once
+    optional : columns that may be there, once
+
+    Raises
+    ------
+    InputError
+        The file is no CSV, or a needed column is missing or doubled.
+    """
+    path = Path(path)
+    text = read_text(path)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    with long_cells(text):
+        for some, numbers in rows_of(path, text, delimiter_of(text)):
+            for row, line in zip(some, numbers, strict=True):
+                if any(cell.strip() for cell in row):
+                    rows.append(row)
+                    lines.append(line)
+    names = [name.strip().lower() for name in rows[0]]
+    for name in (*needed, *optional):
+        if names.count(name) > 1 or (name in needed and name not in names):
+            message = (
+                f"the column {shown(name)} stands twice"
+                if name in names
+                else f"the column {shown(name)} is missing{nearest(name, names)}"
+            )
+            raise InputError(message, file=path, where=f"line {lines[0]}")
+    columns = {
+        name: [row[at] if at < len(row) else "" for row in rows[1:]]
+        for at, name in enumerate(names)
+    }
+    return Table(path, columns, lines[1:], lines[0])

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError
-from capeval.files.inert import plain
-from capeval.files.validation import cut, nearest, shown
-
-__all__ = ["CONTROL", "LARGEST", "Table"]
+from capeval.files.csv_formulas import plain
+from capeval.text import cut, nearest, shown
 
 LARGEST = 1e150
 """Beyond it the squares that statistics are made of leave the range of numbers."""

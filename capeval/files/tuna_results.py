@@ -15,20 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import records
-from capeval.files.echoes import pair_echoes, read_relation
-from capeval.files.validation import nearest, shown
-from capeval.schema import (
-    Annotation,
-    Judgment,
-    Provenance,
-    Relation,
-    Scored,
-    Unscored,
-    lacking,
-)
-
-__all__ = ["load_tuna_results"]
-
+from capeval.files.label_matching import pair_echoes, read_relation
+from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
+from capeval.text import nearest, shown
 
 _MADE_BY = Provenance(judge="tuna-results")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,43 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
 from capeval.schema import Annotation, Caption
-
-__all__ = ["complaint", "cut", "nearest", "shown", "validated", "validated_once"]
+from capeval.text import nearest, shown
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", Annotation, Caption)
-
-
-def shown(value: Any) -> str:
-    """Return a short JSON-like rendering of a value from a file."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = type(value).__name__
-    return cut(text)
-
-
-def cut(text: str, limit: int = 60) -> str:
-    """Return text that leaves room for what is said about it.
-
-    >>> cut("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def nearest(value: Any, valid: Sequence[str]) -> str:
-    """Return `; did you mean X?` when one of `valid` is near, else an empty string.
-
-    >>> nearest("cammera", ["camera", "scene"])
-    '; did you mean "camera"?'
-    """
-    if not isinstance(value, str):
-        return ""
-    # Comparing is quadratic in length, and no valid name is that long.
-    near = get_close_matches(value[:100].lower(), [name.lower() for name in valid], n=1, cutoff=0.5)
-    original = {name.lower(): name for name in valid}
-    return f'; did you mean "{original[near[0]]}"?' if near else ""
 
 
 def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from capeval.errors import InputError, VideoError
 
-__all__ = ["SUFFIXES", "VideoFolder"]
-
 SUFFIXES = frozenset(
     {
         *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ts", ".mts"),

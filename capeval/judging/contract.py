@@ -14,22 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import normalised, read_relation
-from capeval.files.validation import shown
+from capeval.files.label_matching import normalised, read_relation
 from capeval.judging.prompts import Stage
-from capeval.judging.words import check_split, clean, repeats_note
+from capeval.judging.split_checks import check_split, clean, repeats_note
 from capeval.llm import ReplySchema
 from capeval.schema import Relation
-
-__all__ = [
-    "Contract",
-    "Part",
-    "as_list",
-    "collect_matches",
-    "read_events",
-    "read_label",
-    "read_number",
-]
+from capeval.text import shown
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.validation import shown
-from capeval.judging.contract import (
-    Part,
-    as_list,
-    collect_matches,
-    read_events,
-    read_label,
-)
+from capeval.judging.contract import Part, as_list, collect_matches, read_events, read_label
 from capeval.judging.prompts import Stage
 from capeval.llm import ReplySchema
 from capeval.schema import RELATIONS, Relation
-
-__all__ = ["IdsContract"]
+from capeval.text import shown
 
 
 def _object(**properties: Any) -> dict[str, Any]:

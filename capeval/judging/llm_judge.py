@@ -7,16 +7,14 @@ from typing import Any, TypeVar
 
 from capeval.judging.contract import Contract, Part
 from capeval.judging.ids_contract import IdsContract
-from capeval.judging.order import repair_order
+from capeval.judging.match_order import repair_order
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import Tally
 from capeval.judging.replies import read_reply
+from capeval.judging.split_checks import clean, words
 from capeval.judging.tuna_contract import TunaContract
-from capeval.judging.words import clean, words
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema import Annotation, Relation, Verdict, lacking
-
-__all__ = ["LLMJudge"]
 
 T = TypeVar("T")
 

@@ -14,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import InputError
 from capeval.files.packaged import packaged
-from capeval.files.text import read_text
-from capeval.files.validation import nearest, validated
-
-__all__ = ["DEFAULT_PROMPTS", "PromptSet", "Stage", "load_prompts"]
+from capeval.files.reading import read_text
+from capeval.files.validation import validated
+from capeval.text import nearest
 
 DEFAULT_PROMPTS = "tuna-cap-v1"
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from capeval.schema import Annotation, Provenance, Usage, Verdict
 
-__all__ = ["Judge", "Tally"]
-
 
 @dataclass
 class Tally:
@@ -77,3 +75,48 @@ class Judge(Protocol):
             No caption can be judged any more.
         """
         ...
+
+
+class _Rules(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, annotation: Annotation, caption: str) -> Verdict: ...
+
+
+class EmbeddedJudge:
+    """A deterministic judge in this process: it costs nothing and repeats itself."""
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+
+    @property
+    def name(self) -> str:
+        """Name and version of the rules."""
+        return self._rules.name
+
+    @property
+    def prompts(self) -> str | None:
+        """None: there are no prompts."""
+        return None
+
+    @property
+    def base_url(self) -> str | None:
+        """None: there is no endpoint."""
+        return None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Name and version of the rules."""
+        return (self._rules.name,)
+
+    async def judge(
+        self,
+        annotation: Annotation,
+        caption: str,
+        *,
+        repeat: int,  # noqa: ARG002 - rules say the same every time
+        tally: Tally,  # noqa: ARG002 - and cost nothing
+    ) -> Verdict:
+        """Return the verdict on a caption."""
+        return self._rules.judge(annotation, caption)

@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 
 from capeval.errors import ReplyError
 
-__all__ = ["candidates", "read_reply"]
-
 T = TypeVar("T")
 
 _THOUGHT = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)

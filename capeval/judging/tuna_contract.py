@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import normalised, pair_echoes
-from capeval.files.validation import shown
+from capeval.files.label_matching import normalised, pair_echoes
 from capeval.judging.contract import Part, as_list, collect_matches, read_events, read_label
 from capeval.judging.prompts import Stage
 from capeval.llm import ReplySchema
 from capeval.schema import Relation
-
-__all__ = ["TunaContract"]
+from capeval.text import shown
 
 
 class TunaContract:

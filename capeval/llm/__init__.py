@@ -2,16 +2,23 @@
 
 from capeval.llm.asker import Asker
 from capeval.llm.cache import CacheInfo, ReplyCache, default_cache_path
-from capeval.llm.checked import CheckedClient
 from capeval.llm.client import OpenAIChatClient, endpoint_url
-from capeval.llm.errors import ReplyBroken, ReplyRefused
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.meter import Meter
+from capeval.llm.preflight import CheckedClient
 from capeval.llm.prices import Price, price_of, read_prices
 from capeval.llm.redact import Redactor, public_url
 from capeval.llm.retry import RetryDecision
-from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest, ReplySchema
+from capeval.llm.types import (
+    Answer,
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    ReplyBroken,
+    ReplyRefused,
+    ReplySchema,
+)
 
 __all__ = [
     "AdaptiveLimiter",

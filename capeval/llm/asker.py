@@ -8,14 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from capeval.errors import CacheMiss, CapevalError, ReplyError
-from capeval.llm.cache import ReplyCache, State
-from capeval.llm.errors import ReplyBroken, ReplyRefused
-from capeval.llm.keys import request_key
+from capeval.llm.cache import ReplyCache, State, request_key
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
-from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest
-
-__all__ = ["Asker"]
+from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 
 T = TypeVar("T")
 

@@ -6,21 +6,20 @@ it; or `exhausted`, part of one that ended without a value: kept to look at and 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from capeval.errors import InputError, one_line
-from capeval.llm.keys import digest, plain, request_key
+from capeval.errors import InputError
 from capeval.llm.redact import public_url
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-
-__all__ = ["CacheInfo", "ReplyCache", "State", "default_cache_path"]
+from capeval.text import one_line
 
 T = TypeVar("T")
 State = Literal["validated", "refused", "exhausted"]
@@ -267,3 +266,46 @@ def _differences(url: str, asked: dict[str, object], stored_url: str, text: str)
     if stored.get("schema") != json.loads(json.dumps(asked["schema"])):
         found.append("another reply schema")
     return found
+
+
+LONG_DATA_URL = 1000
+
+
+def plain(request: ChatRequest) -> dict[str, Any]:
+    """Return a request as JSON values; long data URLs give way to their hash.
+
+    Thirty-two frames are megabytes: they are hashed once, and neither stored nor put into JSON.
+    """
+    schema = request.schema
+    return {
+        "model": request.model,
+        "messages": [shown(dict(message)) for message in request.messages],
+        "max_tokens": request.max_tokens,
+        "temperature": None if request.temperature is None else float(request.temperature),
+        "repeat": request.repeat,
+        "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
+    }
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of the canonical JSON of `value`, in hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def request_key(request: ChatRequest, base_url: str) -> str:
+    """Return the cache key of a whole request as it is meant for one endpoint."""
+    return digest({"base_url": base_url, "request": plain(request)})
+
+
+def shown(value: object) -> object:
+    """Return JSON values for people to read: long data URLs give way to their hash."""
+    if isinstance(value, str) and len(value) > LONG_DATA_URL and value.startswith("data:"):
+        head = value[:60].partition(",")[0]
+        name = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
+        return f"{head},[{len(value)} characters, sha256 {name}]"
+    if isinstance(value, dict):
+        return {key: shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown(item) for item in value]
+    return value

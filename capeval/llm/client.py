@@ -22,10 +22,10 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm.bounded import UNCOMPRESSED, bound
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint
+from capeval.llm.response_limit import UNCOMPRESSED, bound
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
 from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-__all__ = ["DEFAULT_URL", "OpenAIChatClient", "endpoint_url"]
 
 DEFAULT_URL = "https://api.openai.com/v1"
 LONGEST_WAIT = 30.0

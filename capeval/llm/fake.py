@@ -8,8 +8,6 @@ from typing import Any
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
-__all__ = ["ScriptedClient"]
-
 Line = str | ChatReply | BaseException
 
 

@@ -7,9 +7,6 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-__all__ = ["AdaptiveLimiter", "Slot"]
-
-
 # Lower than this, a few calls that hang would keep all others waiting.
 FLOOR = 4
 

@@ -11,8 +11,6 @@ from capeval.llm.prices import Price, price_of
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
-__all__ = ["Meter", "Ticket"]
-
 # Before a model's first reply is in, its calls are taken to answer at this length.
 GUESSED_OUTPUT_TOKENS = 1000
 TOKENS_PER_IMAGE = 1000

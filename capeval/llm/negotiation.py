@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from capeval.errors import one_line
-
-__all__ = ["Negotiation", "Plan"]
+from capeval.text import one_line
 
 
 @dataclass(frozen=True, slots=True)

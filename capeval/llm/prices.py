@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from capeval.errors import InputError
 from capeval.schema.usage import Usage
 
-__all__ = ["Price", "price_of", "prices_as_of", "read_prices"]
-
 TABLE = Path(__file__).with_name("prices.toml")
 _TABLES = {"prices", "models"}
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")

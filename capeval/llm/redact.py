@@ -11,8 +11,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from capeval.errors import UsageError
 
-__all__ = ["Endpoint", "Redactor", "parse_endpoint", "public_url"]
-
 HIDDEN = "[hidden]"
 # Endpoints echo keys partly starred out ("sk-abc***xyz"): that part is hidden too.
 LOOKS_SECRET = re.compile(

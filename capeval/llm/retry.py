@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from capeval.errors import one_line
-
-__all__ = ["Action", "BadAnswerError", "RetryDecision", "decide", "failure_reason", "retry_after"]
+from capeval.text import one_line
 
 Action = Literal["wait", "renegotiate", "stop_run", "refuse_request"]
 
@@ -199,7 +197,7 @@ def failure_reason(error: BaseException) -> str:
         chain.append(link)
         link = link.__cause__ or link.__context__
     for each in chain:
-        if str(each).startswith("the response is "):  # our own words (capeval.llm.bounded)
+        if str(each).startswith("the response is "):  # our own words (capeval.llm.response_limit)
             return one_line(str(each))
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
     for sign, words in (

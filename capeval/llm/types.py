@@ -8,9 +8,8 @@ from functools import reduce
 from operator import add
 from typing import Any, Generic, Protocol, TypeVar
 
+from capeval.errors import ReplyError, RequestRefused
 from capeval.schema.usage import Usage
-
-__all__ = ["Answer", "ChatClient", "ChatReply", "ChatRequest", "ReplySchema", "total_usage"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -99,3 +98,24 @@ class Answer(Generic[T_co]):
     def usage(self) -> Usage:
         """Tokens of all replies, cached or not."""
         return total_usage(self.replies)
+
+
+class _Replied(Exception):
+    def __init__(
+        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
+    ) -> None:
+        super().__init__(reason)
+        self.replies, self.complaints = replies, complaints
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all replies, cached or not."""
+        return total_usage(self.replies)
+
+
+class ReplyBroken(_Replied, ReplyError):
+    """No reply kept its contract; `str()` is the last complaint, `replies` all that came."""
+
+
+class ReplyRefused(_Replied, RequestRefused):
+    """The model declined to answer; `replies` is all that came."""

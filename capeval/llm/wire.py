@@ -6,13 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from capeval.errors import one_line
 from capeval.llm.negotiation import Plan
 from capeval.llm.retry import BadAnswerError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-
-__all__ = ["body_of", "cut_while_thinking", "parse_json", "reply_from"]
+from capeval.text import one_line
 
 # Reasoning models think inside the same allowance; without room for it nothing visible comes.
 HIDDEN_REASONING_TOKENS = 8192

@@ -10,27 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from capeval.evaluation.judged.run import JudgedRun
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate, Scores
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
-
-__all__ = [
-    "Confusion",
-    "Figure",
-    "Forest",
-    "ForestRow",
-    "Grid",
-    "Scatter",
-    "Series",
-    "by_characteristic",
-    "by_complexity",
-    "by_domain",
-    "by_frames",
-    "by_type",
-    "has_interval",
-    "some_without_interval",
-]
+from capeval.scoring.comparison_result import Comparison, TypeDifference
+from capeval.text import both_ends
 
 
 @dataclass(frozen=True)
@@ -207,3 +192,38 @@ def _buckets(
 
 def _most(sizes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(map(max, zip(*sizes, strict=True))) if sizes else ()
+
+
+_NAME = 60
+
+_WAYS = {
+    "visual_characteristic": "",
+    "domain": "",
+    "events": " events",
+    "elements": " elements",
+}
+
+
+def forest_of(found: Comparison) -> Forest:
+    """Return the forest plot of the F1 of a comparison: overall, by type, and in every bucket.
+
+    The p of buckets is adjusted as the comparison has it, that of types is not.
+    """
+    first, second = (both_ends(run.name, _NAME) for run in (found.first, found.second))
+    rows = [_row("Overall", found.overall.all, found.overall.all.f1.p)]
+    for name in ELEMENT_TYPES:
+        of: TypeDifference = getattr(found.overall, name)
+        rows.append(_row(name.title(), of, of.f1.p))
+    for way, unit in _WAYS.items():
+        for name, bucket in getattr(found.by, way).items():
+            rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted, adjusted=True))
+    return Forest(
+        name="forest",
+        title=f"F1 of {second} less that of {first}",
+        axis=f"F1 of {second} less that of {first} (points)",
+        rows=tuple(rows),
+    )
+
+
+def _row(label: str, of: TypeDifference, p: float | None, *, adjusted: bool = False) -> ForestRow:
+    return ForestRow(label, of.f1.value, of.f1.low, of.f1.high, p, of.n, adjusted)

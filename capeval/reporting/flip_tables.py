@@ -8,15 +8,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from capeval.errors import both_ends, one_line
 from capeval.reporting.numbers import thousands
-from capeval.reporting.sheets import Sheet
+from capeval.reporting.text_table import Sheet
 from capeval.reporting.verdict_words import VERDICT_WORDS
 from capeval.schema import RELATIONS
 from capeval.scoring import GROUPS
-from capeval.scoring.difference import Comparison, Flip, Transitions
-
-__all__ = ["flip_sheets"]
+from capeval.scoring.comparison_result import Comparison, Flip, Transitions
+from capeval.text import both_ends, one_line
 
 _NAME, _CONTENT = 40, 600
 # Narrower than the first, people's words are given more room; they are never given less than the

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from capeval.correlation.element_level import element_tables, people
-from capeval.correlation.human_scores import HumanScores, elements_of, meets
+from capeval.correlation.from_files import Sides
 from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
-from capeval.evaluation.correlating.against_people import Sides
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable
+from capeval.rating.human_scores import HumanScores, elements_of, meets
 from capeval.reporting.figures import Confusion, Scatter
 from capeval.schema import Annotation
 from capeval.stats.raters import combine
-
-__all__ = ["confusions_of", "scatters_of"]
 
 # What a judge's F1 is held against: what people said as they said it, or F1 of their labels.
 _MEASURES = {"score": "f1", "f1": "f1", "covered": "recall"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["box", "breakable", "tex"]
-
 _TEX = {
     "\\": r"\textbackslash{}",
     "–": "--",

@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from capeval.scoring import Estimate, TypeScores
-from capeval.scoring.difference import Difference, PairDifference
-
-__all__ = [
-    "NOTHING",
-    "bounded",
-    "cell",
-    "coefficient",
-    "interval",
-    "money",
-    "p_value",
-    "percent",
-    "points",
-    "points_interval",
-    "share",
-    "signed",
-    "thousands",
-]
+from capeval.scoring.comparison_result import Difference, PairDifference
 
 NOTHING = "–"
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from capeval.schema import HumanLabel, Relation
 
-__all__ = ["LABEL_WORDS", "VERDICT_WORDS"]
-
 VERDICT_WORDS: Mapping[Relation, str] = {
     "entailment": "entailed",
     "lack": "lacking",

@@ -6,17 +6,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-__all__ = [
-    "CHARACTERISTICS",
-    "ELEMENT_TYPES",
-    "Annotation",
-    "Characteristic",
-    "ElementType",
-    "Event",
-    "VisualElement",
-    "Weight",
-]
-
 ElementType = Literal["camera", "scene", "action", "attribute"]
 ELEMENT_TYPES: tuple[ElementType, ...] = get_args(ElementType)
 

@@ -7,8 +7,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-__all__ = ["Caption"]
-
 
 class Caption(BaseModel):
     """What a captioner wrote about one video; other fields of its line are kept as they are."""

@@ -9,19 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from capeval.schema.annotation import Event
 from capeval.schema.usage import Usage
 
-__all__ = [
-    "JUDGMENT",
-    "RELATIONS",
-    "Inputs",
-    "Judgment",
-    "Provenance",
-    "Relation",
-    "Scored",
-    "Unscored",
-    "Verdict",
-    "lacking",
-]
-
 Relation = Literal["entailment", "lack", "contradiction"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 

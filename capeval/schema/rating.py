@@ -10,8 +10,6 @@ from typing import Literal, get_args
 
 from capeval.schema.judgment import Relation
 
-__all__ = ["COVERAGES", "Coverage", "HumanLabel", "HumanRating", "LabelScale", "RaterMode"]
-
 Coverage = Literal["covered", "not covered"]
 """Whether a caption states an element correctly, completely and in order (TUNA, B.2.4)."""
 COVERAGES: tuple[Coverage, ...] = get_args(Coverage)

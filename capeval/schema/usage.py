@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Usage"]
-
 
 class Usage(BaseModel):
     """Tokens and calls, in the endpoint's own count; adds with `+`.

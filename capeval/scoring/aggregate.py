@@ -24,17 +24,6 @@ from capeval.scoring.result import (
 )
 from capeval.stats import bootstrap_means
 
-__all__ = [
-    "DRAWS",
-    "ELEMENT_BUCKETS",
-    "EVENT_BUCKETS",
-    "Membership",
-    "bucket_name",
-    "by_way",
-    "memberships",
-    "score_judgments",
-]
-
 B = TypeVar("B")
 
 DRAWS = 10_000

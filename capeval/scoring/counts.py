@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from capeval.schema import ELEMENT_TYPES, Annotation, Relation, Scored, Verdict
 
-__all__ = ["COUNTS", "GROUPS", "MEASURES", "fits", "flaw_of", "measures", "weight_counts"]
-
 GROUPS = ("all", *ELEMENT_TYPES)
 COUNTS = ("entailed", "contradicted", "total")
 MEASURES = ("precision", "recall", "f1")

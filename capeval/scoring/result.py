@@ -8,21 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.schema import Usage
 
-__all__ = [
-    "Breakdown",
-    "Bucket",
-    "ByType",
-    "ByWay",
-    "Counts",
-    "Estimate",
-    "Part",
-    "RepeatSpread",
-    "Scores",
-    "TypeScores",
-    "UnmatchedEvents",
-    "VideoScore",
-]
-
 T = TypeVar("T")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from capeval.errors import one_line
-
-__all__ = ["signature"]
+from capeval.text import one_line
 
 
 def signature(

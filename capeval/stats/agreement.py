@@ -18,22 +18,6 @@ from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, draw_counts
 from capeval.stats.values import Floats, Interval, Ints, Missing, Value, known
 
-__all__ = [
-    "COEFFICIENTS",
-    "Coefficient",
-    "accuracy",
-    "brennan_prediger",
-    "class_scores",
-    "coefficient_intervals",
-    "coefficients",
-    "cohen_kappa",
-    "confusion_by_video",
-    "confusion_matrix",
-    "gwet_ac1",
-    "krippendorff_alpha",
-    "macro_f1",
-]
-
 Matrix = NDArray[np.int64] | NDArray[np.float64]
 
 Coefficient = Literal["accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha"]

@@ -10,8 +10,6 @@ import numpy as np
 
 from capeval.stats.values import Floats, Interval, Missing
 
-__all__ = ["fisher_interval", "t_interval"]
-
 _PERFECT = 1 - 1e-12
 
 

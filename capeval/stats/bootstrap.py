@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from capeval.stats.resampling import FEWEST
 
-__all__ = ["bootstrap_means"]
-
 _CHUNK = 500
 _BLOCK = 1024
 

@@ -19,16 +19,6 @@ from numpy.typing import NDArray
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.values import Floats, Ints
 
-__all__ = [
-    "Concordance",
-    "Totals",
-    "agreeing_pairs",
-    "concordance",
-    "joined_totals",
-    "smaller_before",
-    "totals",
-]
-
 _MANY = 256
 _LOW = 6
 

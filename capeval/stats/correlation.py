@@ -13,29 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.concordance import Totals, agreeing_pairs, joined_totals, totals
 from capeval.stats.ranks import average_ranks, dense_codes
-from capeval.stats.values import (
-    SMALLEST,
-    Floats,
-    Ints,
-    Missing,
-    Statistic,
-    Value,
-    as_pairs,
-    known,
-)
-
-__all__ = [
-    "correlate_arrays",
-    "correlate_rows",
-    "count_pairs",
-    "from_totals",
-    "kendall_tau_b",
-    "kendall_tau_c",
-    "pearson",
-    "spearman",
-    "tau_rows",
-    "why_missing",
-]
+from capeval.stats.values import SMALLEST, Floats, Ints, Missing, Statistic, Value, as_pairs, known
 
 _WIDE = 24
 _CHUNK = 4_000_000

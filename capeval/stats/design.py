@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
 
-__all__ = ["Design", "first_rows", "group_means", "same_sized"]
-
 
 @dataclass(frozen=True)
 class Design:

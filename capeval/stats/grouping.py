@@ -18,20 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.correlation import why_missing
-from capeval.stats.design import Design, group_means, same_sized
-from capeval.stats.pair import Pair, group_values
+from capeval.stats.design import Design
+from capeval.stats.pair import Pair
 from capeval.stats.values import SMALLEST, Floats, Grouping, Mask, Missing, Statistic, Value
-
-__all__ = [
-    "Design",
-    "Grouped",
-    "common_groups",
-    "common_to",
-    "group_means",
-    "group_values",
-    "grouped",
-    "same_sized",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from capeval.stats.concordance import Concordance, concordance
 from capeval.stats.ranks import average_ranks, dense_codes
 from capeval.stats.values import Floats, Ints, Statistic
 
-__all__ = ["influence", "jackknife_variance"]
-
 
 def influence(
     x: Floats | Ints,

@@ -22,8 +22,6 @@ from capeval.stats.resampling import FEWEST, MANY, too_few
 from capeval.stats.values import Grouping, Interval, Mask, Missing, Statistic
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
-__all__ = ["Kind", "interval"]
-
 Kind = Literal["bootstrap", "analytic", "none"]
 
 _SLACK = 1e-12

@@ -14,17 +14,7 @@ from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
 from capeval.stats.influence import influence, jackknife_variance
 from capeval.stats.pair import Pair
-from capeval.stats.values import (
-    OF_PAIRS,
-    Floats,
-    Grouping,
-    Interval,
-    Mask,
-    Missing,
-    Statistic,
-)
-
-__all__ = ["jackknife_estimates", "jackknife_interval", "video_influence"]
+from capeval.stats.values import OF_PAIRS, Floats, Grouping, Interval, Mask, Missing, Statistic
 
 _GROUPS = 5_000
 _PERFECT = 1 - 1e-12

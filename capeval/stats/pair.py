@@ -24,8 +24,6 @@ from capeval.stats.values import (
     as_pairs,
 )
 
-__all__ = ["Pair", "group_values"]
-
 _T = TypeVar("_T")
 
 _LONG = 1_500

@@ -21,8 +21,6 @@ from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
 
-__all__ = ["CALIBRATED", "Calibration", "calibrate", "constant_accuracy"]
-
 CALIBRATED = 5_000
 """The most captions whose pairs a threshold is calibrated on."""
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from capeval.stats.values import Floats, Interval, Missing
 
-__all__ = ["bootstrap_p", "percentiles"]
-
 
 def percentiles(
     values: Floats, confidence: float = 0.95, *, units: int | None = None

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.values import Floats, Ints, Mask
 
-__all__ = ["average_ranks", "dense_codes", "group_sums", "runs", "tie_share"]
-
 _SPARSE = 16
 _LONG = 1_000
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.values import Floats, Mask, steady
 
-__all__ = ["How", "combine", "combine_others", "constant_raters"]
-
 How = Literal["mean", "median", "zmean"]
 
 

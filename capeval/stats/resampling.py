@@ -18,19 +18,6 @@ from capeval.stats.design import Design
 from capeval.stats.ranks import dense_codes, group_sums
 from capeval.stats.values import Floats, Missing, Statistic
 
-__all__ = [
-    "FEWEST",
-    "LARGEST",
-    "MANY",
-    "Counts",
-    "coins",
-    "draw_counts",
-    "resampled",
-    "resampled_taus",
-    "same_draws",
-    "too_few",
-]
-
 FEWEST = 5
 """The fewest videos that are resampled: four have but 35 different resamples, too few to tell where
 2.5% of them end.

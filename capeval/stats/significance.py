@@ -25,17 +25,8 @@ from capeval.stats.pair import Pair, group_values
 from capeval.stats.percentiles import bootstrap_p
 from capeval.stats.ranks import average_ranks
 from capeval.stats.resampling import FEWEST, coins, too_few
-from capeval.stats.values import (
-    OF_PAIRS,
-    Floats,
-    Grouping,
-    Mask,
-    Missing,
-    Statistic,
-)
+from capeval.stats.values import OF_PAIRS, Floats, Grouping, Mask, Missing, Statistic
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
-
-__all__ = ["PERMUTATIONS", "PValue", "add_one", "p_value", "sign_flip"]
 
 PERMUTATIONS = 2_000
 RESAMPLES = 10_000

@@ -20,8 +20,6 @@ from capeval.stats.ranks import average_ranks, dense_codes
 from capeval.stats.resampling import LARGEST, Counts
 from capeval.stats.values import OF_PAIRS, Floats, Ints, Statistic
 
-__all__ = ["GroupSwap", "SystemSwap", "on_one_scale"]
-
 _DIGITS = 10
 _EXACT = 256
 

@@ -9,8 +9,6 @@ from capeval.stats.pair import Pair
 from capeval.stats.resampling import MANY, same_draws
 from capeval.stats.values import Floats, Missing, Statistic, steady
 
-__all__ = ["system_values"]
-
 _SYSTEMS = 20_000_000
 
 

@@ -9,24 +9,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "GROUPINGS",
-    "OF_PAIRS",
-    "SMALLEST",
-    "STATISTICS",
-    "Floats",
-    "Grouping",
-    "Interval",
-    "Ints",
-    "Mask",
-    "Missing",
-    "Statistic",
-    "Value",
-    "as_pairs",
-    "known",
-    "steady",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -17,8 +17,6 @@ from capeval.stats.resampling import LARGEST, Counts, resampled, resampled_taus,
 from capeval.stats.system_means import system_values
 from capeval.stats.values import OF_PAIRS, Floats, Grouping, Mask, Missing, Statistic
 
-__all__ = ["bootstrap_values", "too_large"]
-
 _CELLS = 20_000_000
 _PAIRS = 12_000_000
 _ROWS = 100_000

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from capeval.errors import UsageError
-from capeval.video.frames import FrameSet
+from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
 from capeval.video.sampling import Policy
-from capeval.video.source_file import DEFAULT_TIMEOUT
-
-__all__ = ["DECODERS", "Decoder", "decoder_named"]
 
 
 class Decoder(Protocol):

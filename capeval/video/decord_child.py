@@ -10,8 +10,6 @@ import json
 import os
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Answer for the video in argv."""

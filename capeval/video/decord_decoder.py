@@ -19,14 +19,12 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from capeval.errors import MissingExtra, VideoError, one_line
-from capeval.video.frames import FrameSet, Timeline
+from capeval.errors import MissingExtra, VideoError
+from capeval.text import one_line
+from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
 from capeval.video.pyav_decoder import check_is_video
 from capeval.video.sampling import Policy
-from capeval.video.source_file import DEFAULT_TIMEOUT, checked_file
-
-__all__ = ["DecordDecoder"]
 
 _CHILD = Path(__file__).with_name("decord_child.py")
 

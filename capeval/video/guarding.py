@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from capeval.errors import VideoError
 
-__all__ = ["Guard", "guarded"]
-
 T = TypeVar("T")
 
 _POLL = 0.05

@@ -15,8 +15,6 @@ from capeval.video.decoding import Decoder
 from capeval.video.frames import FrameSet
 from capeval.video.sampling import Policy
 
-__all__ = ["prefetch"]
-
 PathT = TypeVar("PathT", str, Path)
 
 

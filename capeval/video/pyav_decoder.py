@@ -21,19 +21,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.errors import MissingExtra, VideoError, one_line
-from capeval.video.boxes import announced_size, lacks_index
-from capeval.video.frames import FrameSet, Timeline
+from capeval.errors import MissingExtra, VideoError
+from capeval.text import one_line
+from capeval.video.container_size import announced_size, lacks_index
+from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
 from capeval.video.sampling import Policy
-from capeval.video.source_file import DEFAULT_TIMEOUT, checked_file
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["PyAVDecoder", "check_is_video"]
 
 # Video, and audio so that it can be told from rubbish. Playlists and image patterns are left out:
 # a file that says it is a video must not make us open other files or addresses.

@@ -13,21 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
-from capeval.errors import UsageError, one_line
+from capeval.errors import UsageError
+from capeval.text import one_line
 from capeval.video.frames import Timeline
-
-__all__ = [
-    "FORMS",
-    "Choice",
-    "Dynamic",
-    "Fps",
-    "Given",
-    "Middle",
-    "Policy",
-    "Shuffled",
-    "Uniform",
-    "read_policy",
-]
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "

@@ -12,13 +12,13 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked, UsageError
-from capeval.files.run_folder import RunFolder
 from capeval.llm import ChatRequest, ScriptedClient
+from capeval.runs.folder import RunFolder
 from capeval.schema import Caption, Judgment
 from capeval.scoring import Scores
-from tests.evaluation.making import COUNT, captions, right, videos
 from tests.judge_responder import answer
 from tests.server import LoopbackServer
+from tests.six_videos import COUNT, captions, right, videos
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.batching import BatchSize
+from capeval.captioners.transformers_backend import BatchSize
 
 
 def test_a_fixed_size_stays_until_memory_runs_out() -> None:

@@ -20,15 +20,7 @@ from capeval.captioners.endpoint import EndpointCaptioner
 from capeval.captioners.images import ImageForm
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, EndpointRefused, UsageError
-from capeval.llm import (
-    Asker,
-    ChatReply,
-    ChatRequest,
-    Meter,
-    OpenAIChatClient,
-    Price,
-    ReplyCache,
-)
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter, OpenAIChatClient, Price, ReplyCache
 from capeval.schema import Usage
 from tests.server import Hang, LoopbackServer, completion, failure, unauthorized
 

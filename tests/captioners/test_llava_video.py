@@ -20,7 +20,7 @@ from capeval.captioners.llava_video import (
     build_config,
     chat_prompt,
 )
-from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.repetition import repetition_warning
+from capeval.captioners.caption_cleanup import repetition_warning
 
 SENTENCE = "The camera pans to the left and shows a man in a red jacket on a bicycle. "
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.loaded import LoadedModel
+from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import tiny

@@ -202,7 +202,7 @@ def test_unexpected_fault_is_ours_and_exits_1(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("capeval.evaluation.scores.rescoring.rescore", fail)
+    monkeypatch.setattr("capeval.runs.rescoring.rescore", fail)
     monkeypatch.setattr(
         sys, "argv", ["capeval", "score", "good.jsonl", "--annotations", "good.json"]
     )

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from capeval.evaluation.judged.raw_replies import RawReplies, RawReply
 from capeval.files.judgments import write_judgments
-from capeval.reporting.card_terminal import print_raw_replies
+from capeval.reporting.viewer.raw_replies import RawReplies, RawReply
+from capeval.reporting.viewer.terminal import print_raw_replies
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
 from tests.typed import Typed

@@ -69,7 +69,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
 
 def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     # Numbers of no verdicts, so that F1 can be equal: nothing shall hold them against any.
-    monkeypatch.setattr("capeval.evaluation.leaderboard.stored.why_stale", lambda *_: None)
+    monkeypatch.setattr("capeval.reporting.leaderboard.stored.why_stale", lambda *_: None)
     for name, f1, recall in (("z-more", 0.5, 0.4), ("a-less", 0.5, 0.3), ("b-best", 0.6, 0.1)):
         bare = {"low": None, "high": None}
         made = {"f1": {"value": f1, **bare}, "recall": {"value": recall, **bare}}
@@ -266,7 +266,7 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
 def test_section_of_the_papers_judge_and_size_is_named_beside_it(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("capeval.evaluation.leaderboard.stored.why_stale", lambda *_: None)
+    monkeypatch.setattr("capeval.reporting.leaderboard.stored.why_stale", lambda *_: None)
     make_run("mine", GOOD)
     (_, paper) = board(typed, "--published")["sections"]
     assert not any("same judge" in note for note in paper["notes"])

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from capeval.evaluation.scores.rescoring import rescore
 from capeval.files.annotations import load_annotations
 from capeval.files.judgments import write_judgments
+from capeval.runs.rescoring import rescore
 from capeval.schema import Provenance
 from tests.judged_runs import capeval, judgments, make_run, write_annotations
 

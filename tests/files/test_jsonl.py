@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import InputError, one_line
+from capeval.errors import InputError
 from capeval.files.jsonl import (
     JsonlAppender,
     dumps,
@@ -18,6 +18,7 @@ from capeval.files.jsonl import (
     write_atomic,
     write_jsonl,
 )
+from capeval.text import one_line
 
 # Every code point, lone surrogates too: that is what captions can hold.
 TEXT = st.text(st.characters(), max_size=20)

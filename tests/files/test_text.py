@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.text import parse_json, read_text
+from capeval.files.reading import parse_json, read_text
 
 FILE = Path("a.json")
 JSON = st.recursive(

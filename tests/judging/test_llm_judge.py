@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from capeval.errors import (
-    BudgetReached,
-    EndpointRefused,
-    RequestRefused,
-    RetriesExhausted,
-)
+from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.one_caption import inputs_of, judge_caption, majority
-from capeval.judging.pipeline import judge_captions
+from capeval.judging.pipeline import inputs_of, judge_caption, judge_captions, majority
 from capeval.judging.prompts import load_prompts
 from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage

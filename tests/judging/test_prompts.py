@@ -16,10 +16,10 @@ from capeval.errors import InputError
 from capeval.judging.contract import Part
 from capeval.judging.ids_contract import IdsContract
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.one_caption import judge_caption
+from capeval.judging.pipeline import judge_caption
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.split_checks import clean
 from capeval.judging.tuna_contract import TunaContract
-from capeval.judging.words import clean
 from capeval.llm import ChatRequest, ScriptedClient
 from capeval.schema import Caption, Scored
 from tests.judge_responder import reply_to, reply_to_tuna

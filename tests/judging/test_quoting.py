@@ -7,11 +7,11 @@ import time
 import pytest
 
 from capeval.errors import ReplyError
-from capeval.files.echoes import pair_echoes
+from capeval.files.label_matching import pair_echoes
 from capeval.judging.contract import Part
 from capeval.judging.replies import read_reply
+from capeval.judging.split_checks import check_split
 from capeval.judging.tuna_contract import TunaContract
-from capeval.judging.words import check_split
 
 ANSWER = '{"relations": [{"id": "1.1", "relation": "entailment"}]}'
 

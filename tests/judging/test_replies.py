@@ -12,7 +12,7 @@ import pytest
 
 from capeval.errors import ReplyError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.one_caption import judge_caption
+from capeval.judging.pipeline import judge_caption
 from capeval.judging.replies import read_reply
 from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
 from capeval.llm.wire import reply_from

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from capeval.correlation.from_files import Question, Sides, both_sides, correlate_files
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
-from capeval.evaluation.correlating.against_people import (
-    Question,
-    Sides,
-    both_sides,
-    correlate_files,
-)
 from capeval.reporting.human_figures import confusions_of, scatters_of
 from tests.scoring.making import annotation, scored
 

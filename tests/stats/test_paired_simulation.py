@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from capeval.stats import bootstrap_means
-from capeval.stats.paired import detectable_difference, sign_flips
+from capeval.stats.sign_flips import detectable_difference, sign_flips
 from capeval.stats.values import Floats
 
 pytestmark = pytest.mark.slow

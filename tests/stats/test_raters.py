@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.stats.ceiling import RatersApart
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.raters import How, combine, combine_others
 from capeval.stats.values import GROUPINGS, STATISTICS, Interval, Missing
 

@@ -18,10 +18,9 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
-from capeval.video.frames import Timeline
+from capeval.video.frames import Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
 from capeval.video.sampling import Choice, Policy, Shuffled
-from capeval.video.source_file import checked_file
 from tests.video.clips import make_clip, numbers, picture
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["align"]
-
 
 def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
     """Give each candidate one reference, or none, so that the summed score is the highest.

@@ -14,10 +14,8 @@ from capeval.judging.lexical.reading import NOT, Reading, read, tokens
 from capeval.judging.lexical.reference import Reference, prepare
 from capeval.judging.lexical.relations import relations
 from capeval.judging.lexical.splitting import split
-from capeval.judging.words import clean, repeats_note
+from capeval.judging.split_checks import clean, repeats_note
 from capeval.schema import Annotation, Verdict
-
-__all__ = ["LexicalJudge"]
 
 _SKIP = 0.25
 _SENTENCE_ENDS = frozenset(".!?…。！？")

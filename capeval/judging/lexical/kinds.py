@@ -7,8 +7,6 @@ judge.
 
 from __future__ import annotations
 
-__all__ = ["KINDS", "PHRASES"]
-
 KINDS = """
 person: man woman boy girl child baby couple mother father police soldier doctor athlete player
 person: chef singer dancer teacher student worker driver waiter nurse host presenter rider actor

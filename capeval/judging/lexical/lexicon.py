@@ -27,8 +27,6 @@ from capeval.judging.lexical.vocabulary import (
     VERBS,
 )
 
-__all__ = ["Lexicon", "Related", "Word", "lexicon"]
-
 _GENERIC, _PLACE, _CONTENT, _CRITICAL = 0.3, 0.6, 1.0, 1.3
 _MAX_STEMMED = 30
 _MAX_CACHED = 100_000

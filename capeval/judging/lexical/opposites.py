@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["ACTORS", "CAMERA_OPPOSITES", "COLOURS", "NUMBERS", "OPPOSITES", "WEAK_NUMBERS"]
-
 OPPOSITES = """
 left | right
 up upward ascend rise | down downward descend

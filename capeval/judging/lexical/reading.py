@@ -9,8 +9,6 @@ from typing import NamedTuple
 from capeval.judging.lexical.lexicon import Lexicon, Word
 from capeval.judging.lexical.opposites import WEAK_NUMBERS
 
-__all__ = ["NOT", "Claim", "Reading", "read", "tokens"]
-
 NOT = "¬"
 """Stands before a concept that is denied."""
 

@@ -15,8 +15,6 @@ from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import NOT, Claim, Reading, read, tokens
 from capeval.schema import Annotation, ElementType, Event
 
-__all__ = ["ElementReading", "EventReading", "Reference", "prepare"]
-
 Places = tuple[int, ...]
 
 

@@ -12,8 +12,6 @@ from capeval.judging.lexical.reading import Claim, Reading
 from capeval.judging.lexical.reference import EventReading
 from capeval.schema import Relation
 
-__all__ = ["relations"]
-
 Table = NDArray[np.float32]
 
 _PARTIAL = 0.6

@@ -10,8 +10,6 @@ from collections import Counter
 
 from capeval.judging.lexical.vocabulary import ABBREVIATIONS
 
-__all__ = ["split"]
-
 # One pass over the text: what has no bound on its length is kept once it is matched, so that no
 # stretch is read twice, however long.
 _CUT = re.compile(

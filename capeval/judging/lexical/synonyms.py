@@ -7,8 +7,6 @@ where descriptions use it most.
 
 from __future__ import annotations
 
-__all__ = ["SYNONYMS"]
-
 SYNONYMS = """
 man men guy male gentleman fellow
 woman lady female

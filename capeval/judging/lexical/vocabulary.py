@@ -5,17 +5,6 @@ General English of video description, written for this judge; no sample was read
 
 from __future__ import annotations
 
-__all__ = [
-    "ABBREVIATIONS",
-    "DETERMINERS",
-    "FUNCTION_WORDS",
-    "GENERIC_WORDS",
-    "IRREGULAR",
-    "NEGATIONS",
-    "PREPOSITIONS",
-    "VERBS",
-]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from capeval.correlation.result import ComparisonResult, Correlation, Correlations
-from capeval.errors import one_line
-from capeval.reporting.correlations.words import GROUPING_WORDS, STATISTIC_WORDS, of_human
+from capeval.reporting.correlations.labels import GROUPING_WORDS, STATISTIC_WORDS, of_human
 from capeval.reporting.numbers import NOTHING, coefficient, p_value, signed
-from capeval.reporting.sheets import Sheet
-
-__all__ = ["comparison_sheets"]
+from capeval.reporting.text_table import Sheet
+from capeval.text import one_line
 
 _METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from capeval.correlation.result import Elements, ElementTable
-from capeval.errors import one_line
-from capeval.reporting.correlations.words import with_interval
+from capeval.reporting.correlations.labels import with_interval
 from capeval.reporting.numbers import bounded, coefficient
-from capeval.reporting.sheets import Sheet
-
-__all__ = ["element_sheets"]
+from capeval.reporting.text_table import Sheet
+from capeval.text import one_line
 
 _LEADING = ("kappa", "ac1")
 _PLAIN = ("accuracy", "macro_f1", "brennan_prediger", "alpha")

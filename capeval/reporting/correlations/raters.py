@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.correlation.result import CeilingResult, Raters
-from capeval.errors import one_line
-from capeval.reporting.correlations.footnotes import UNASKED
-from capeval.reporting.correlations.words import (
+from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
+    UNASKED,
     of_human,
     with_interval,
 )
 from capeval.reporting.numbers import bounded, coefficient
-from capeval.reporting.sheets import Sheet
-
-__all__ = ["rater_sheets"]
+from capeval.reporting.text_table import Sheet
+from capeval.text import one_line
 
 _NAMED = 6
 _NOTE = (

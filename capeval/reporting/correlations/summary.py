@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.correlation.result import Correlation, Correlations, ElementTable, Raters
-from capeval.errors import one_line
-from capeval.reporting.correlations.words import STATISTIC_WORDS, of_human
+from capeval.reporting.correlations.labels import STATISTIC_WORDS, of_human
 from capeval.reporting.numbers import bounded, coefficient, p_value
 from capeval.stats.values import Grouping
-
-__all__ = ["summary_lines"]
+from capeval.text import one_line
 
 _WHAT: dict[Grouping, str] = {
     "system": "systems",

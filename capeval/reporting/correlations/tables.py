@@ -7,25 +7,22 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from capeval.correlation.published import PUBLISHED_NOTE
-from capeval.correlation.result import Correlation, Correlations, Published
-from capeval.errors import one_line
+from capeval.correlation.result import PUBLISHED_NOTE, Correlation, Correlations, Published
 from capeval.reporting.correlations.comparisons import comparison_sheets
 from capeval.reporting.correlations.elements import element_sheets
-from capeval.reporting.correlations.footnotes import footnotes
-from capeval.reporting.correlations.raters import rater_sheets
-from capeval.reporting.correlations.summary import summary_lines
-from capeval.reporting.correlations.words import (
+from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
+    footnotes,
     of_human,
     with_interval,
 )
+from capeval.reporting.correlations.raters import rater_sheets
+from capeval.reporting.correlations.summary import summary_lines
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value
-from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
+from capeval.reporting.text_table import Format, Sheet, print_sheets, rendered
 from capeval.stats.values import Grouping
-
-__all__ = ["print_correlations", "sheets_of"]
+from capeval.text import one_line
 
 _GROUPS = (
     "groups: used/all; one in which a metric has no value is left out, for all metrics alike. "

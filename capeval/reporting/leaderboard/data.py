@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from capeval.errors import one_line
-from capeval.evaluation.leaderboard.board import Entry, Leaderboard, Section
-from capeval.evaluation.leaderboard.places import (
+from capeval.reporting.leaderboard.board import Leaderboard, Section
+from capeval.reporting.leaderboard.stored import Entry
+from capeval.reporting.leaderboard.table_cells import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,
@@ -17,8 +17,7 @@ from capeval.evaluation.leaderboard.places import (
 )
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.result import Breakdown
-
-__all__ = ["leaderboard_csv", "leaderboard_json"]
+from capeval.text import one_line
 
 _WAYS = tuple(Breakdown.model_fields)
 _Group = tuple[str, str, str]

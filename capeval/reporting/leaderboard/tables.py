@@ -13,15 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from capeval.errors import one_line
-from capeval.evaluation.leaderboard.board import Leaderboard
 from capeval.files.jsonl import dumps
 from capeval.reporting.latex import box, breakable, tex
+from capeval.reporting.leaderboard.board import Leaderboard
+from capeval.reporting.leaderboard.content import By, Cell, Part, Sheet, part_of
 from capeval.reporting.leaderboard.data import leaderboard_csv, leaderboard_json
-from capeval.reporting.leaderboard.sheets import By, Cell, Part, Sheet, part_of
-from capeval.reporting.tables import BASELINE_NOTE
-
-__all__ = ["By", "Format", "print_leaderboard", "rendered_leaderboard"]
+from capeval.reporting.score_tables import BASELINE_NOTE
+from capeval.text import one_line
 
 Format = Literal["table", "markdown", "latex", "csv", "json"]
 

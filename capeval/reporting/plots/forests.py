@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure as Drawing
 
 from capeval.reporting.numbers import p_value
-from capeval.reporting.plots.legends import add_legend
-from capeval.reporting.plots.paper import GREY, Paper, place_name, printable, style_of
+from capeval.reporting.plots.paper import GREY, Paper, add_legend, place_name, printable, style_of
 
 if TYPE_CHECKING:
     from capeval.reporting.figures import Forest, ForestRow
 
-__all__ = ["forest"]
 
 # By the legend's words; a filled and a hollow square, and what has no whisker is no square.
 _MARKS = {

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure as Drawing
 
 from capeval.reporting.figures import has_interval, some_without_interval
-from capeval.reporting.plots.legends import add_legend
 from capeval.reporting.plots.paper import (
     GREY,
     Paper,
     Style,
+    add_legend,
     place_name,
     printable,
     short_names,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from capeval.reporting.figures import Grid
     from capeval.scoring import Estimate
 
-__all__ = ["bars", "curves", "radar"]
 
 _F1 = "F1 (%)"
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from capeval.errors import one_line
-from capeval.judging.words import clean
+from capeval.judging.split_checks import clean
 from capeval.reporting import figures
 from capeval.reporting.numbers import NOTHING, interval
 from capeval.reporting.report.charts import chart
@@ -16,8 +15,7 @@ from capeval.reporting.report.data import Shown, letter_of
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, TypeScores
 from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
-
-__all__ = ["BreakdownChart", "BreakdownRow", "breakdowns"]
+from capeval.text import one_line
 
 
 @dataclass(frozen=True)

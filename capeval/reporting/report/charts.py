@@ -11,13 +11,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from capeval.errors import one_line
 from capeval.reporting.figures import Grid, Series, has_interval
 from capeval.reporting.numbers import NOTHING, interval, percent, thousands
 from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
 from capeval.scoring import Estimate
-
-__all__ = ["Share", "chart", "place_name", "shares"]
+from capeval.text import one_line
 
 _WIDTH = 360
 # Of charts in rows: labels end and values begin here.

@@ -22,13 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.evaluation.judged.cards import ElementView, VideoCard
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.files.jsonl import dumps
 from capeval.reporting.report.thumbnails import Strips
+from capeval.reporting.viewer.cards import ElementView, VideoCard
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-
-__all__ = ["Shown", "embedded", "letter_of", "payload"]
 
 _LABELS = {
     "entailment": "e",

@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.evaluation.judged.cards import ElementView, EventView, VideoCard
 from capeval.reporting.numbers import interval, percent, thousands
 from capeval.reporting.report.charts import Share, place_name
 from capeval.reporting.report.data import Shown
+from capeval.reporting.viewer.cards import ElementView, EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, Estimate
-
-__all__ = [
-    "HEADINGS",
-    "Finding",
-    "Findings",
-    "Loss",
-    "Missed",
-    "MissedElements",
-    "findings_of",
-    "missed_elements",
-]
 
 HEADINGS = (
     "Weakest type",

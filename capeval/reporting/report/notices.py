@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.numbers import percent, thousands
 from capeval.reporting.report.data import Shown
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Scored
-
-__all__ = ["LEAST_COVERAGE", "notices"]
 
 LEAST_COVERAGE = 0.99
 """A run of a smaller share of the videos is no score of the set, as for `capeval leaderboard`."""

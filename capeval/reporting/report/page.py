@@ -11,11 +11,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from capeval.errors import UsageError, one_line
-from capeval.evaluation.judged.cards import HumanLabels, cards_of
-from capeval.evaluation.judged.run import JudgedRun
+from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.judging.words import clean
+from capeval.judging.split_checks import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
@@ -29,20 +27,16 @@ from capeval.reporting.numbers import (
 from capeval.reporting.report.breakdowns import breakdowns
 from capeval.reporting.report.charts import place_name, shares
 from capeval.reporting.report.data import Shown, embedded, letter_of, payload
-from capeval.reporting.report.findings import (
-    HEADINGS,
-    Findings,
-    findings_of,
-    missed_elements,
-)
+from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
 from capeval.reporting.report.notices import notices
 from capeval.reporting.report.paired import paired
 from capeval.reporting.report.thumbnails import Strips
-from capeval.reporting.tables import BASELINE_NOTE
+from capeval.reporting.score_tables import BASELINE_NOTE
+from capeval.reporting.viewer.cards import HumanLabels, cards_of
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST, Estimate
-
-__all__ = ["MARK", "report_html", "same_annotations"]
+from capeval.text import one_line
 
 MARK = '<meta name="generator" content="capeval report">'
 """Stands near the beginning of every report: only a report is written over."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from capeval.evaluation.comparing.runs import unlikeness
 from capeval.reporting.report.data import Shown
+from capeval.runs.comparing import unlikeness
 from capeval.schema import ELEMENT_TYPES, Annotation, Scored
+from capeval.scoring.comparison import Measured, differences, measured, ranked
+from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES
-from capeval.scoring.difference import Difference, PairDifference
-from capeval.scoring.differencing import Measured, differences, measured, ranked
-
-__all__ = ["Gap", "Paired", "Rank", "paired"]
 
 _NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 

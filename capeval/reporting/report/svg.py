@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from capeval.errors import one_line
-
-__all__ = ["COLOURS", "Scale", "mark", "picture", "tag", "text"]
+from capeval.text import one_line
 
 COLOURS = 6
 """So many series have a colour and a mark of their own."""

@@ -14,8 +14,6 @@ from capeval.schema import Annotation
 from capeval.video import decoder_named, prefetch, read_policy
 from capeval.video.frames import FrameSet
 
-__all__ = ["Frame", "Strip", "Strips", "strips"]
-
 _LONGEST_SIDE = 192
 _QUALITY = 72
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from capeval.correlation.published import PUBLISHED
 from capeval.correlation.result import (
+    PUBLISHED,
     CeilingResult,
     ClassResult,
     ComparisonResult,
@@ -29,7 +29,7 @@ from capeval.correlation.result import (
     Ties,
 )
 from capeval.reporting.correlations.tables import print_correlations
-from capeval.reporting.sheets import Format, Sheet, print_sheets, rendered
+from capeval.reporting.text_table import Format, Sheet, print_sheets, rendered
 from capeval.stats.values import GROUPINGS, Grouping, Statistic
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -14,14 +14,11 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from capeval.evaluation.leaderboard.board import Entry, Leaderboard, Section, make_leaderboard
-from capeval.evaluation.leaderboard.places import OVERALL, Measured, Place
-from capeval.reporting.leaderboard.tables import (
-    By,
-    Format,
-    print_leaderboard,
-    rendered_leaderboard,
-)
+from capeval.reporting.leaderboard.board import Leaderboard, Section, make_leaderboard
+from capeval.reporting.leaderboard.content import By
+from capeval.reporting.leaderboard.stored import Entry
+from capeval.reporting.leaderboard.table_cells import OVERALL, Measured, Place
+from capeval.reporting.leaderboard.tables import Format, print_leaderboard, rendered_leaderboard
 from capeval.schema import Provenance
 from tests.judged_runs import make_run, write_annotations
 from tests.latex import PDFLATEX, typeset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from capeval.evaluation.judged.run import JudgedRun
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
 from tests.scoring.making import annotation, relations, scored
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.judged.cards import cards_of
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.findings import HEADINGS, Findings, Loss, findings_of, missed_elements
+from capeval.reporting.viewer.cards import cards_of
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Judgment
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.judged.cards import cards_of
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.reporting.report.notices import notices
+from capeval.reporting.viewer.cards import cards_of
+from capeval.runs.judged_run import JudgedRun
 from tests.reporting.report.making import run
 from tests.scoring.making import annotation, scored
 

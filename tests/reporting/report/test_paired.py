@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from capeval.evaluation.comparing.runs import compare_judged
-from capeval.evaluation.judged.cards import cards_of
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.reporting.report.paired import Paired, paired
+from capeval.reporting.viewer.cards import cards_of
+from capeval.runs.comparing import compare_judged
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Judgment, Unscored
-from capeval.scoring.difference import Comparison, Matrix
+from capeval.scoring.comparison_result import Comparison, Matrix
 from tests.reporting.report.making import VIDEOS, judged, run
 from tests.scoring.making import scored
 

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import pytest
 
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.reporting.numbers import percent
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import HumanLabel
 from tests.browser import CHROMIUM, Page, tab
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run

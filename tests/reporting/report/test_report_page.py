@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from capeval.errors import UsageError
-from capeval.evaluation.comparing.runs import compare_judged
-from capeval.evaluation.judged.run import JudgedRun
 from capeval.llm.prices import Price
 from capeval.reporting.numbers import p_value, percent, points
 from capeval.reporting.report.page import MARK, report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
+from capeval.runs.comparing import compare_judged
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import HumanLabel
-from capeval.scoring.difference import Comparison
+from capeval.scoring.comparison_result import Comparison
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, five, judged, passes, run
 from tests.scoring.making import annotation, scored
 

@@ -1,0 +1,51 @@
+"""Each public function comes twice, to call and to await: written once, the other is its twin."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Return the plain function of `NAME_async`; it works in a notebook too.
+
+    >>> async def double_async(number: int) -> int:
+    ...     return 2 * number
+    >>> double = blocking(double_async)
+    >>> double(2), double.__name__
+    (4, 'double')
+    """
+
+    @functools.wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work(*args, **kwargs))
+        # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            return pool.submit(lambda: asyncio.run(work(*args, **kwargs))).result()
+
+    run.__name__ = run.__qualname__ = work.__name__.removesuffix("_async")
+    return run
+
+
+def awaitable(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return `NAME_async` of a plain function, which then runs in a thread.
+
+    >>> awaitable(len).__name__
+    'len_async'
+    """
+
+    @functools.wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    run.__name__ = run.__qualname__ = f"{work.__name__}_async"
+    return run

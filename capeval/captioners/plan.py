@@ -1,0 +1,345 @@
+"""What generating a run will do: what is asked for, what is there already, what it must match."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from capeval.captioners.caption_cleanup import is_empty
+from capeval.captioners.frames import FrameReader
+from capeval.captioners.pipeline import Job
+from capeval.captioners.prompting import CaptionPrompts, prompt_hash
+from capeval.captioners.protocol import Captioner
+from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
+from capeval.files.jsonl import dumps, write_jsonl
+from capeval.files.packaged import sample_folder
+from capeval.files.videos import VideoFolder
+from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.shards import Part, Shard, lines_by_index
+from capeval.runs.sources import SAMPLE
+from capeval.schema import Annotation, Usage
+from capeval.text import nearest, shown
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be captioned, and from what."""
+
+    annotations: tuple[Annotation, ...]
+    annotations_path: str
+    videos: Path
+    prompts: CaptionPrompts
+    only: tuple[str, ...] = ()
+    limit: int | None = None
+    shard: Shard | None = None
+
+    def chosen(self) -> tuple[Annotation, ...]:
+        """Return the annotated videos that `--only`, `--shard` and `--limit` leave.
+
+        Raises
+        ------
+        InputError
+            `only` names a video that is not annotated.
+        """
+        indexes = [annotation.index for annotation in self.annotations]
+        for index in self.only:
+            if index not in indexes:
+                raise InputError(
+                    f"no annotation has the index {shown(index)}{nearest(index, indexes)}",
+                    field="--only",
+                )
+        chosen = [
+            annotation
+            for position, annotation in enumerate(self.annotations)
+            if (not self.only or annotation.index in self.only)
+            and (self.shard is None or self.shard.holds(position))
+        ]
+        return tuple(chosen[: self.limit])
+
+
+@dataclass(frozen=True)
+class GenerationPlan:
+    """What generating will do.
+
+    `kept` are caption lines that are there already, `work` what is to be captioned now, `missing`
+    why videos have no file; `failed` the ungenerated of earlier runs; `again` the number of lines
+    that had another prompt.
+    """
+
+    run: RunFolder
+    part: Part
+    wanted: Wanted
+    settings: Mapping[str, Any]
+    kept: Mapping[str, Mapping[str, Any]]
+    work: tuple[Job, ...]
+    missing: Mapping[str, str]
+    failed: Mapping[str, str]
+    again: int
+    asked: int
+    """How many videos this plan is for, done or not."""
+
+    @property
+    def settings_id(self) -> str:
+        """A short hash of the settings, which every caption line bears."""
+        return settings_id(self.settings)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What came of it.
+
+    `captions` are all lines of the run (or shard) in the annotations' order; `ungenerated` the
+    reasons of the videos that were asked for and have none.
+    """
+
+    run: RunFolder
+    shard: Shard | None
+    annotated: int
+    asked: int
+    captions: tuple[Mapping[str, Any], ...]
+    ungenerated: Mapping[str, str]
+    new: int = 0
+    usage: Usage = field(default_factory=Usage)
+    stopped: BudgetReached | EndpointDown | None = None
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """How many captions bear each warning; numbers in them do not tell them apart."""
+        counts = Counter(
+            "".join("N" if c.isdigit() else c for c in warning)
+            for line in self.captions
+            for warning in line.get("warnings", ())
+        )
+        return {_without_runs(warning): count for warning, count in sorted(counts.items())}
+
+    @property
+    def revisions(self) -> list[str]:
+        """The revisions or snapshots that wrote the captions."""
+        return sorted({str(r) for line in self.captions if (r := line.get("revision"))})
+
+
+def default_run(model: str) -> str:
+    """Return the name of the run of a model.
+
+    >>> default_run("Qwen/Qwen3-VL-8B-Instruct")
+    'Qwen3-VL-8B-Instruct'
+    """
+    return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
+
+
+def default_videos(annotations_path: str) -> Path:
+    """Return where the videos are when nobody says: `videos` beside the annotations, or there."""
+    file = Path(annotations_path)
+    folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
+    return folder / "videos" if (folder / "videos").is_dir() else folder
+
+
+def generation_settings(
+    wanted: Wanted, captioner: Captioner, reader: FrameReader
+) -> dict[str, Any]:
+    """Return all that decides captions, as JSON values; one run has one of it."""
+    settings: dict[str, Any] = json.loads(
+        dumps(
+            {
+                "model": captioner.name,
+                "frames": reader.policy,
+                "decoder": reader.decoder,
+                "prompt": wanted.prompts.settings(wanted.annotations),
+                "generation": dict(captioner.settings),
+            }
+        )
+    )
+    return settings
+
+
+def settings_id(settings: Mapping[str, Any]) -> str:
+    """Return a short hash of settings."""
+    return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
+
+
+def plan_generation(
+    run: RunFolder, wanted: Wanted, captioner: Captioner, reader: FrameReader
+) -> GenerationPlan:
+    """Find out what is left to caption.
+
+    Raises
+    ------
+    InputError
+        The run was made with other settings or for other videos, its files are damaged, or there
+        is no video at all.
+    """
+    settings = generation_settings(wanted, captioner, reader)
+    same_settings(run, settings)
+    part = Part(run.path, wanted.shard)
+    stored = _stored(run, part, settings)
+    indexes = {annotation.index for annotation in wanted.annotations}
+    if strangers := [index for index in stored if index not in indexes]:
+        raise InputError(
+            f"has a caption of {shown(strangers[0])}, which {wanted.annotations_path} does not "
+            "know; choose another --run",
+            file=run.path,
+        )
+    prompts = {a.index: wanted.prompts.of(a) for a in wanted.annotations}
+    by_index = {annotation.index: annotation for annotation in wanted.annotations}
+    folder = VideoFolder(wanted.videos)
+    kept = {
+        index: line
+        for index, line in stored.items()
+        if line.get("prompt") == prompt_hash(prompts[index])
+        and not is_empty(line["caption"])
+        and _same_video(line, by_index[index], folder)
+    }
+    chosen = wanted.chosen()
+    todo = [annotation for annotation in chosen if annotation.index not in kept]
+    work, missing = _located(todo, folder, prompts)
+    if todo and not work and not kept:
+        index, reason = next(iter(missing.items()))
+        raise InputError(
+            f"none of the {len(todo)} videos is there ({index}: {reason}); "
+            "name their folder with --videos",
+            file=wanted.videos,
+        )
+    failed = {
+        index: str(line.get("reason"))
+        for index, line in lines_by_index(part.ungenerated).items()
+        if index in indexes and index not in kept
+    }
+    return GenerationPlan(
+        run=run,
+        part=part,
+        wanted=wanted,
+        settings=settings,
+        kept=kept,
+        work=work,
+        missing=missing,
+        failed=failed,
+        again=len(stored) - len(kept),
+        asked=len(chosen),
+    )
+
+
+def _located(
+    annotations: Sequence[Annotation], videos: VideoFolder, prompts: Mapping[str, str]
+) -> tuple[tuple[Job, ...], dict[str, str]]:
+    work: list[Job] = []
+    missing: dict[str, str] = {}
+    for annotation in annotations:
+        index = annotation.index
+        try:
+            path = videos.find(annotation.video or index)
+        except VideoError as error:
+            missing[index] = str(error)
+        else:
+            work.append(Job(index, path, prompts[index], _file_of(path, videos)))
+    return tuple(work), missing
+
+
+def _file_of(path: Path, videos: VideoFolder) -> dict[str, Any]:
+    return {"file": path.relative_to(videos.path).as_posix(), "bytes": path.stat().st_size}
+
+
+def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFolder) -> bool:
+    try:
+        path = videos.find(annotation.video or annotation.index)
+    except VideoError:
+        # The file is gone since; its caption is still its caption.
+        return True
+    return bool(line.get("video") == _file_of(path, videos))
+
+
+def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Refuse a run that was generated with other settings; raises `InputError` or `UsageError`."""
+    before = run.read_manifest().get("generation")
+    if before is None:
+        if run.exists():
+            raise InputError(
+                "holds captions that were not generated here; choose another --run", file=run.path
+            )
+        return
+    now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
+    different = [
+        f"{key.removeprefix('generation.')} {shown(then.get(key))} (now {shown(now.get(key))})"
+        for key in {**then, **now}
+        if dumps(then.get(key)) != dumps(now.get(key))
+    ]
+    if different:
+        raise InputError(
+            "was generated with other settings, which cannot be mixed; choose another --run, or go "
+            f"back to {', '.join(different)}",
+            file=run.path,
+        )
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[f"{before}{key}"] = value
+    return flat
+
+
+def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The lines that this plan need not make again: the run's, and its own part's."""
+    files = [run.captions, *([part.captions] if part.shard else [])]
+    lines: dict[str, dict[str, Any]] = {}
+    for file in files:
+        lines |= checked_lines(file, settings_id(settings))
+    return lines
+
+
+def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
+    """Return the caption lines of a file by index; raises `InputError` where settings differ."""
+    lines = lines_by_index(file)
+    for index, line in lines.items():
+        if line.get("settings") != expected or not isinstance(line.get("caption"), str):
+            raise InputError(
+                "was generated with other settings, or not by `capeval generate`; "
+                "settings cannot be mixed in one run",
+                file=file,
+                where=f"index {shown(index)}",
+            )
+    return lines
+
+
+def in_order(
+    annotations: Sequence[Annotation], lines: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the lines in the annotations' order."""
+    return tuple(lines[a.index] for a in annotations if a.index in lines)
+
+
+def write_part(
+    part: Part,
+    annotations: Sequence[Annotation],
+    captions: Sequence[Mapping[str, Any]],
+    reasons: Mapping[str, str],
+) -> None:
+    """Write the captions and the reasons of a run or shard, atomically and in order."""
+    have = {line["index"] for line in captions}
+    if part.shard:  # what the run has already is not the shard's
+        mine = lines_by_index(part.captions)
+        captions = [line for line in captions if line["index"] in mine]
+    if captions:
+        write_jsonl(part.captions, captions)
+    left = [
+        {"index": a.index, "reason": reasons[a.index]}
+        for a in annotations
+        if a.index in reasons and a.index not in have
+    ]
+    if left:
+        write_jsonl(part.ungenerated, left)
+    else:
+        part.ungenerated.unlink(missing_ok=True)
+
+
+def _without_runs(text: str) -> str:
+    while "NN" in text:
+        text = text.replace("NN", "N")
+    return text

@@ -1,0 +1,229 @@
+"""Where metrics come from: judged runs, judgments, or files of scores made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capeval.correlation.element_level import Verdicts
+from capeval.errors import InputError, UsageError
+from capeval.files.captions import load_captions
+from capeval.files.metrics import MetricScores, load_metrics, merge
+from capeval.files.reading import first_line, parse_json, read_text
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.rescoring import signature_of, stored_judgments
+from capeval.schema import Annotation, Scored
+from capeval.scoring import MEASURES, measures, weight_counts
+
+_SAMPLE = "sample-"
+_TOLD = 5
+
+
+@dataclass
+class Sources:
+    """Metrics by name, and the verdicts of those that are judges'."""
+
+    metrics: dict[str, MetricScores] = field(default_factory=dict)
+    judges: dict[str, Verdicts] = field(default_factory=dict)
+
+    def add(self, metric: MetricScores) -> None:
+        """Add a metric, or more captions of it.
+
+        Raises
+        ------
+        UsageError
+            Two sources have scores of one caption.
+        """
+        known = self.metrics.setdefault(metric.name, metric)
+        if known is not metric:
+            try:
+                merge(known, metric)
+            except ValueError as fault:
+                raise UsageError(f"{fault} ({', '.join(metric.sources)})") from None
+
+
+def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
+    """Return the judged runs of the systems that people rated; the sample's where there are no own.
+
+    Where people name no systems, all own runs are meant.
+
+    Raises
+    ------
+    InputError
+        No run is judged, or none is of these systems.
+    """
+    judged = [run for run in RunFolder.all(runs) if run.judges()]
+    if not judged:
+        raise InputError(
+            "holds no judged run; run `capeval judge` first (without a name it judges the bundled "
+            "sample), or name metrics with --auto or --metric-cols",
+            file=runs,
+        )
+    own = [run for run in judged if not run.name.startswith(_SAMPLE)]
+    sample = [run for run in judged if run.name.startswith(_SAMPLE)]
+    if None in systems:
+        meant = own or sample
+        if len(meant) > 1:
+            raise InputError(
+                f"holds {len(meant)} judged runs ({', '.join(run.name for run in meant[:5])}), and "
+                "the human file has no column of systems: add it, or name one run with --auto",
+                file=runs,
+            )
+        return meant
+    for several in (own, sample):
+        found = [run for run in several if _system_of(run, systems) in systems]
+        if found:
+            return found
+    known = [
+        run.name + "".join(f" (model {name})" for name in _names(run)[1:] if name != run.name)
+        for run in judged
+    ]
+    rated = sorted(str(name) for name in systems)
+    raise InputError(
+        f"its judged runs are of {_some(known)}, and people rated {_some(rated)}: "
+        "`system` in the human file must be a run's name or its captions' model; rename one of "
+        "them, or name other metrics with --auto NAME=PATH",
+        file=runs,
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
+
+
+def _names(run: RunFolder) -> list[str]:
+    if not run.exists():
+        return [run.name]
+    models = {c.model for c in load_captions(run.captions) if c.model}
+    return [run.name, *(models if len(models) == 1 else [])]
+
+
+def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
+    """Return the name by which people know a run: its own, else its captions' model."""
+    names = _names(run)
+    return next((name for name in names if name in systems), names[0])
+
+
+def gather(
+    named: Sequence[tuple[str, Path]],
+    runs: Sequence[RunFolder],
+    annotations: Sequence[Annotation] | None,
+    systems: Collection[str | None],
+) -> Sources:
+    """Read all metrics: those named, and every judge of some runs.
+
+    Raises
+    ------
+    InputError, UsageError
+        A source is not right, or judgments lack annotations.
+    """
+    sources = Sources()
+    for run in runs:
+        for judge in run.judges():
+            _judged(sources, judge.path.name, judge.judgments, annotations, systems)
+    for name, path in named:
+        if _is_judged(path):
+            for where in _judges_at(path):
+                _judged(sources, name, where, annotations, systems)
+        else:
+            for metric in load_metrics(path, name):
+                sources.add(metric)
+    return sources
+
+
+# What the entries of a TUNA result file have, and no file of scores.
+_OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
+
+
+def _is_judged(path: Path) -> bool:
+    if path.is_dir():
+        return True
+    first = first_line(path)
+    if first.startswith("["):
+        text = read_text(path)
+        return any(key in text for key in _OF_RESULTS)
+    if first == "{":
+        _refuse_report(path, read_text(path))
+    return '"status"' in first
+
+
+def _refuse_report(path: Path, text: str) -> None:
+    """Tell what to name instead of a file that sums a run up."""
+    value = parse_json(text, file=path)
+    what = next((what for key, what in _REPORTS.items() if key in value), "")
+    if what:
+        raise InputError(f"is {what}", file=path)
+
+
+_REPORTS = {
+    "overall": "a scores.json, which sums captions up; name the judgments.jsonl beside it",
+    "results": "a correlations.json, a result and no metric; name what it was made from",
+    "annotations": "a run's manifest; name the run, its folder",
+}
+
+
+def _judges_at(path: Path) -> list[Path]:
+    if path.is_dir() and not JudgeFolder(path).judgments.is_file():
+        judges = RunFolder(path).judges()
+        if len(judges) > 1:
+            told = ", ".join(str(judge.path) for judge in judges)
+            raise InputError(f"was judged by several; name one of {told}", file=path)
+        if not judges:
+            raise InputError(_no_judgments(path), file=path)
+        return [judge.judgments for judge in judges]
+    return [path]
+
+
+def _no_judgments(path: Path) -> str:
+    if RunFolder(path).exists():
+        return f"is a run that is not judged; run `capeval judge {path}` first"
+    runs = [run for run in RunFolder.all(path) if run.judges()]
+    if runs:
+        names = ", ".join(str(run.path) for run in runs[:5])
+        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
+        return f"is a folder of runs and no run; name one of {names}{more}"
+    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
+
+
+def _judged(
+    sources: Sources,
+    name: str,
+    path: Path,
+    annotations: Sequence[Annotation] | None,
+    systems: Collection[str | None],
+) -> None:
+    if annotations is None:
+        raise UsageError(
+            f"{path}: these are judgments, and no run that knows their annotations; name them with "
+            "--annotations"
+        )
+    by_index: Mapping[str, Annotation] = {a.index: a for a in annotations}
+    judgments, _ = stored_judgments(path, annotations)
+    full = path.absolute()
+    folder = full if full.is_dir() else full.parent
+    run = next((RunFolder(f) for f in (folder, folder.parent) if RunFolder(f).exists()), None)
+    system = _system_of(run, systems) if run and None not in systems else None
+    if run is None and None not in systems and len(systems) == 1:
+        system = next(iter(systems))
+    signature = signature_of(annotations, judgments)
+    verdicts = sources.judges.setdefault(name, Verdicts(name))
+    found = {
+        measure: MetricScores(
+            f"{name}:{measure}", sources=[str(path)], signatures=[signature], measure=measure
+        )
+        for measure in MEASURES
+    }
+    for judgment in judgments:
+        key = (judgment.index, system)
+        if not isinstance(judgment, Scored):
+            for metric in found.values():
+                metric.missing[key] = f"unscored: {judgment.reason}"
+            continue
+        values = measures(weight_counts(by_index[judgment.index], judgment.relations))[0]
+        for metric, value in zip(found.values(), values, strict=True):
+            metric.scores[key] = float(value)
+        verdicts.add(key, judgment.relations, [again.relations for again in judgment.repeats])
+    for metric in found.values():
+        sources.add(metric)

@@ -1,1 +1,0 @@
-"""Judged runs held against one another, and gates on what differs."""

@@ -1,1 +1,0 @@
-"""Metrics, wherever they come from, held against people."""

@@ -1,1 +1,0 @@
-"""Captioning a set of videos as a run: plan, cost, work, shards."""

@@ -1,1 +1,0 @@
-"""Judged runs for whoever shows them: as a whole, or one video."""

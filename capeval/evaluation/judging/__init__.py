@@ -1,1 +1,0 @@
-"""Judging captions: which judge, at what cost, and the run's files."""

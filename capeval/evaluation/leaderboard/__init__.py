@@ -1,1 +1,0 @@
-"""Stored scores of all runs side by side, and the paper's own tables."""

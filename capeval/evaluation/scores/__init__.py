@@ -1,1 +1,0 @@
-"""Scores of stored verdicts: made, read, and held against those stored."""

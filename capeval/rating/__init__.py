@@ -1,0 +1,1 @@
+"""Human raters: rating sheets, merging, human scores and inter-rater agreement."""

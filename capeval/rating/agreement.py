@@ -1,0 +1,100 @@
+"""How well the raters of a sheet agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from capeval.rating.merging import KeyedItem, Place, RatedFile
+from capeval.rating.sheet import element_ids
+from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType
+from capeval.stats.agreement import coefficients, confusion_matrix, krippendorff_alpha
+from capeval.stats.values import Missing, Value
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """Two raters on the `n` elements that both labelled."""
+
+    first: str
+    second: str
+    n: int
+    accuracy: Value
+    kappa: Value
+    ac1: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well raters agree: nominal alpha, and each pair."""
+
+    alpha: Value
+    n: int
+    """Elements that at least two of them labelled."""
+    pairs: tuple[PairAgreement, ...]
+
+
+def agreement(files: Sequence[RatedFile]) -> Agreement:
+    """Return how well raters agree, each on what they labelled."""
+    given: Counter[Place] = Counter(place for file in files for place in file.labels)
+    shared = sorted(place for place, n in given.items() if n > 1)
+    codes = {label: float(n) for n, label in enumerate(RELATIONS)}
+    table = np.full((len(files), len(shared)), np.nan)
+    for row, file in enumerate(files):
+        for column, place in enumerate(shared):
+            if place in file.labels:
+                table[row, column] = codes[file.labels[place]]
+    return Agreement(
+        krippendorff_alpha(table) if len(files) > 1 else Missing("one rater alone"),
+        len(shared),
+        tuple(_pair(one, two) for one, two in combinations(files, 2)),
+    )
+
+
+def agreement_by_type(
+    files: Sequence[RatedFile],
+    key: Mapping[str, KeyedItem],
+    annotations: Sequence[Annotation],
+) -> dict[ElementType, Agreement]:
+    """Return how well raters agree on elements of each type that any of them labelled.
+
+    Parameters
+    ----------
+    key, annotations : that fit together, as `check_key` sees to
+    """
+    elements = {
+        annotation.index: [e.type for event in annotation.events for e in event.visual_elements]
+        for annotation in annotations
+    }
+    types = {
+        (item, element): of_type
+        for item, keyed in key.items()
+        for element, of_type in zip(
+            element_ids(keyed.elements), elements[keyed.video_id], strict=True
+        )
+    }
+    found: dict[ElementType, Agreement] = {}
+    for of_type in ELEMENT_TYPES:
+        parts = [
+            replace(
+                file, labels={p: label for p, label in file.labels.items() if types[p] == of_type}
+            )
+            for file in files
+        ]
+        if any(part.labels for part in parts):
+            found[of_type] = agreement(parts)
+    return found
+
+
+def _pair(one: RatedFile, two: RatedFile) -> PairAgreement:
+    both = [place for place in one.labels if place in two.labels]
+    found = coefficients(
+        confusion_matrix([one.labels[p] for p in both], [two.labels[p] for p in both], RELATIONS)
+    )
+    return PairAgreement(
+        one.rater, two.rater, len(both), found["accuracy"], found["kappa"], found["ac1"]
+    )

@@ -1,0 +1,63 @@
+"""What a check of published scores found, a line for each number that differs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from capeval.reporting.numbers import thousands
+from capeval.runs.checking import Checked, Missing
+from capeval.runs.stored_scores import TOLERANCE
+from capeval.text import one_line
+
+# More than a screen or two tell nobody more.
+_MOST = 40
+
+
+def print_differences(checked: Checked, console: Console) -> None:
+    """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
+
+    Numbers stand as they are in the files: a difference of the tenth digit must be seen.
+    """
+    for difference in checked.differences[:_MOST]:
+        told = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
+        console.print(Text(one_line(told, 600)), soft_wrap=True)
+    if (left := len(checked.differences) - _MOST) > 0:
+        more = f"and {thousands(left)} more; --json lists all"
+        console.print(Text(more, style="dim"), soft_wrap=True)
+    for note in checked.notes:
+        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
+    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
+    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
+    if checked.differences:
+        differ += " value differs" if len(checked.differences) == 1 else " values differ"
+        verdict = f"{differ} (theirs → ours), {verdict}"
+    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
+
+
+def differences_json(checked: Checked) -> dict[str, Any]:
+    """Return all of it as JSON values; a side that has no value has no key."""
+    return {
+        "file": str(checked.file),
+        "tolerance": TOLERANCE,
+        "agree": checked.numbers,
+        "differences": [
+            {"path": difference.path}
+            | {
+                side: value
+                for side, value in (("theirs", difference.theirs), ("ours", difference.ours))
+                if value is not Missing.MISSING
+            }
+            for difference in checked.differences
+        ],
+        "notes": list(checked.notes),
+    }
+
+
+def _value(value: Any) -> str:
+    if value is Missing.MISSING:
+        return "missing"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,125 @@
+"""What statistics, groupings and human scores are called in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from capeval.correlation.result import Correlation
+from capeval.reporting.numbers import p_value
+from capeval.stats.values import Grouping, Statistic
+from capeval.text import one_line
+
+STATISTIC_WORDS: dict[Statistic, str] = {
+    "kendall_b": "Kendall tau-b",
+    "kendall_c": "Kendall tau-c",
+    "spearman": "Spearman rho",
+    "pearson": "Pearson r",
+    "acc_eq": "acc_eq",
+}
+GROUPING_WORDS: dict[Grouping, str] = {
+    "pooled": "all captions",
+    "item": "captions of one video; mean over videos",
+    "within_system": "captions of one system; mean over systems",
+    "system": "means of systems",
+}
+
+
+def of_human(human: str, rater: str | None) -> str:
+    """Return which human score is meant, and whose.
+
+    >>> of_human("recall", None), of_human("score", "Ann")
+    ("people's recall", "people's score of Ann")
+    """
+    return f"people's {human}" + (f" of {one_line(rater)}" if rater else "")
+
+
+def with_interval(heading: str, there: bool) -> str:
+    """Return the heading of a column of values, with or without intervals.
+
+    >>> with_interval("Value", True), with_interval("Value", False)
+    ('Value [95%]', 'Value')
+    """
+    return f"{heading} [95%]" if there else heading
+
+
+UNASKED = "no interval was asked for"
+
+_ALPHA = 0.05
+_SHOWN = 0.001
+_SLACK = 1e-9
+_WIDER = (
+    "p is a test of its own, against chance: with few videos it can be below 0.05 where the "
+    "interval, which is wider, holds 0. "
+)
+
+
+def footnotes(results: Sequence[Correlation], told: set[tuple[str, str]]) -> str:
+    """Return why there is no interval or p, and what keeps p from being smaller.
+
+    Parameters
+    ----------
+    results : of one table
+    told : what the tables above said was missing, and why; what is new is added
+    """
+    valued = [r for r in results if r.value is not None]
+    return "".join([*_missing(valued, told), *_least(valued), *_crossed(valued)])
+
+
+def _missing(results: Sequence[Correlation], told: set[tuple[str, str]]) -> Iterator[str]:
+    lacking: dict[str, dict[str, int]] = {}
+    for r in results:
+        for what, reason in (
+            ("interval", r.interval_reason if r.low is None else None),
+            ("p", r.p_reason if r.p is None else None),
+        ):
+            if reason is not None and reason != UNASKED:
+                counts = lacking.setdefault(reason, {})
+                counts[what] = counts.get(what, 0) + 1
+    for reason, counts in lacking.items():
+        new = {what: n for what, n in counts.items() if (what, reason) not in told}
+        told.update((what, reason) for what in new)
+        everywhere = [what for what, n in new.items() if n == len(results)]
+        if everywhere:
+            yield f"{' and '.join(f'no {what}' for what in everywhere).capitalize()}: {reason}. "
+        for what in new:
+            if what not in everywhere:
+                yield f"Where no {what} stands: {reason}. "
+
+
+def _least(results: Sequence[Correlation]) -> Iterator[str]:
+    """Yield how small p can be: of systems where it cannot reach .05, else where it is that."""
+    least: dict[str, float] = {}
+    reached: dict[str, float] = {}
+    for r in results:
+        if r.p is None or r.p_least is None:
+            continue
+        name = STATISTIC_WORDS[r.statistic]
+        least[name] = min(r.p_least, least.get(name, 1.0))
+        if r.p <= r.p_least * (1 + _SLACK) and r.p_least >= _SHOWN:
+            limit = _limit(str(r.test))
+            reached[limit] = min(r.p_least, reached.get(limit, 1.0))
+    if results and results[0].grouping == "system":
+        if not least or max(least.values()) <= _ALPHA:
+            return
+        highest = max(map(p_value, least.values()))
+        others = [f"{name} {p_value(p)}" for name, p in least.items() if p_value(p) != highest]
+        but = f" ({', '.join(others)})" if others else ""
+        yield f"With {results[0].n} systems p cannot be below {highest}{but}. "
+        return
+    for limit, p in reached.items():
+        yield f"With so few {limit} p cannot be below {p_value(p)}. "
+
+
+def _limit(test: str) -> str:
+    if test.startswith("exact"):
+        return "videos"
+    return "videos or draws" if test.startswith("bootstrap") else "draws"
+
+
+def _crossed(results: Sequence[Correlation]) -> Iterator[str]:
+    for r in results:
+        if r.grouping not in ("item", "within_system") or r.p is None or r.p >= _ALPHA:
+            continue
+        if r.low is not None and r.high is not None and r.low <= 0 <= r.high:
+            yield _WIDER
+            return

@@ -1,0 +1,276 @@
+"""All judged runs side by side: their scores, checked, in sections that may be compared."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from capeval.captioners.catalogue import ModelEntry, read_catalogue
+from capeval.config import CONFIG
+from capeval.errors import InputError
+from capeval.reporting.leaderboard.published import Disagreement, disagreements, read_published
+from capeval.reporting.leaderboard.stored import (
+    COMPARED,
+    Entry,
+    References,
+    StoredScores,
+    Unfinished,
+    folders_of,
+    judged_by,
+    parameters_of,
+    read_stored,
+)
+from capeval.reporting.leaderboard.table_cells import OVERALL, Measured
+from capeval.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Section:
+    """Entries of one signature, best first; `signature` is what they share, part by part.
+
+    Versions of capeval may differ within a section: they do not change what is measured, and the
+    entries bear theirs. `doubts` are cells of published rows that disagree with others.
+    """
+
+    signature: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    baseline: bool = False
+    published: bool = False
+    notes: tuple[str, ...] = ()
+    doubts: tuple[Disagreement, ...] = ()
+    data: str | None = None
+    """SHA-256 of the annotations."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A judged run that the table cannot show; `unfinished` where nothing is wrong with it yet."""
+
+    path: Path
+    reason: str
+    unfinished: bool = False
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Sections, those of people's own runs first, and what was left out."""
+
+    sections: tuple[Section, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def make_leaderboard(
+    named: Sequence[str | Path] = (),
+    *,
+    runs: Path = Path("runs"),
+    annotations: str | None = None,
+    published: bool = False,
+    least_coverage: float = 0.99,
+) -> Leaderboard:
+    """Gather every judge's scores of every run under `runs`, and of the runs named besides.
+
+    Parameters
+    ----------
+    named : runs by name, folders of runs, or folders of judges
+    annotations : for runs whose own annotations are not where they were
+    published : add the TUNA paper's models, in a section of their own
+    least_coverage : share of the videos below which a run is shown after the others, unranked
+
+    Raises
+    ------
+    InputError
+        A run that is named is not there or cannot be shown, or there is none at all.
+    """
+    asked = {folder.path.resolve(): folder for typed in named for folder in folders_of(typed, runs)}
+    found = {
+        folder.path.resolve(): folder for run in RunFolder.all(runs) for folder in judged_by(run)
+    }
+    catalogue, references = read_catalogue(CONFIG), References(annotations)
+    read: list[StoredScores] = []
+    left: list[LeftOut] = []
+    with _no_collector():
+        for path, folder in (found | asked).items():
+            try:
+                read.append(read_stored(folder, references, catalogue))
+            except Unfinished as fault:
+                if path in asked:
+                    raise InputError(str(fault), file=folder.path) from None
+                left.append(LeftOut(folder.path, str(fault), unfinished=True))
+            except InputError as fault:
+                # Who names a run wants that one; a search goes on past what it cannot show.
+                if path in asked:
+                    raise
+                left.append(LeftOut(folder.path, str(fault)))
+    sections = _sections(read, least_coverage)
+    if published:
+        sections.append(_published(sections, catalogue))
+    if not sections and not left:
+        raise InputError("holds no judged run; judge one with `capeval judge`", file=runs)
+    return Leaderboard(tuple(sections), tuple(left))
+
+
+def files_of(
+    named: Sequence[str | Path] = (), *, runs: Path = Path("runs"), annotations: str | None = None
+) -> list[Path]:
+    """Return every file that `make_leaderboard` would read, found before any work.
+
+    Raises
+    ------
+    InputError
+        A run that is named is not there.
+    """
+    folders = [folder for typed in named for folder in folders_of(typed, runs)]
+    folders += [folder for run in RunFolder.all(runs) for folder in judged_by(run)]
+    found = [file for folder in folders for file in (folder.judgments, folder.scores)]
+    for path in sorted({folder.path.absolute().parent for folder in folders}):
+        run = RunFolder(path)
+        found += [run.captions, run.manifest]
+        with suppress(InputError):  # a damaged manifest: the run is left out later, and told
+            found += [Path(own)] if (own := run.annotations_path()) else []
+    return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Put off the search for cycles: files of numbers have none, and it takes a third of the time
+    that many large ones need to be read.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Section]:
+    # The signature shortens the data's hash: sets that only share its beginning are not one.
+    groups: dict[tuple[tuple[str, ...], str, bool], list[StoredScores]] = {}
+    for one in read:
+        key = (tuple(one.signature[part] for part in COMPARED), one.data, one.baseline)
+        groups.setdefault(key, []).append(one)
+    sections = []
+    for (_, data, baseline), members in groups.items():
+        entries = _ranked(_told_apart([one.entry for one in members]), least_coverage)
+        sections.append(
+            Section(
+                signature=members[0].signature,
+                entries=tuple(entries),
+                baseline=baseline,
+                notes=tuple(_notes(entries, least_coverage)),
+                data=data,
+            )
+        )
+    sections.sort(key=lambda s: (s.baseline, -len(s.entries), tuple(s.signature.values()), s.data))
+    return sections
+
+
+def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+    names = Counter(entry.name for entry in entries)
+    return [
+        entry if names[entry.name] == 1 else replace(entry, name=f"{entry.name} ({entry.folder})")
+        for entry in entries
+    ]
+
+
+def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
+    """Best first, equals with one rank; those of too few videos after them, without a rank."""
+    whole = sorted((e for e in entries if not _is_part(e, least_coverage)), key=_order)
+    part = sorted((e for e in entries if _is_part(e, least_coverage)), key=_order)
+    values = [_order(entry)[:2] for entry in whole]
+    ranked = [
+        replace(entry, rank=values.index(value) + 1)
+        for entry, value in zip(whole, values, strict=True)
+    ]
+    return [*ranked, *part]
+
+
+def _order(entry: Entry) -> tuple[float, float, str]:
+    overall = entry.cells.get(OVERALL, Measured(None, None, None))
+    missing = float("inf")
+    return (
+        missing if overall.f1 is None else -overall.f1,
+        missing if overall.recall is None else -overall.recall,
+        entry.name,
+    )
+
+
+def _is_part(entry: Entry, least_coverage: float) -> bool:
+    return entry.coverage is not None and entry.coverage < least_coverage
+
+
+def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
+    notes = []
+    part = [entry for entry in entries if entry.rank is None]
+    if part:
+        notes.append(
+            f"Not ranked, being of less than {100 * least_coverage:g}% of the videos: "
+            + ", ".join(
+                f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
+                f"scored {entry.scored:,}/{entry.captioned:,})"
+                for entry in part
+            )
+        )
+    versions = sorted({entry.version for entry in entries if entry.version})
+    if len(versions) > 1:
+        notes.append(f"scored by capeval {', '.join(versions)}")
+    addresses = sorted({entry.base_url or "the judge's own endpoint" for entry in entries})
+    if len(addresses) > 1:
+        notes.append(f"judged at several endpoints: {', '.join(addresses)}")
+    return notes
+
+
+def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> Section:
+    paper = read_published()
+    entries = [
+        Entry(
+            name=row.model,
+            model=row.catalogue,
+            frames=row.frames,
+            parameters=parameters_of(row.catalogue, catalogue),
+            annotated=paper.videos,
+            captioned=None,
+            scored=None,
+            cells=row.cells,
+        )
+        for row in paper.rows
+    ]
+    notes = [
+        f"† published, not computed here: {paper.citation}, tables 8 to 10, frames of table 7",
+        (
+            "the paper's judge is GPT-4o; parameters are of capeval's catalogue; fewer than 5 "
+            "videos that a Gemini model did not answer are left out of its row"
+        ),
+    ]
+    alike = [
+        number
+        for number, section in enumerate(own, start=1)
+        if section.signature["judge"] == paper.judge
+        and section.signature["repeats"] == "1"
+        and section.signature["data"].endswith(f"@{paper.videos}")
+    ]
+    if alike:
+        told = " and ".join(str(number) for number in alike)
+        notes.append(
+            f"section {told} has the same judge and as many videos: its numbers may be read beside "
+            "these, but prompts and annotations are not known to be the same"
+        )
+    return Section(
+        signature={
+            "capeval": "tuna-cap",
+            "judge": paper.judge,
+            "prompts": "the paper's",
+            "repeats": "1",
+            "avg": "macro",
+            "data": f"TUNA-1K@{paper.videos}",
+        },
+        entries=tuple(_ranked(entries, 0.0)),
+        published=True,
+        notes=tuple(notes),
+        doubts=disagreements(paper),
+    )

@@ -1,0 +1,247 @@
+"""The stored scores of one judge on one run, read and checked, with what is known of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from capeval.captioners.catalogue import ModelEntry
+from capeval.errors import CapevalError, InputError
+from capeval.files.reading import read_text
+from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
+from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.rescoring import stored_judgments
+from capeval.runs.sources import annotations_named_by, annotations_of
+from capeval.runs.stored_scores import Reference, load_scores, signature_parts, why_stale
+from capeval.scoring import Scores
+from capeval.text import nearest
+
+COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run judged by one judge, or one row of the paper.
+
+    `cells` are means by place, `low` and `high` the interval of overall F1, and `scores` all that
+    a run has besides, None for a row of the paper. `rank` is None for a run that is of too few
+    videos to stand among the others.
+    """
+
+    name: str
+    model: str | None
+    frames: str | None
+    parameters: float | None
+    annotated: int | None
+    captioned: int | None
+    scored: int | None
+    cells: Mapping[Place, Measured]
+    low: float | None = None
+    high: float | None = None
+    version: str | None = None
+    base_url: str | None = None
+    folder: Path | None = None
+    rank: int | None = None
+    scores: Scores | None = None
+
+    @property
+    def coverage(self) -> float | None:
+        """Scored of annotated videos, a fraction; None where it is not known."""
+        if self.scored is None or not self.annotated:
+            return None
+        return self.scored / self.annotated
+
+
+@dataclass(frozen=True)
+class StoredScores:
+    """An entry with what decides where it may stand; `data` is the SHA-256 of its annotations."""
+
+    entry: Entry
+    signature: Mapping[str, str]
+    baseline: bool
+    data: str
+
+
+class Unfinished(CapevalError):
+    """Judged, or being judged, but not scored yet."""
+
+
+def judged_by(run: RunFolder) -> list[JudgeFolder]:
+    """Return the folders of a run that hold verdicts or scores."""
+    found = (JudgeFolder(entry) for entry in sorted(run.path.iterdir()) if entry.is_dir())
+    return [one for one in found if one.judgments.is_file() or one.scores.is_file()]
+
+
+def folders_of(typed: str | Path, runs: Path) -> list[JudgeFolder]:
+    """Return the judges' folders that a run's name or folder, or a judge's folder, means.
+
+    Raises
+    ------
+    InputError
+        There are none.
+    """
+    path = run_or_path(typed, runs)
+    if not path.is_dir():
+        names = [run.name for run in RunFolder.all(runs)]
+        raise InputError(
+            f"is neither a folder nor a run under {runs}/{nearest(str(typed), names)}", file=typed
+        )
+    alone = JudgeFolder(path)
+    if alone.judgments.is_file() or alone.scores.is_file():
+        return [alone]
+    judges = judged_by(RunFolder(path))
+    if not judges:
+        raise InputError("holds no judgments.jsonl; judge it first", file=path)
+    return judges
+
+
+def read_stored(
+    folder: JudgeFolder, references: References, catalogue: Mapping[str, ModelEntry]
+) -> StoredScores:
+    """Read what one judge made of a run.
+
+    Raises
+    ------
+    Unfinished
+        It is not scored yet.
+    InputError
+        Its files are damaged, or its scores are not those of its verdicts and annotations.
+    """
+    if not folder.scores.is_file():
+        raise Unfinished("is not scored yet; finish it with `capeval judge`")
+    if not folder.judgments.is_file():
+        raise InputError(
+            "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
+        )
+    scores = load_scores(folder.scores)
+    signature = _parts(scores.signature, folder.scores)
+    run = RunFolder(folder.path.absolute().parent)
+    manifest = run.read_manifest() if run.exists() else {}
+    if stale := _why_stale(scores, folder, run, references):
+        raise InputError(
+            f"does not belong to the verdicts beside it: {stale}; "
+            "run `capeval judge` again, or `capeval score` with --out",
+            file=folder.scores,
+        )
+    model, frames = _made_by(run, manifest)
+    counts, f1 = scores.counts, scores.overall.all.f1
+    entry = Entry(
+        name=run.name if run.exists() else folder.path.absolute().name,
+        model=model,
+        frames=frames,
+        parameters=parameters_of(model, catalogue),
+        annotated=counts.annotated,
+        captioned=counts.captioned,
+        scored=counts.scored,
+        cells=measured(scores),
+        low=f1.low,
+        high=f1.high,
+        version=signature.get("v"),
+        base_url=_text(scores.settings.get("base_url")),
+        folder=folder.path,
+        # Of hundreds of runs, those of every video may not fit in memory.
+        scores=scores.model_copy(update={"videos": {}}),
+    )
+    shared = {key: signature[key] for key in COMPARED}
+    baseline = scores.settings.get("baseline") is True
+    return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
+
+
+def _why_stale(
+    scores: Scores, folder: JudgeFolder, run: RunFolder, references: References
+) -> str | None:
+    reference = references.of(run, folder, scores)
+    if scores.settings.get("data") != reference.sha256:
+        return "the annotations have changed since"
+    judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
+    return why_stale(scores, judgments, captioned if run.exists() else None, reference)
+
+
+def _parts(signature: str, path: Path) -> dict[str, str]:
+    parts = signature_parts(signature)
+    for key in COMPARED:
+        if not parts.get(key):
+            raise InputError(f"names no {key}; score it again", file=path, field="signature")
+    return parts
+
+
+class References:
+    """The annotations of runs, each set loaded once."""
+
+    def __init__(self, fallback: str | None) -> None:
+        self._fallback = fallback
+        self._loaded: dict[str, Reference | InputError] = {}
+
+    def of(self, run: RunFolder, folder: JudgeFolder, scores: Scores) -> Reference:
+        """Return a run's own annotations, or those named for runs that have lost theirs.
+
+        Raises
+        ------
+        InputError
+            There are none.
+        """
+        own = annotations_named_by(run.path) if run.exists() else None
+        found = self._load(own) if own else None
+        if isinstance(found, Reference):
+            return found
+        if self._fallback:
+            named = self._load(self._fallback)
+            if isinstance(named, InputError):
+                raise named
+            if named.sha256 == scores.settings.get("data"):
+                return named
+        why = f" ({found})" if found else ""
+        raise InputError(
+            f"cannot be checked without its annotations{why}; name them with --annotations",
+            file=folder.path,
+        )
+
+    def _load(self, path: str) -> Reference | InputError:
+        if path not in self._loaded:
+            try:
+                self._loaded[path] = Reference(annotations_of(path))
+            except InputError as fault:
+                self._loaded[path] = fault
+        return self._loaded[path]
+
+
+def _made_by(run: RunFolder, manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the model and the sampling policy, from the manifest or the captions' own lines."""
+    generation = manifest.get("generation")
+    if isinstance(generation, Mapping):
+        return _text(generation.get("model")), _text(generation.get("frames"))
+    if not run.exists():
+        return None, None
+    models, frames = set(), set()
+    for text in read_text(run.captions).split("\n"):
+        try:
+            line = from_json(text)
+        except ValueError:  # blank, or torn while captions are still written
+            continue
+        if isinstance(line, dict):
+            made = line.get("frames")
+            models.add(_text(line.get("model")))
+            frames.add(_text(made.get("policy")) if isinstance(made, dict) else None)
+    return (
+        models.pop() if len(models) == 1 else None,
+        frames.pop() if len(frames) == 1 else None,
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def parameters_of(model: str | None, catalogue: Mapping[str, ModelEntry]) -> float | None:
+    """Return the billions of parameters of a model, by its name or hub id; None if not known."""
+    if model is None:
+        return None
+    wanted = model.removeprefix("hf:")
+    if wanted in catalogue:
+        return catalogue[wanted].parameters
+    hubs = (entry for entry in catalogue.values() if entry.hub)
+    return next((e.parameters for e in hubs if str(e.hub).lower() == wanted.lower()), None)

@@ -1,0 +1,182 @@
+"""All that is known of one video in one judged run: what explains its score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from capeval.errors import UsageError
+from capeval.files.ratings import LabelTable, load_human
+from capeval.runs.judged_run import JudgedRun
+from capeval.schema import (
+    Annotation,
+    Caption,
+    ElementType,
+    HumanLabel,
+    Inputs,
+    Judgment,
+    Provenance,
+    Relation,
+    Scored,
+)
+from capeval.scoring.result import VideoScore
+
+HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]
+"""By (video, system or None), then element id, then rater."""
+
+Status = Literal["scored", "unscored", "uncaptioned", "unjudged"]
+
+
+@dataclass(frozen=True)
+class ElementView:
+    """An annotated element and what was found of it.
+
+    `relation` is None where the video is not scored. `votes` are the labels of each pass, where
+    there are several; `human` the labels of people, by rater.
+    """
+
+    id: str
+    content: str
+    type: ElementType
+    weight: int
+    relation: Relation | None
+    votes: tuple[Relation, ...]
+    human: Mapping[str, HumanLabel]
+
+
+@dataclass(frozen=True)
+class EventView:
+    """An annotated event; `matched` are the numbers of its candidate events, from 1."""
+
+    number: int
+    text: str
+    elements: tuple[ElementView, ...]
+    matched: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class VideoCard:
+    """One video in one run.
+
+    `status` is "uncaptioned" where there is no caption and "unjudged" where it has no judgment
+    yet; `reason` says why a caption is unscored. `matches[i]` is the number of the reference
+    event, from 1, of `candidate_events[i]`, or None. `scores` are by "all" and by type.
+    """
+
+    index: str
+    video: str | None
+    characteristics: tuple[str, ...]
+    domain: str | None
+    status: Status
+    reason: str | None
+    caption: str | None
+    candidate_events: tuple[str, ...]
+    matches: tuple[int | None, ...]
+    events: tuple[EventView, ...]
+    notes: tuple[str, ...]
+    scores: Mapping[str, VideoScore]
+    inputs: Inputs | None = None
+    provenance: Provenance | None = None
+
+    @property
+    def f1(self) -> float | None:
+        """F1 over all elements; None where the video is not scored."""
+        return self.scores["all"].f1 if "all" in self.scores else None
+
+
+def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
+    """Return the card of one annotated video."""
+    index = annotation.index
+    judgment, caption = run.judgments.get(index), run.captions.get(index)
+    scored = judgment if isinstance(judgment, Scored) else None
+    labels = _labels(human or {}, run, annotation.index)
+    return VideoCard(
+        index=index,
+        video=annotation.video,
+        characteristics=annotation.visual_characteristic,
+        domain=annotation.domain,
+        status=_status(judgment, caption),
+        reason=judgment.reason if judgment else None,
+        caption=caption.caption if caption else None,
+        candidate_events=scored.candidate_events if scored else (),
+        matches=scored.matches if scored else (),
+        events=tuple(
+            EventView(
+                number=number,
+                text=event.event,
+                matched=tuple(
+                    place
+                    for place, match in enumerate(scored.matches if scored else (), start=1)
+                    if match == number
+                ),
+                elements=tuple(
+                    ElementView(
+                        id=f"{number}.{place}",
+                        content=element.content,
+                        type=element.type,
+                        weight=element.weight,
+                        relation=scored.relations[number - 1][place - 1] if scored else None,
+                        votes=tuple(
+                            verdict.relations[number - 1][place - 1]
+                            for verdict in (scored.repeats if scored else ())
+                        ),
+                        human=labels.get(f"{number}.{place}", {}),
+                    )
+                    for place, element in enumerate(event.visual_elements, start=1)
+                ),
+            )
+            for number, event in enumerate(annotation.events, start=1)
+        ),
+        notes=judgment.notes if judgment else (),
+        scores=run.scores.videos.get(index, {}),
+        inputs=judgment.inputs if judgment else None,
+        provenance=judgment.provenance if judgment else None,
+    )
+
+
+def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard]:
+    """Return the cards of all annotated videos, in the annotations' order."""
+    return [card_of(run, annotation, human) for annotation in run.annotations]
+
+
+def load_human_labels(path: Path) -> HumanLabels:
+    """Read a human file of element labels.
+
+    Raises
+    ------
+    InputError
+        The file is not right.
+    UsageError
+        It holds ratings of whole captions.
+    """
+    table = load_human(path)
+    if not isinstance(table, LabelTable):
+        raise UsageError(f"{path}: ratings of whole captions; --human takes labels of elements")
+    result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
+    for key, element, rater, label in zip(
+        table.keys, table.elements, table.raters, table.labels, strict=True
+    ):
+        result.setdefault(key, {}).setdefault(element, {})[table.names[rater]] = cast(
+            HumanLabel, label
+        )
+    return result
+
+
+def _status(judgment: Judgment | None, caption: Caption | None) -> Status:
+    if judgment is not None:
+        return judgment.status
+    return "uncaptioned" if caption is None else "unjudged"
+
+
+def _labels(
+    human: HumanLabels, run: JudgedRun, index: str
+) -> Mapping[str, Mapping[str, HumanLabel]]:
+    if not human:
+        return {}
+    # People know a run by its name or by the model of its captions.
+    for system in (run.name, run.model, None):
+        if found := human.get((index, system)):
+            return found
+    return {}

@@ -1,0 +1,214 @@
+"""A judge's own words about one video: its replies in the cache, found by judging it again offline.
+
+The judge itself asks, in place of the endpoint, what is stored of it; so whatever it asked and
+asked again is found by its own rules, and nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capeval.errors import CacheMiss, CapevalError, InputError
+from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.pipeline import inputs_of
+from capeval.judging.prompts import PromptSet, load_prompts
+from capeval.judging.protocol import Tally
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
+from capeval.llm.cache import State, request_key
+from capeval.runs.judged_run import JudgedRun
+from capeval.schema import Annotation, Caption, Judgment, Scored
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """One reply as the model gave it.
+
+    `repeat` and `attempt` count from 1; `state` is the cache's; `complaint` is what was wrong with
+    the reply, as the model was told when it was asked again, None where it was taken.
+    """
+
+    repeat: int
+    stage: str
+    attempt: int
+    state: State
+    model: str
+    finish_reason: str | None
+    text: str
+    complaint: str | None
+
+
+@dataclass(frozen=True)
+class RawReplies:
+    """The replies on one video, in the order in which they came; `notices` say what is missing."""
+
+    replies: tuple[RawReply, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+async def raw_replies(
+    run: JudgedRun,
+    index: str,
+    *,
+    prompts: PromptSet | None = None,
+    cache_path: Path | None = None,
+) -> RawReplies:
+    """Return what the judge of a run replied on one video, as far as the cache holds it.
+
+    Parameters
+    ----------
+    prompts : the set that it was judged with; else it is looked for by the name that the judgment
+        bears, among the packaged ones and in the working folder
+    cache_path : the reply cache; else the user's
+    """
+    judgment, caption = run.judgments.get(index), run.captions.get(index)
+    annotation = next((one for one in run.annotations if one.index == index), None)
+    if judgment is None or annotation is None:
+        return _none("it is not judged")
+    made = judgment.provenance
+    if judgment.inputs is None or made.judge == "unknown":
+        return _none("its verdicts were made elsewhere, and no replies came with them")
+    if made.prompts is None:
+        return _none(f"{made.judge} works by rules; there are no replies")
+    if caption is None:
+        return _none("its caption is not here, and replies are found by what was asked")
+    if caption.is_empty:
+        return _none("its caption is empty, so nothing was asked")
+    if not made.base_url:
+        return _none("its judgment names no endpoint")
+    try:
+        found = _prompts_of(made.prompts, prompts)
+    except _NotHere as reason:
+        return _none(str(reason))
+    with _opened(cache_path) as (cache, notices):
+        shelf = _Shelf(cache, made.base_url)
+        asker = Asker(shelf, None, base_url=made.base_url, meter=Meter())
+        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url)
+        if changed := _changed(judge, annotation, caption, judgment):
+            return _none(changed)
+        missing = await _judge_again(judge, shelf, annotation, caption, judgment)
+        return RawReplies(tuple(shelf.replies()), (*missing, *notices))
+
+
+class _NotHere(Exception):
+    """The prompts that a caption was judged with are not on this disk."""
+
+
+@dataclass
+class _Asked:
+    stage: str
+    request: ChatRequest
+    reply: ChatReply
+    state: State
+    complaint: str | None = None
+
+
+@dataclass
+class _Shelf:
+    """Stands where the endpoint was: completes a request from what is stored, and remembers it."""
+
+    cache: ReplyCache
+    base_url: str
+    tally: Tally = field(default_factory=Tally)
+    asked: list[_Asked] = field(default_factory=list)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        found = self.cache.look(request_key(request, self.base_url))
+        if self.asked and len(request.messages) > 1:
+            # It is asked again, with what was wrong with its reply as the last message.
+            self.asked[-1].complaint = str(request.messages[-1]["content"])
+        if found is None:
+            raise CacheMiss("not in the reply cache")
+        reply, state = found
+        self.asked.append(_Asked(self.tally.stage, request, reply, state))
+        return reply
+
+    def replies(self) -> Iterator[RawReply]:
+        for one in self.asked:
+            yield RawReply(
+                repeat=one.request.repeat + 1,
+                stage=one.stage,
+                attempt=1 + len(one.request.messages) // 2,
+                state=one.state,
+                model=one.reply.model,
+                finish_reason=one.reply.finish_reason,
+                text=one.reply.text,
+                complaint=one.complaint,
+            )
+
+
+async def _judge_again(
+    judge: LLMJudge, shelf: _Shelf, annotation: Annotation, caption: Caption, judgment: Judgment
+) -> list[str]:
+    # A caption is unscored at the first repeat that fails.
+    done = len(judgment.repeats)
+    repeats = max(1, done) if isinstance(judgment, Scored) else done + 1
+    missing = []
+    for repeat in range(repeats):
+        try:
+            await judge.judge(annotation, caption.caption, repeat=repeat, tally=shelf.tally)
+        except CacheMiss:
+            which = f"repeat {repeat + 1}, " if repeats > 1 else ""
+            missing.append(
+                f"{which}{shelf.tally.stage}: this reply is not in the cache, so what follows it "
+                "cannot be shown (was the cache cleared, or the run judged on another machine?)"
+                if isinstance(judgment, Scored)
+                else f"{which}{shelf.tally.stage}: no reply is in the cache"
+            )
+        except CapevalError as failure:
+            if shelf.asked and shelf.asked[-1].complaint is None:
+                shelf.asked[-1].complaint = str(failure)
+    return missing
+
+
+def _changed(
+    judge: LLMJudge, annotation: Annotation, caption: Caption, judgment: Judgment
+) -> str | None:
+    now, then = inputs_of(judge, annotation, caption), judgment.inputs
+    if then is None or then == now:
+        return None
+    if then.caption != now.caption:
+        return "another caption of this video was judged, so its replies cannot be looked up"
+    if then.reference != now.reference:
+        return "its annotation has changed since, so its replies cannot be looked up"
+    return _elsewhere(judgment.provenance.prompts or "", "other prompts of this name are here")
+
+
+def _prompts_of(label: str, given: PromptSet | None) -> PromptSet:
+    name = label.rpartition("@")[0]
+    if given is not None:
+        found = given
+    elif not name or Path(name).name != name:
+        raise _NotHere(_elsewhere(label, "name their folder with --prompts"))
+    else:
+        try:
+            found = load_prompts(name)
+        except InputError:
+            raise _NotHere(_elsewhere(label, "name their folder with --prompts")) from None
+    if found.hash[:6] != label.rpartition("@")[2]:
+        raise _NotHere(_elsewhere(label, f"here is {found.label}"))
+    return found
+
+
+def _elsewhere(label: str, why: str) -> str:
+    return (
+        f"judged with the prompts {label}, which are not here ({why}): "
+        "its replies cannot be looked up"
+    )
+
+
+def _none(reason: str) -> RawReplies:
+    return RawReplies(notices=(reason,))
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[tuple[ReplyCache, list[str]]]:
+    notices: list[str] = []
+    tell: Callable[[str], None] = notices.append
+    cache = ReplyCache(path, on_notice=tell)
+    try:
+        yield cache, notices
+    finally:
+        cache.close()

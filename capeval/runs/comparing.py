@@ -1,0 +1,279 @@
+"""Comparing judged runs: over the videos that all of them scored, and only what is comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from capeval.errors import UsageError
+from capeval.runs.judged_run import JudgedRun, load_judged_runs
+from capeval.schema import Annotation, Scored
+from capeval.scoring import DRAWS
+from capeval.scoring.aggregate import Membership, memberships
+from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
+from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
+from capeval.scoring.gates import CoverageGate, DifferenceGate, through
+from capeval.text import both_ends
+
+_LIKE = ("judge", "prompts", "repeats", "data")
+"""The fields of the signature that two scores must share to be of one measurement."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is compared, and how.
+
+    `typed` are runs as `load_judged` takes them; `judge`, `annotations` and `runs` are its too.
+    `anyway` compares what is of unlike signatures, and says so.
+    """
+
+    typed: tuple[str, ...]
+    judge: str | None = None
+    annotations: str | None = None
+    runs: Path = Path("runs")
+    draws: int = DRAWS
+    seed: int = 0
+    anyway: bool = False
+    gates: tuple[DifferenceGate, ...] = ()
+    coverage: CoverageGate | None = None
+
+
+def compare_files(question: Question) -> Comparison | Matrix:
+    """Load runs and compare them: two by every measure, more by overall F1.
+
+    Raises
+    ------
+    InputError, UsageError
+        A run is not right, or they cannot be compared.
+    """
+    if len(question.typed) < 2:
+        raise UsageError("name two runs or more")
+    if question.gates and len(question.typed) > 2:
+        raise UsageError("--fail-under holds two runs against each other; name two")
+    runs = load_judged_runs(
+        question.typed,
+        runs=question.runs,
+        judge=question.judge,
+        annotations=question.annotations,
+        seed=question.seed,
+    )
+    found = compare_judged(runs, draws=question.draws, seed=question.seed, anyway=question.anyway)
+    return found.model_copy(update={"gates": through(found, question.gates, question.coverage)})
+
+
+def compare_judged(
+    runs: Mapping[str, JudgedRun], *, draws: int = DRAWS, seed: int = 0, anyway: bool = False
+) -> Comparison | Matrix:
+    """Compare runs by name: two by every measure, second less first; more by overall F1.
+
+    Parameters
+    ----------
+    runs : at least two
+    draws : of the bootstrap over videos, and of the permutations
+    anyway : compare runs of unlike signatures, and mark it
+
+    Raises
+    ------
+    UsageError
+        The signatures differ, or no video was scored in all.
+    """
+    signatures = {name: run.signature for name, run in runs.items()}
+    unlike = unlikeness(signatures)
+    if unlike and not anyway:
+        raise UsageError(
+            f"{_listed(runs)} cannot be compared: {'; '.join(unlike)}; "
+            "judge them alike, or mark the table with --anyway"
+        )
+    common = _Common(runs)
+    if not common.videos:
+        raise UsageError(f"no video was scored in all of {_listed(runs)}")
+    told = {
+        "comparable": not unlike,
+        "unlike": tuple(unlike),
+        "notes": tuple(_notes(runs)),
+        "annotated": len({index for run in runs.values() for index in _annotated(run)}),
+        "paired": len(common.videos),
+        "settings": _settings(runs, draws, seed),
+    }
+    sides = {name: common.side(name, signatures[name]) for name in runs}
+    if len(runs) == 2:
+        first, second = common.measured.values()
+        (name, other) = sides
+        overall, by = differences(first, second, common.members, draws=draws, seed=seed)
+        alike, pairs = common.alike
+        return Comparison(
+            **told,
+            first=sides[name],
+            second=sides[other],
+            overall=overall,
+            by=by,
+            videos=moves(common.of(name), first, second),
+            flips=flips(alike, pairs),
+        )
+    means, clusters, pairs_of = ranked(
+        list(runs), list(common.measured.values()), draws=draws, seed=seed
+    )
+    contenders = [
+        Contender(**dict(side), f1=mean, cluster=cluster)
+        for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
+    ]
+    return Matrix(**told, runs=tuple(contenders), pairs=tuple(pairs_of))
+
+
+def unlikeness(signatures: Mapping[str, str]) -> list[str]:
+    """Return in what signatures differ that makes scores incomparable, a phrase for each.
+
+    The judge, its prompts, its repeats (a majority of three is another measure than one pass) and
+    the data count; the version of capeval does not.
+
+    >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
+    ['judge m against n']
+    """
+    fields = [
+        dict(part.partition(":")[::2] for part in signature.split("|"))
+        for signature in signatures.values()
+    ]
+    result = []
+    for field in _LIKE:
+        values = list(dict.fromkeys(of.get(field, "unknown") for of in fields))
+        if len(values) > 1:
+            result.append(f"{field} {' against '.join(both_ends(v, 60) for v in values)}")
+    return result
+
+
+class _Common:
+    """The videos that all runs scored, in the order of the first run's annotations."""
+
+    def __init__(self, runs: Mapping[str, JudgedRun]) -> None:
+        self.runs = runs
+        self._annotations = {name: _annotated(run) for name, run in runs.items()}
+        self._unscored = {name: run.unscored for name, run in runs.items()}
+        first = next(iter(runs.values()))
+        self.videos = [
+            annotation.index
+            for annotation in first.annotations
+            if all(
+                isinstance(run.judgments.get(annotation.index), Scored)
+                and annotation.index in self._annotations[name]
+                for name, run in runs.items()
+            )
+        ]
+
+    def of(self, name: str) -> list[Annotation]:
+        """Return a run's own annotations of the videos."""
+        return [self._annotations[name][index] for index in self.videos]
+
+    def judged(self, name: str) -> list[Scored]:
+        """Return a run's judgments of the videos."""
+        found = (self.runs[name].judgments[index] for index in self.videos)
+        return [judgment for judgment in found if isinstance(judgment, Scored)]
+
+    @cached_property
+    def measured(self) -> dict[str, Measured]:
+        """The measures of every run."""
+        return {name: measured(self.of(name), self.judged(name)) for name in self.runs}
+
+    @property
+    def members(self) -> list[Membership]:
+        """The buckets; a video is of one where all runs' annotations have it so."""
+        first, *others = (memberships(self.of(name)) for name in self.runs)
+        for other in others:
+            insides = {(of.way, of.name): of.inside for of in other}
+            both = [
+                Membership(of.way, of.name, of.inside & insides[of.way, of.name])
+                for of in first
+                if (of.way, of.name) in insides
+            ]
+            first = [of for of in both if of.inside.any()]
+        return first
+
+    @property
+    def alike(self) -> tuple[list[Annotation], list[tuple[Scored, Scored]]]:
+        """The annotations that both of two runs have alike, and the verdicts on them."""
+        one, other = self.runs
+        kept = [
+            (annotation, pair)
+            for annotation, theirs, pair in zip(
+                self.of(one),
+                self.of(other),
+                zip(self.judged(one), self.judged(other), strict=True),
+                strict=True,
+            )
+            if annotation.events == theirs.events
+        ]
+        return [annotation for annotation, _ in kept], [pair for _, pair in kept]
+
+    def side(self, name: str, signature: str) -> Side:
+        """Return a run's coverage."""
+        run = self.runs[name]
+        paired = set(self.videos)
+        scored = [
+            annotation.index
+            for annotation in run.annotations
+            if isinstance(run.judgments.get(annotation.index), Scored)
+        ]
+        return Side(
+            name=name,
+            signature=signature,
+            model=run.model,
+            baseline=run.maker.prompts is None,
+            annotated=len(run.annotations),
+            captioned=run.captioned,
+            scored=len(scored),
+            left_out=tuple(
+                LeftOut(index=index, reason=self._why(name, index))
+                for index in scored
+                if index not in paired
+            ),
+        )
+
+    def _why(self, name: str, index: str) -> str:
+        for other, run in self.runs.items():
+            if other == name or isinstance(run.judgments.get(index), Scored):
+                continue
+            if index not in self._annotations[other]:
+                return f"not annotated in {other}"
+            if index in self._unscored[other]:
+                return f"unscored in {other}: {self._unscored[other][index]}"
+            if index in run.captions:
+                return f"not judged yet in {other}"
+            return f"no caption in {other}" if run.run else f"no verdict in {other}"
+        raise AssertionError(index)
+
+
+def _annotated(run: JudgedRun) -> dict[str, Annotation]:
+    return {annotation.index: annotation for annotation in run.annotations}
+
+
+def _listed(runs: Mapping[str, JudgedRun]) -> str:
+    names = [both_ends(name, 60) for name in runs]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
+    unknown = [name for name, run in runs.items() if run.maker.judge == "unknown"]
+    return [f"nothing says who judged {', '.join(unknown)}"] if unknown else []
+
+
+def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
+    repeats = max(run.maker.repeats for run in runs.values())
+    what = "videos and passes of the judge" if repeats > 1 else "videos"
+    return {
+        "interval": {
+            "level": 0.95,
+            "method": f"paired percentile bootstrap over {what}",
+            "draws": draws,
+            "seed": seed,
+        },
+        "test": {
+            "method": "paired permutation: signs of videos flipped, "
+            "in every way where there are no more ways than draws",
+            "draws": draws,
+            "seed": seed,
+            "adjusted": "Holm",
+        },
+        "power": {"alpha": 0.05, "power": 0.8, "method": "normal approximation"},
+        "repeats": {name: run.maker.repeats for name, run in runs.items()},
+    }

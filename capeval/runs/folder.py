@@ -1,0 +1,192 @@
+"""A run: a folder with captions, a manifest of what made them, and a folder per judge."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from capeval.errors import InputError, RunLocked
+from capeval.files.captions import captions_hash, load_captions
+from capeval.files.jsonl import dumps, write_atomic, write_jsonl
+from capeval.files.reading import parse_json, read_text
+from capeval.schema import Caption
+from capeval.text import nearest
+
+
+@dataclass(frozen=True)
+class JudgeFolder:
+    """What one judge made of a run."""
+
+    path: Path
+
+    @property
+    def judgments(self) -> Path:
+        """`judgments.jsonl`."""
+        return self.path / "judgments.jsonl"
+
+    @property
+    def scores(self) -> Path:
+        """`scores.json`."""
+        return self.path / "scores.json"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run, at `path`; its name is the folder's."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def captions(self) -> Path:
+        """`captions.jsonl`."""
+        return self.path / "captions.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """`manifest.json`."""
+        return self.path / "manifest.json"
+
+    def exists(self) -> bool:
+        """Say whether there are captions."""
+        return self.captions.is_file()
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return what made the captions; empty where that is not known."""
+        return _read_object(self.manifest) if self.manifest.is_file() else {}
+
+    def judge(self, name: str, prompts: str | None) -> JudgeFolder:
+        """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name."""
+        return JudgeFolder(self.path / safe_name(f"{name}@{prompts}" if prompts else name))
+
+    def judges(self, named: str | None = None) -> list[JudgeFolder]:
+        """Return the folders of all judges that have judged this run.
+
+        With `named` the one of this name; where there is none, those whose names begin so.
+        """
+        if not self.path.is_dir():
+            return []
+        found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
+        judges = [folder for folder in found if folder.judgments.is_file()]
+        if named is None:
+            return judges
+        exact = [one for one in judges if one.path.name == named]
+        return exact or [one for one in judges if one.path.name.startswith(named)]
+
+    def annotations_path(self) -> str | None:
+        """Return the annotations that the manifest names, if it does."""
+        stored = self.read_manifest().get("annotations")
+        path = stored.get("path") if isinstance(stored, dict) else None
+        return path if isinstance(path, str) else None
+
+    def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
+        """Make the run, or find that it holds these very captions.
+
+        Raises
+        ------
+        InputError
+            A run of this name holds other captions.
+        """
+        if self.exists():
+            if captions_hash(load_captions(self.captions, unfinished=True)) != captions_hash(
+                captions
+            ):
+                raise InputError(
+                    "holds other captions than these; choose another name with --run",
+                    file=self.path,
+                )
+        else:
+            lines = (caption.model_dump(exclude_none=True) for caption in captions)
+            write_jsonl(self.captions, lines)
+        if self.read_manifest() != manifest:
+            write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
+
+    @contextmanager
+    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
+        """Hold the run, or one `part` of it, for this process; wait so many seconds for it.
+
+        Raises
+        ------
+        RunLocked
+            Another process holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / (f".lock.{part}" if part else ".lock"))
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout:
+            raise RunLocked(
+                f"{self.path}: another capeval works on this run; wait for it or use another --run"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @classmethod
+    def find(cls, runs: Path, name: str) -> RunFolder:
+        """Return the run that a name or a path means.
+
+        Raises
+        ------
+        InputError
+            There is no such run.
+        """
+        for path in (runs / name, Path(name)):
+            if cls(path).exists():
+                return cls(path)
+        names = [run.name for run in cls.all(runs)]
+        raise InputError(
+            f"is neither a captions file nor a run under {runs}/{nearest(name, names)}", file=name
+        )
+
+    @classmethod
+    def all(cls, runs: Path) -> list[RunFolder]:
+        """Return every run under a folder, by name."""
+        if not runs.is_dir():
+            return []
+        return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
+
+
+def run_or_path(typed: str | Path, runs: Path) -> Path:
+    """Return the path that is typed, or the run of this name where there is no such path."""
+    path = Path(typed)
+    return runs / path if not path.exists() and (runs / path).is_dir() else path
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = parse_json(read_text(path), file=path)
+    if not isinstance(value, dict):
+        raise InputError("must be a JSON object", file=path)
+    return value
+
+
+_RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+
+# A plain name that looks like a changed one must not be taken for it.
+_HASHED = re.compile(r"-[0-9a-f]{6}$")
+
+
+def safe_name(name: str) -> str:
+    """Return `name` as one path component; what had to change is told apart by a hash.
+
+    >>> safe_name("gpt-4o-2024-08-06@tuna-cap-v1")
+    'gpt-4o-2024-08-06@tuna-cap-v1'
+    >>> safe_name("Qwen/Qwen3-8B@v1")
+    'Qwen-Qwen3-8B@v1-ab265f'
+    """
+    safe = re.sub(r"[^A-Za-z0-9._@+-]", "-", name)[:100].strip(".-") or "x"
+    if safe == name and not _RESERVED.match(safe) and not _HASHED.search(safe):
+        return safe
+    return f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"

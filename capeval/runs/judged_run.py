@@ -1,0 +1,236 @@
+"""A judged run as a whole: captions, verdicts, annotations and scores, for whoever shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import InputError, UsageError
+from capeval.files.captions import load_captions
+from capeval.files.reading import first_line
+from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
+from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
+from capeval.schema import Annotation, Caption, Judgment, Scored
+from capeval.scoring import Scores
+from capeval.text import nearest
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """What one judge made of one run.
+
+    `file` holds the judgments; `run` is the folder they belong to, None for verdicts that stand
+    alone. `captions` and `judgments` are by index; a video without a caption is in neither.
+    """
+
+    name: str
+    file: Path
+    run: RunFolder | None
+    annotations: tuple[Annotation, ...]
+    annotations_path: str
+    captions: Mapping[str, Caption]
+    judgments: Mapping[str, Judgment]
+    captioned: int
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The scores of the verdicts, computed from them."""
+        return summarise(
+            self.annotations,
+            list(self.judgments.values()),
+            captioned=self.captioned,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def signature(self) -> str:
+        """The signature of the scores."""
+        return signature_of(self.annotations, list(self.judgments.values()))
+
+    @cached_property
+    def maker(self) -> Maker:
+        """Who judged, and how often."""
+        judgments = self.judgments.values()
+        scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
+        return maker_of(next(scored, None) or next(iter(judgments)))
+
+    @cached_property
+    def unscored(self) -> dict[str, str]:
+        """The reasons of the captions that could not be judged, by index."""
+        return {j.index: j.reason for j in self.judgments.values() if not isinstance(j, Scored)}
+
+    @cached_property
+    def model(self) -> str | None:
+        """The model that wrote the captions, where they or the manifest name one."""
+        generation = self.manifest.get("generation")
+        named = generation.get("model") if isinstance(generation, Mapping) else None
+        if isinstance(named, str):
+            return named
+        models = {caption.model for caption in self.captions.values()}
+        return models.pop() if len(models) == 1 else None
+
+    @property
+    def frames(self) -> str | None:
+        """How many frames of a video the model saw: the sampling policy, as it is typed."""
+        generation = self.manifest.get("generation")
+        policy = generation.get("frames") if isinstance(generation, Mapping) else None
+        return policy if isinstance(policy, str) else None
+
+
+def load_judged(
+    typed: str | Path,
+    *,
+    runs: Path = Path("runs"),
+    judge: str | None = None,
+    annotations: str | None = None,
+    seed: int = 0,
+) -> JudgedRun:
+    """Load a judged run.
+
+    Parameters
+    ----------
+    typed : a run's name under `runs`, its folder, a judge's folder, a `judgments.jsonl`, or a
+        result file of the TUNA repository
+    judge : which of several judges, by its folder's name or the beginning of it
+    annotations : their file; else the run's manifest names them
+
+    Raises
+    ------
+    InputError, UsageError
+        There is no such run, it is not judged, or it does not belong to its annotations.
+    """
+    file = stored_at(typed, runs=runs, judge=judge)
+    full = file.absolute()
+    named = annotations or annotations_named_by(full)
+    if named is None:
+        raise UsageError(f"{typed}: name its annotations with --annotations")
+    loaded = _annotations(named, None if annotations else typed)
+    judgments, captioned = stored_judgments(file, loaded)
+    run = RunFolder(full.parent.parent)
+    known = {annotation.index for annotation in loaded}
+    captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
+    return JudgedRun(
+        name=run.name if run.exists() else file.stem,
+        file=file,
+        run=run if run.exists() else None,
+        annotations=loaded,
+        annotations_path=named,
+        captions={caption.index: caption for caption in captions if caption.index in known},
+        judgments={judgment.index: judgment for judgment in judgments},
+        captioned=captioned,
+        manifest=run.read_manifest() if run.exists() else {},
+        seed=seed,
+    )
+
+
+def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
+    if run is not None and path != SAMPLE and not Path(path).exists():
+        raise InputError(
+            f"its annotations {path} do not exist here; name them with --annotations",
+            file=run,
+        )
+    return annotations_of(path)
+
+
+def load_judged_runs(
+    typed: Sequence[str | Path],
+    *,
+    runs: Path = Path("runs"),
+    judge: str | None = None,
+    annotations: str | None = None,
+    seed: int = 0,
+) -> dict[str, JudgedRun]:
+    """Load several judged runs by names that tell them apart: with the judge where that differs.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `load_judged`; or one is named twice.
+    """
+    loaded = [
+        load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
+        for one in typed
+    ]
+    return named_apart(loaded)
+
+
+def files_behind(
+    typed: Sequence[str | Path],
+    *,
+    runs: Path = Path("runs"),
+    judge: str | None = None,
+    annotations: str | None = None,
+) -> list[Path]:
+    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is no such run, or it is not judged.
+    """
+    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
+    return files_read(files, annotations, None)
+
+
+def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
+    """Return judged runs by names that tell them apart: with the judge where that differs.
+
+    Raises
+    ------
+    UsageError
+        One is there twice.
+    """
+    files = Counter(run.file.resolve() for run in loaded)
+    for run in loaded:
+        if files[run.file.resolve()] > 1:
+            raise UsageError(f"{run.file} is named twice")
+    names = Counter(run.name for run in loaded)
+    named = {
+        run.name if names[run.name] == 1 else f"{run.name} ({run.file.parent.name})": run
+        for run in loaded
+    }
+    if len(named) == len(loaded):
+        return named
+    return {str(run.file): run for run in loaded}
+
+
+def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None = None) -> Path:
+    """Return the file of judgments that a name or a path means.
+
+    Raises
+    ------
+    InputError
+        There is none, or several judges have judged it and none is named.
+    """
+    if not str(typed).strip():
+        raise UsageError("the name of a run is empty; name a run under runs/, or a path")
+    path = run_or_path(typed, runs)
+    if not path.is_dir():
+        if not path.exists():
+            names = [run.name for run in RunFolder.all(runs)]
+            raise InputError(
+                f"is neither a file nor a run under {runs}/{nearest(str(typed), names)}",
+                file=typed,
+            )
+        first_line(path)
+        return path
+    if JudgeFolder(path).judgments.is_file():
+        return JudgeFolder(path).judgments
+    judges = RunFolder(path).judges()
+    if not judges:
+        raise InputError("holds no judgments.jsonl; judge it first", file=path)
+    meant = RunFolder(path).judges(judge)
+    if not meant:
+        names = [one.path.name for one in judges]
+        raise InputError(f"was not judged by {judge}, but by {', '.join(names)}", file=path)
+    if len(meant) > 1:
+        told = ", ".join(one.path.name for one in meant)
+        raise InputError(f"was judged by several; name one with --judge: {told}", file=path)
+    return meant[0].judgments

@@ -1,0 +1,110 @@
+"""Where a command is told to write: refused before any work where that would destroy something."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from capeval.errors import UsageError
+from capeval.files.jsonl import write_atomic
+
+# They are written to as they are: replacing a device by a file would break the machine's other
+# programs.
+_PLAIN = ("/dev/stdout", "/dev/null")
+_OF_RUNS = ("captions.jsonl", "judgments.jsonl", "manifest.json")
+
+
+def check_output(
+    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", scores: bool = False
+) -> None:
+    """Refuse an output that cannot be written, or that would overwrite what the command reads.
+
+    A link is followed: what it points to is written. `/dev/stdout` and `/dev/null` may be named.
+    Folders that are missing will be made.
+
+    Parameters
+    ----------
+    inputs : files that the command reads; those that do not exist are passed over
+    option : as it was typed, for the message
+    scores : whether it is scores that are written, and so may be named scores.json
+
+    Raises
+    ------
+    UsageError
+        It is one of the inputs under whatever name, has the name of a run's own file, is a folder,
+        a device or a pipe, or its folder cannot be written to.
+    """
+    if not path.name:
+        raise UsageError(f"{option} names no file")
+    if str(path) in _PLAIN:
+        return
+    if "\0" in str(path):
+        raise UsageError(f"{option}: no file can have this name")
+    target = Path(os.path.realpath(path))
+    for file in inputs:
+        if _are_one(Path(file), target):
+            also = "" if str(file) == str(path) else f" (it is {file})"
+            raise UsageError(
+                f"{option}: {path} is one of the files to be read{also}; choose another"
+            )
+    if target.name in _OF_RUNS or (target.name == "scores.json" and not scores):
+        # Of another run, or taken for a run's later: captions took a GPU, and verdicts cost money.
+        raise UsageError(f"{option}: {path} has the name of a run's own file; choose another")
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        _check_folder(target.parent, path, option)
+        return
+    except OSError as fault:
+        raise UsageError(f"{option}: {path} cannot be written ({fault.strerror})") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{option}: {path} is a folder; name a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError(f"{option}: {path} is no regular file; choose another")
+    _check_folder(target.parent, path, option)
+
+
+def _are_one(file: Path, target: Path) -> bool:
+    try:
+        # Hard links have paths of their own.
+        return Path(os.path.realpath(file)) == target or file.samefile(target)
+    except (OSError, ValueError):
+        return False
+
+
+def _check_folder(folder: Path, path: Path, option: str) -> None:
+    # Folders that are not there are made when the file is written.
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise UsageError(f"{option}: {path}: {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option}: {path}: the folder {folder} cannot be written to")
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write what `check_output` has let pass, whole or not at all."""
+    if str(path) == "/dev/stdout":
+        sys.stdout.write(text)
+    elif str(path) not in _PLAIN:
+        write_atomic(path, text)
+
+
+def run_files(path: Path, *, scores: bool = True) -> list[Path]:
+    """Return the files of a run that stand where a file, a judge's folder or the run is named.
+
+    Parameters
+    ----------
+    scores : False where scores.json may be written anew
+    """
+    folders = [path, path.parent] if path.is_dir() else [path.parent, path.absolute().parent.parent]
+    found = [] if path.is_dir() else [path]
+    names = ("captions.jsonl", "manifest.json", *(["scores.json"] if scores else []))
+    found += [folder / name for folder in folders for name in names]
+    if path.is_dir():
+        for pattern in ("*.jsonl", *(["scores.json"] if scores else [])):
+            found += [*path.glob(pattern), *path.glob(f"*/{pattern}")]
+    return found

@@ -1,0 +1,254 @@
+"""Scoring stored verdicts again, without any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash
+from capeval.files.captions import load_captions
+from capeval.files.judgments import caption_hash, load_judgments, reference_hash
+from capeval.files.reading import first_line
+from capeval.files.tuna_results import load_tuna_results
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
+from capeval.scoring import DRAWS, Scores, flaw_of, score_judgments, signature
+from capeval.text import nearest, shown
+from capeval.version import __version__
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """Scores of stored verdicts, and what stayed unscored with the reasons."""
+
+    scores: Scores
+    unscored: dict[str, str]
+
+
+def rescore(
+    path: Path,
+    annotations: Sequence[Annotation],
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
+    ignore_unknown: bool = False,
+) -> Rescored:
+    """Score a judged run, a judge's folder, a `judgments.jsonl` or a TUNA result file.
+
+    Raises
+    ------
+    InputError
+        There is nothing to score, or it does not belong to the annotations.
+    """
+    judgments, captioned = stored_judgments(path, annotations, ignore_unknown=ignore_unknown)
+    scores = summarise(annotations, judgments, captioned=captioned, seed=seed, draws=draws)
+    left = {j.index: j.reason for j in judgments if not isinstance(j, Scored)}
+    return Rescored(scores, left)
+
+
+def stored_judgments(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> tuple[Sequence[Judgment], int]:
+    """Return the judgments that are stored, all by one judge, and how many captions there are.
+
+    Raises
+    ------
+    InputError
+        There are none, they are of several judges, or they do not belong to the annotations.
+    """
+    path = _stored_at(path)
+    if _is_list(path):
+        judgments: Sequence[Judgment] = load_tuna_results(
+            path, annotations, ignore_unknown=ignore_unknown
+        )
+        captioned = len(judgments)
+    else:
+        captions = _captions(path)
+        judgments = _ours(path, annotations, captions, ignore_unknown=ignore_unknown)
+        known = {annotation.index for annotation in annotations}
+        captioned = len({j.index for j in judgments} | (captions.keys() & known))
+    if not judgments:
+        raise InputError("holds no judgments of these annotations", file=path)
+    makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    if len(makers) > 1:
+        raise InputError(
+            f"mixes verdicts of {len(makers)} judges or settings "
+            f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
+            file=path,
+        )
+    return judgments, captioned
+
+
+def _stored_at(path: Path) -> Path:
+    if not path.is_dir():
+        first_line(path)
+        return path
+    folder = JudgeFolder(path)
+    if folder.judgments.is_file():
+        return folder.judgments
+    judges = RunFolder(path).judges()
+    if len(judges) == 1:
+        return judges[0].judgments
+    if judges:
+        names = ", ".join(str(judge.path) for judge in judges)
+        raise InputError(f"was judged by several; name one of {names}", file=path)
+    raise InputError("holds no judgments.jsonl; judge it first", file=path)
+
+
+def _is_list(path: Path) -> bool:
+    # No more of it: the last line may be torn.
+    first = first_line(path)
+    if first == "{":
+        raise InputError(
+            "is one JSON object over several lines, perhaps a scores.json; name a "
+            "judgments.jsonl, a judged run, or a TUNA result file",
+            file=path,
+        )
+    return first.startswith("[")
+
+
+def _ours(
+    path: Path,
+    annotations: Sequence[Annotation],
+    captions: Mapping[str, Caption],
+    *,
+    ignore_unknown: bool,
+) -> list[Judgment]:
+    known = {annotation.index: annotation for annotation in annotations}
+    result: list[Judgment] = []
+    for index, judgment in load_judgments(path).items():
+        if index in known:
+            result.append(_still_right(judgment, known[index], captions.get(index)))
+        elif not ignore_unknown:
+            raise InputError(
+                f"is unknown to the annotations{nearest(index, list(known))}; "
+                "name the matching --annotations, or skip it with --ignore-unknown",
+                file=path,
+                where=f"index {shown(index)}",
+            )
+    return result
+
+
+def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
+    if not isinstance(judgment, Scored):
+        return judgment
+    made_of = judgment.inputs
+    reason = flaw_of(annotation, judgment)
+    if reason is not None:
+        pass
+    elif made_of and made_of.reference != reference_hash(annotation):
+        reason = "it was judged against another annotation of this video"
+    elif made_of and caption and made_of.caption != caption_hash(caption):
+        reason = "another caption of this video was judged"
+    else:
+        return judgment
+    return Unscored(
+        index=judgment.index, reason=reason, inputs=made_of, provenance=judgment.provenance
+    )
+
+
+def _captions(path: Path) -> dict[str, Caption]:
+    run = RunFolder(path.absolute().parent.parent)
+    if not run.exists():
+        return {}
+    return {caption.index: caption for caption in load_captions(run.captions, unfinished=True)}
+
+
+@dataclass(frozen=True, order=True)
+class Maker:
+    """What one set of scores must have in common: read from the verdicts, which bear it."""
+
+    judge: str = "unknown"
+    prompts: str | None = "unknown"
+    base_url: str | None = None
+    repeats: int = 1
+
+    def __str__(self) -> str:
+        parts = (self.judge, self.base_url and f"at {self.base_url}", self.prompts)
+        return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
+
+
+def maker_of(judgment: Judgment) -> Maker:
+    """Return who judged a caption, and how often."""
+    made = judgment.provenance
+    return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
+
+
+def signature_of(
+    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
+) -> str:
+    """Return the signature of the scores that judgments of one judge have.
+
+    `data` is the hash of the annotations, for those who know it already.
+    """
+    maker, models = _made_by(judgments)
+    return signature(
+        judge="+".join(models) or maker.judge,
+        prompts=maker.prompts or "none",
+        repeats=maker.repeats,
+        data_hash=data or annotations_hash(annotations),
+        annotated=len(annotations),
+        version=__version__,
+    )
+
+
+def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
+    """Return the settings of scores that judgments of one judge say themselves."""
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    maker, models = _made_by(judgments)
+    return {
+        "judge": maker.judge,
+        "baseline": maker.prompts is None,
+        "base_url": maker.base_url,
+        "prompts": maker.prompts,
+        "repeats": maker.repeats,
+        "models": models,
+        "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
+        "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
+    }
+
+
+def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    first = next(iter(scored or judgments), None)
+    models = sorted({model for judgment in scored for model in judgment.provenance.models})
+    return maker_of(first) if first else Maker(), models
+
+
+def summarise(
+    annotations: Sequence[Annotation],
+    judgments: Sequence[Judgment],
+    *,
+    captioned: int,
+    seed: int,
+    draws: int = DRAWS,
+) -> Scores:
+    """Score judgments that one judge made; what it was is read from them.
+
+    Raises
+    ------
+    ValueError
+        A judgment does not fit its annotation.
+    """
+    data = annotations_hash(annotations)
+    return score_judgments(
+        annotations,
+        judgments,
+        captioned=captioned,
+        signature=signature_of(annotations, judgments, data=data),
+        settings={
+            **settings_of(judgments),
+            "data": data,
+            "interval": {
+                "level": 0.95,
+                "method": "percentile bootstrap over videos",
+                "draws": draws,
+                "seed": seed,
+            },
+        },
+        seed=seed,
+        draws=draws,
+    )

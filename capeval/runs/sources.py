@@ -1,0 +1,271 @@
+"""Where captions and annotations come from: a file, a run, the sample, or memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from capeval.errors import InputError, UsageError
+from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.packaged import sample_folder
+from capeval.files.validation import validated
+from capeval.runs.folder import RunFolder
+from capeval.runs.outputs import run_files
+from capeval.schema import Annotation, Caption
+
+SAMPLE = "sample"
+"""Stands for the bundled annotations wherever a path of annotations is asked for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Captions with the annotations that they are judged against.
+
+    `run` is where results go; None keeps them in memory.
+    """
+
+    name: str
+    run: RunFolder | None
+    annotations: tuple[Annotation, ...]
+    captions: tuple[Caption, ...]
+    annotations_path: str
+    origin: str | None = None
+    """The captions' file, where it is not the run's own."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Say whether these are the bundled captions, and not the user's own under their name."""
+        bundled = sample_captions().get(self.name)
+        return (
+            self.annotations_path == SAMPLE
+            and bundled is not None
+            and captions_hash(load_captions(bundled)) == captions_hash(self.captions)
+        )
+
+    def store(self) -> None:
+        """Write the run's captions and manifest.
+
+        Raises
+        ------
+        InputError
+            A run of this name holds other captions.
+        """
+        if self.run is None:
+            return
+        manifest = self.run.read_manifest()
+        manifest["annotations"] = {
+            "path": self.annotations_path,
+            "sha256": annotations_hash(self.annotations),
+            "count": len(self.annotations),
+        }
+        if self.origin is not None:
+            manifest["captions"] = {
+                "source": self.origin,
+                "sha256": captions_hash(self.captions),
+                "count": len(self.captions),
+            }
+        self.run.store(self.captions, manifest)
+
+
+def annotations_file(path: str) -> Path:
+    """Return the file that a path of annotations means: the sample's by its name, else itself."""
+    file = Path(path)
+    return sample_folder() / "annotations.json" if path == SAMPLE and not file.is_file() else file
+
+
+def annotations_of(path: str) -> tuple[Annotation, ...]:
+    """Load annotations from a path, or the sample's by its name.
+
+    Raises
+    ------
+    InputError
+        The file is not right.
+    """
+    file = annotations_file(path)
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return load_annotations(file)
+    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    return _unchanged(file, Path.cwd(), stamp)
+
+
+@lru_cache(maxsize=2)
+def _unchanged(file: Path, _folder: Path, _stamp: tuple[int, ...]) -> tuple[Annotation, ...]:
+    # A hundred captions files against one set of annotations: it is read once.
+    return load_annotations(file)
+
+
+def from_file(
+    path: Path,
+    annotations_path: str | None,
+    *,
+    runs: Path,
+    name: str | None = None,
+    ignore_unknown: bool = False,
+) -> Source:
+    """Return the captions of a file, as the run `name` or of the file's stem.
+
+    Raises
+    ------
+    InputError, UsageError
+        The files are not right, no annotations are named, or the run holds other captions.
+    """
+    if annotations_path is None:
+        raise UsageError(
+            f"name the annotations that {path} is to be judged against with --annotations"
+        )
+    annotations = annotations_of(annotations_path)
+    captions = known_captions(
+        load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
+    )
+    run = RunFolder(runs / run_name(name or path.stem))
+    if run.exists() and captions_hash(
+        load_captions(run.captions, unfinished=True)
+    ) != captions_hash(captions):
+        raise InputError(
+            f"holds other captions than {path}; choose another name with --run", file=run.path
+        )
+    return Source(
+        name=run.name,
+        run=run,
+        annotations=annotations,
+        captions=captions,
+        annotations_path=annotations_path,
+        origin=str(path),
+    )
+
+
+def run_name(name: str) -> str:
+    """Return a name that can be a run's.
+
+    Raises
+    ------
+    UsageError
+        It is no plain name.
+    """
+    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
+        raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
+    return name
+
+
+def from_run(
+    run: RunFolder, annotations_path: str | None, *, ignore_unknown: bool = False
+) -> Source:
+    """Return the captions of a run; its manifest knows the annotations unless they are named.
+
+    Raises
+    ------
+    InputError, UsageError
+        The files are not right, or no annotations are known.
+    """
+    path = annotations_path or annotations_named_by(run.path)
+    if path is None:
+        raise UsageError(f"{run.path}: name its annotations with --annotations")
+    annotations = annotations_of(path)
+    captions = known_captions(
+        load_captions(run.captions, unfinished=True),
+        annotations,
+        file=run.captions,
+        ignore_unknown=ignore_unknown,
+    )
+    return Source(
+        name=run.name,
+        run=run,
+        annotations=annotations,
+        captions=captions,
+        annotations_path=path,
+    )
+
+
+def annotations_named_by(path: Path) -> str | None:
+    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
+
+    A relative path that is not in the working folder is looked for in the folder that holds the
+    run's `runs/`, and taken where the annotations there are those that the run was judged with.
+    """
+    full = path.absolute()
+    for folder in (full, full.parent, full.parent.parent):
+        if (run := RunFolder(folder)).exists():
+            named = run.annotations_path()
+            return None if named is None else _beside(run, named) or named
+    return None
+
+
+def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
+    """Return the files that scores may be read from, so that none of them is written to.
+
+    Parameters
+    ----------
+    named : runs, judges' folders, or files
+    annotations : as given; where they are not, those that the runs name
+    runs : the folder of all runs, where every run is meant
+    """
+    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
+    found = [file for path in paths for file in run_files(path)]
+    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
+    return [*found, *(annotations_file(text) for text in texts if text is not None)]
+
+
+def _beside(run: RunFolder, named: str) -> str | None:
+    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
+        return None
+    there = run.path.parent.parent / named
+    try:
+        digest = annotations_hash(annotations_of(str(there)))
+    except InputError:
+        return None
+    if digest != run.read_manifest()["annotations"].get("sha256"):
+        return None
+    return os.path.relpath(there)
+
+
+def sample_captions() -> dict[str, Path]:
+    """Return the bundled captions files by the name of their run."""
+    folder = sample_folder() / "captions"
+    return {f"{SAMPLE}-{path.stem}": path for path in sorted(folder.glob("*.jsonl"))}
+
+
+def from_memory(
+    captions: Mapping[str, str] | Sequence[Caption],
+    annotations: str | Path | Sequence[Annotation],
+    *,
+    name: str | None = None,
+    runs: Path,
+    ignore_unknown: bool = False,
+) -> Source:
+    """Return captions that the caller holds; with a `name` they become a run.
+
+    Raises
+    ------
+    InputError, UsageError
+        A caption is no string or unknown, or the annotations are not right.
+    """
+    if isinstance(annotations, str | Path):
+        path, loaded = str(annotations), annotations_of(str(annotations))
+    else:
+        path, loaded = "memory", tuple(annotations)
+    place = Path("captions")
+    if isinstance(captions, Mapping):
+        captions = [
+            validated(
+                Caption,
+                {"index": index, "caption": caption},
+                file=place,
+                where=f"index {index!r}",
+            )
+            for index, caption in captions.items()
+        ]
+    known = known_captions(captions, loaded, file=place, ignore_unknown=ignore_unknown)
+    return Source(
+        name=name or "captions",
+        run=RunFolder(runs / run_name(name)) if name else None,
+        annotations=loaded,
+        captions=known,
+        annotations_path=path,
+        origin="memory",
+    )

@@ -1,0 +1,318 @@
+"""Differences of runs from their sufficient statistics: overall, by type, in every bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
+from capeval.scoring.aggregate import DRAWS, Membership, by_way
+from capeval.scoring.comparison_result import (
+    BucketDifference,
+    Difference,
+    Differences,
+    Flip,
+    Flips,
+    Move,
+    PairDifference,
+    Power,
+    TypeDifference,
+    VideoMove,
+)
+from capeval.scoring.counts import GROUPS, MEASURES, measures, weight_counts
+from capeval.stats import FEWEST, Value, bootstrap_means
+from capeval.stats.comparison import holm, rank_clusters
+from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
+
+Floats = NDArray[np.float64]
+
+_POINT = 0.01
+FEWEST_FOR_POWER = 10
+"""Videos below which nothing is said of power: the spread of fewer is too rough a guess."""
+
+_F1 = MEASURES.index("f1")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measures of one run's videos.
+
+    `values` are (videos, 5 groups, 3 measures) of the labels that count (with repeats, the
+    majority's); `passes` (passes, videos, 5, 3) of each pass of the judge, the `values` again
+    where it judged once. NaN where a video has no element of the type.
+    """
+
+    values: Floats
+    passes: Floats
+
+
+def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> Measured:
+    """Return the measures of videos, in the order given.
+
+    Where passes of a video are fewer than of another, its own are gone through again.
+
+    Raises
+    ------
+    ValueError
+        Relations do not fit the annotation.
+    """
+
+    def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
+        counts = [
+            weight_counts(annotation, verdict.relations)
+            for annotation, verdict in zip(annotations, verdicts, strict=True)
+        ]
+        return measures(np.reshape(np.array(counts, dtype=np.int64), (-1, len(GROUPS), 3)))
+
+    values = of(judgments)
+    most = max((len(judgment.repeats) for judgment in judgments), default=0)
+    if most < 2:
+        return Measured(values, values[None])
+    each = [judgment.repeats or (judgment,) for judgment in judgments]
+    return Measured(
+        values, np.stack([of([mine[k % len(mine)] for mine in each]) for k in range(most)])
+    )
+
+
+def differences(
+    first: Measured,
+    second: Measured,
+    members: Sequence[Membership],
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> tuple[BucketDifference, Differences]:
+    """Return the differences, second less first, over all videos and in every bucket.
+
+    The estimate is the mean over videos of the difference of the labels that count. Its interval
+    is a percentile bootstrap over videos; all numbers share the draws. With repeats, each video
+    that is drawn brings one pass of the judge, drawn evenly, the same in both runs: its difference
+    less the mean difference of that video's passes is added to the video's own. So the interval
+    stays about the estimate, and is as wide as that of runs that were judged once: rather too
+    wide for a majority. p flips signs of whole videos.
+
+    Parameters
+    ----------
+    first, second : of the same videos in the same order; at least one
+    members : buckets of these videos
+    draws : of the bootstrap, and of the flips
+
+    Raises
+    ------
+    ValueError
+        There is no video, or the runs are not of the same videos.
+    """
+    if first.values.shape != second.values.shape or not len(first.values):
+        raise ValueError("differences need the same videos in both, and at least one")
+    table = _table(first, second, members, draws=draws, seed=seed)
+    tests: list[Value] = [float(p) for p in table.p[1:, 0, _F1]]
+    adjusted = [None, *map(_number, holm(tests))]
+    buckets = [table.bucket(b, adjusted[b]) for b in range(len(members) + 1)]
+    return buckets[0], Differences(**by_way(members, buckets[1:]))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Arrays of (buckets, 5, 3); the first bucket is the whole set."""
+
+    first: Floats
+    second: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    n: NDArray[np.int64]
+    sd: Floats
+
+    def bucket(self, b: int, p_adjusted: float | None) -> BucketDifference:
+        return BucketDifference(
+            **{group: self._type(b, g) for g, group in enumerate(GROUPS)},
+            p_adjusted=p_adjusted,
+            power=_power(_number(self.sd[b, 0, _F1]), int(self.n[b, 0, _F1])),
+        )
+
+    def _type(self, b: int, g: int) -> TypeDifference:
+        def of(m: int) -> Difference:
+            at = b, g, m
+            return Difference(
+                **{name: _number(getattr(self, name)[at]) for name in Difference.model_fields}
+            )
+
+        return TypeDifference(
+            **{measure: of(m) for m, measure in enumerate(MEASURES)}, n=int(self.n[b, g, 0])
+        )
+
+
+def _table(
+    first: Measured, second: Measured, members: Sequence[Membership], *, draws: int, seed: int
+) -> _Table:
+    gaps = second.values - first.values
+    videos = len(gaps)
+    inside = np.array([np.ones(videos, dtype=bool), *(member.inside for member in members)]).T
+    shape = (inside.shape[1], len(GROUPS), len(MEASURES))
+
+    def spread(values: Floats) -> Floats:
+        # (rows, buckets x groups x measures): NaN where the video is not of the bucket, or
+        # where either run has no element of the type.
+        mask = np.tile(inside, (len(values) // videos, 1))
+        return np.where(mask[:, :, None, None], values[:, None], np.nan).reshape(len(values), -1)
+
+    flat = spread(gaps)
+    most = max(len(first.passes), len(second.passes))
+    rows = spread(_passes(first, second, most))
+    low, high = bootstrap_means(rows, draws=draws, seed=seed, per_draw=videos)
+    n = (~np.isnan(flat)).sum(axis=0)
+    low[n < FEWEST] = high[n < FEWEST] = np.nan
+    mean = _means(flat)
+    squares = np.nansum((flat - mean) ** 2, axis=0)
+    sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
+    either = np.isnan(gaps)
+    means = [_means(spread(np.where(either, np.nan, run.values))) for run in (first, second)]
+    return _Table(
+        first=means[0].reshape(shape),
+        second=means[1].reshape(shape),
+        value=mean.reshape(shape),
+        low=low.reshape(shape),
+        high=high.reshape(shape),
+        p=sign_flips(flat, draws=draws, seed=seed).reshape(shape),
+        n=n.reshape(shape),
+        sd=sd.reshape(shape),
+    )
+
+
+def _passes(first: Measured, second: Measured, most: int) -> Floats:
+    """Return (`most` x videos, 5, 3) differences to draw from, about those of the majority."""
+    gaps: Floats = second.values - first.values
+    if most == 1:
+        return gaps
+    # Fewer passes are gone through again, so that all rows are as likely.
+    one, other = first.passes, second.passes
+    by_pass = np.stack([other[k % len(other)] - one[k % len(one)] for k in range(most)])
+    about = gaps + by_pass - by_pass.mean(axis=0)
+    return np.asarray(about.reshape(most * len(gaps), len(GROUPS), len(MEASURES)))
+
+
+def _means(flat: Floats) -> Floats:
+    n = (~np.isnan(flat)).sum(axis=0)
+    none = np.full(len(n), np.nan)
+    return np.asarray(np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0))
+
+
+def _power(sd: float | None, n: int) -> Power:
+    if sd is None or n < FEWEST_FOR_POWER:
+        return Power(sd=None, detectable=None, videos_for_one_point=None)
+    return Power(
+        sd=sd,
+        detectable=detectable_difference(sd, n),
+        videos_for_one_point=units_needed(sd, _POINT),
+    )
+
+
+def _number(value: object) -> float | None:
+    return None if not isinstance(value, float) or np.isnan(value) else float(value)
+
+
+def moves(
+    annotations: Sequence[Annotation], first: Measured, second: Measured
+) -> dict[str, VideoMove]:
+    """Return every video in both runs, all elements pooled."""
+    one, other = first.values[:, 0].tolist(), second.values[:, 0].tolist()
+    return {
+        annotation.index: VideoMove(
+            **{
+                measure: Move(first=one[v][m], second=other[v][m], value=other[v][m] - one[v][m])
+                for m, measure in enumerate(MEASURES)
+            }
+        )
+        for v, annotation in enumerate(annotations)
+    }
+
+
+def flips(annotations: Sequence[Annotation], pairs: Sequence[tuple[Scored, Scored]]) -> Flips:
+    """Return how the verdicts of elements changed from the first run to the second.
+
+    Parameters
+    ----------
+    annotations : of the videos, the same for both runs
+    pairs : the judgments of the first and of the second
+    """
+    counts = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
+    weights = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
+    found: list[Flip] = []
+    for annotation, (one, other) in zip(annotations, pairs, strict=True):
+        for element_id, element, before, after in _verdicts(annotation, one, other):
+            for group in ("all", element.type):
+                counts[group][before][after] += 1
+                weights[group][before][after] += element.weight
+            if before != after:
+                found.append(
+                    Flip(
+                        index=annotation.index,
+                        element_id=element_id,
+                        type=element.type,
+                        weight=element.weight,
+                        content=element.content,
+                        first=before,
+                        second=after,
+                    )
+                )
+    return Flips(videos=len(pairs), counts=counts, weights=weights, elements=tuple(found))
+
+
+def _verdicts(
+    annotation: Annotation, first: Scored, second: Scored
+) -> Iterator[tuple[str, VisualElement, Relation, Relation]]:
+    for number, (event, before, after) in enumerate(
+        zip(annotation.events, first.relations, second.relations, strict=True), start=1
+    ):
+        for place, told in enumerate(
+            zip(event.visual_elements, before, after, strict=True), start=1
+        ):
+            yield f"{number}.{place}", *told
+
+
+def ranked(
+    names: Sequence[str], runs: Sequence[Measured], *, draws: int = DRAWS, seed: int = 0
+) -> tuple[list[float], list[int], list[PairDifference]]:
+    """Compare the overall F1 of every pair of runs.
+
+    Parameters
+    ----------
+    names, runs : of the same videos in the same order; at least one video
+
+    Returns
+    -------
+    The mean F1 of each run, its rank cluster (by p adjusted by Holm over all pairs, at 5%), and
+    the pairs, each second less first in the order of the runs.
+    """
+    values = [run.values[:, 0, _F1] for run in runs]
+    means = [float(value.mean()) for value in values]
+    pairs = list(combinations(range(len(runs)), 2))
+    most = max(len(run.passes) for run in runs)
+    table = np.stack([_passes(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
+    videos = len(values[0])
+    low, high = bootstrap_means(table, draws=draws, seed=seed, per_draw=videos)
+    gaps = np.stack([values[j] - values[i] for i, j in pairs], axis=1)
+    p = [float(one) for one in sign_flips(gaps, draws=draws, seed=seed)]
+    adjusted = [float(one) for one in holm(p) if isinstance(one, float)]
+    square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
+    for (i, j), one in zip(pairs, adjusted, strict=True):
+        square[i][j] = square[j][i] = one
+    clusters = [cluster or 0 for cluster in rank_clusters(means, square)]
+    found = [
+        PairDifference(
+            first=names[i],
+            second=names[j],
+            value=float(gaps[:, k].mean()),
+            low=_number(float(low[k])) if videos >= FEWEST else None,
+            high=_number(float(high[k])) if videos >= FEWEST else None,
+            p=p[k],
+            p_adjusted=adjusted[k],
+        )
+        for k, (i, j) in enumerate(pairs)
+    ]
+    return means, clusters, found

@@ -1,0 +1,188 @@
+"""Gates of continuous integration: how much worse than another run a run may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from capeval.errors import UsageError
+from capeval.scoring import FEWEST, GROUPS, MEASURES
+from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
+
+On = Literal["estimate", "lower"]
+
+_SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
+# A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
+_SLACK = 1e-9
+_MOST_VIDEOS = 10**9
+
+
+@dataclass(frozen=True)
+class DifferenceGate:
+    """The second run must not be further below the first: `points`, negative for a loss.
+
+    `group` is "all" or a type of element; `on` what is held against it, the estimate or the
+    lower end of its interval.
+    """
+
+    group: str
+    measure: str
+    points: float
+    on: On = "estimate"
+
+    @property
+    def name(self) -> str:
+        """As it is typed."""
+        return self.measure if self.group == "all" else f"{self.group}.{self.measure}"
+
+
+@dataclass(frozen=True)
+class CoverageGate:
+    """So many of the annotated videos must be paired: a number, or a percentage of them."""
+
+    least: float
+    is_share: bool
+
+
+def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceGate]:
+    """Read `f1=-0.5` or `action.recall=-1`, in points.
+
+    Raises
+    ------
+    UsageError
+        One is neither, or a measure is named twice.
+
+    >>> read_gates(["action.f1=-1"])[0].name
+    'action.f1'
+    """
+    gates: list[DifferenceGate] = []
+    for text in texts:
+        found = _SPEC.fullmatch(text.strip().lower())
+        if found is None:
+            raise UsageError(f"--fail-under: {text!r} must be like f1=-0.5 or action.recall=-1")
+        group, measure = found["group"] or "all", found["measure"]
+        if measure not in MEASURES or group not in GROUPS:
+            raise UsageError(
+                f"--fail-under: {text!r} names no measure; take {', '.join(MEASURES)}, "
+                f"alone or after one of {', '.join(f'{group}.' for group in GROUPS)}"
+            )
+        points = _number(found["points"])
+        if points is None or abs(points) > 100:
+            raise UsageError(
+                f"--fail-under: {text!r} must end in points from -100 to 100, such as -0.5"
+            )
+        gate = DifferenceGate(group, measure, float(points), on)
+        if any(gate.name == other.name for other in gates):
+            raise UsageError(f"--fail-under: {gate.name} is named twice")
+        gates.append(gate)
+    return gates
+
+
+def read_coverage(text: str) -> CoverageGate:
+    """Read `99%` or a number of videos.
+
+    Raises
+    ------
+    UsageError
+        It is neither.
+
+    >>> read_coverage("99.5%")
+    CoverageGate(least=99.5, is_share=True)
+    """
+    share = text.strip().endswith("%")
+    # As it was typed: 100.0000000000000001 is 100 to a float.
+    least = _number(text.strip().removesuffix("%"))
+    if (
+        least is None
+        or not 0 <= least <= (100 if share else _MOST_VIDEOS)
+        or (not share and least != int(least))
+    ):
+        raise UsageError(
+            f"--min-coverage: {text!r} must be a percentage such as 99% or a number of videos"
+        )
+    return CoverageGate(float(least), share)
+
+
+def through(
+    found: Comparison | Matrix,
+    gates: Sequence[DifferenceGate] = (),
+    coverage: CoverageGate | None = None,
+) -> tuple[GateResult, ...]:
+    """Hold a comparison against its gates. A value that is missing fails.
+
+    Raises
+    ------
+    UsageError
+        Differences of more than two runs.
+    """
+    if gates and isinstance(found, Matrix):
+        raise UsageError("--fail-under holds two runs against each other; name two")
+    results = [_coverage(found, coverage)] if coverage else []
+    if isinstance(found, Comparison):
+        results += [_difference(found, gate) for gate in gates]
+    return tuple(results)
+
+
+def _difference(found: Comparison, gate: DifferenceGate) -> GateResult:
+    group = getattr(found.overall, gate.group)
+    of = getattr(group, gate.measure)
+    fraction = of.value if gate.on == "estimate" else of.low
+    value = None if fraction is None else 100 * fraction
+    passed = value is not None and value >= gate.points - _SLACK
+    what = gate.name if gate.on == "estimate" else f"lower end of {gate.name}"
+    if value is None:
+        told = f"{what} of {found.second.name} has no value to hold against {gate.points:+g}"
+        if of.value is not None:
+            told += f": an interval takes {FEWEST} videos, not {group.n}"
+    else:
+        way = "below" if value < 0 else "above"
+        told = (
+            f"{what} of {found.second.name} is {_shown(abs(value))} points {way} "
+            f"{found.first.name}, {'at least' if passed else 'less than'} {gate.points:+g}"
+        )
+        if not passed:
+            told += f" by {_shown(gate.points - value)}"
+    return GateResult(
+        gate=gate.name, on=gate.on, value=value, at_least=gate.points, passed=passed, told=told
+    )
+
+
+def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
+    annotated, paired = found.annotated, found.paired
+    share = 100 * paired / annotated
+    value, unit = (share, "%") if gate.is_share else (float(paired), "")
+    # In whole numbers where it is a share: 99% of 1,000 is 990, not a bit more.
+    passed = Decimal(100 * paired if gate.is_share else paired) >= Decimal(str(gate.least)) * (
+        annotated if gate.is_share else 1
+    )
+    least = f"{gate.least:g}" if gate.is_share else f"{gate.least:,.0f}"
+    told = (
+        f"{paired:,} of {annotated:,} annotated videos ({_shown(share)}%) are scored in all, "
+        f"{'at least' if passed else 'less than'} {least}{unit}"
+    )
+    return GateResult(
+        gate="coverage",
+        on="coverage",
+        value=value,
+        at_least=gate.least,
+        passed=passed,
+        told=told,
+    )
+
+
+def _number(text: str) -> Decimal | None:
+    # Not float(): it reads "1_0" and "nan" too.
+    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", text, re.ASCII):
+        return None
+    try:
+        return Decimal(text.strip())
+    except InvalidOperation:
+        return None
+
+
+def _shown(value: float) -> str:
+    # As many digits as tell it from 0: a gate that fails by 0.004 must not fail by 0.00.
+    return f"{value:.2f}" if value == 0 or value >= 0.005 else f"{value:.1g}"

@@ -1,0 +1,128 @@
+"""Paired differences of two systems on the same units: sign flips of many columns, and power."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from capeval.stats.significance import add_one
+from capeval.stats.values import Floats
+
+_CHUNK = 500
+_SLACK = 1e-12
+# Sums of patterns and columns that are held at once.
+_AT_ONCE = 2**21
+
+
+def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
+    """Return the two-sided p of the mean of every column of paired differences.
+
+    If neither system is better, a unit (video) does not care which of them is which. Where the
+    rows of a column that are not 0 have no more patterns of signs than there are draws, p is the
+    share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it includes
+    the observed pattern. Elsewhere each draw turns the sign of whole rows at random, and the
+    observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the draws.
+    For one column of many rows this is `significance.sign_flip`.
+
+    Parameters
+    ----------
+    gaps : (rows, columns); NaN marks a row that a column does not have
+    draws : number of random flips, and the most patterns that are gone through
+    seed : of `numpy.random.default_rng`
+
+    Returns
+    -------
+    (columns,), NaN where a column has no row
+
+    >>> sign_flips(np.stack([np.ones(20), np.zeros(20)], axis=1), draws=999).tolist()
+    [0.001, 1.0]
+    >>> sign_flips(np.full((4, 1), 0.1)).tolist()
+    [0.125]
+    """
+    there = ~np.isnan(gaps)
+    filled = np.where(there, gaps, 0.0)
+    # Sums in another order differ in the last bits, and a tie is as extreme as the observed.
+    least = np.abs(filled.sum(axis=0)) - _SLACK * max(len(gaps), 1)
+    moved = np.count_nonzero(filled, axis=0)
+    # Of whole numbers, as 2**n of a thousand rows is not a float.
+    few = moved < draws.bit_length()
+    p = np.full(gaps.shape[1], np.nan)
+    for n in np.unique(moved[few]).tolist():
+        same = np.flatnonzero(few & (moved == n))
+        step = max(1, _AT_ONCE >> n)
+        for start in range(0, len(same), step):
+            of = same[start : start + step]
+            p[of] = _exact(filled[:, of], least[of], n)
+    if not few.all():
+        p[~few] = _drawn(filled[:, ~few], least[~few], draws, np.random.default_rng(seed))
+    return np.where(there.any(axis=0), p, np.nan)
+
+
+def _exact(filled: Floats, least: Floats, n: int) -> Floats:
+    """Return p over all patterns of signs of columns that have `n` rows that are not 0 each."""
+    # Down the columns, so that each keeps its own rows.
+    values = filled.T[filled.T != 0].reshape(filled.shape[1], n)
+    # A pattern and its opposite are as far from 0: the first sign can stay.
+    patterns = np.arange(2 ** max(n - 1, 0))[:, None]
+    signs = 1.0 - 2.0 * (patterns >> np.arange(n) & 1)
+    return np.asarray((np.abs(signs @ values.T) >= least).mean(axis=0))
+
+
+def _drawn(filled: Floats, least: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Return p over random patterns of signs."""
+    rows, columns = filled.shape
+    whole = filled.sum(axis=0)
+    extreme = np.zeros(columns, dtype=np.int64)
+    for start in range(0, draws, _CHUNK):
+        size = (min(_CHUNK, draws - start), rows)
+        turned = rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float64) @ filled
+        extreme += (np.abs(whole - 2 * turned) >= least).sum(axis=0)
+    return np.array([add_one(int(count), draws) for count in extreme], dtype=np.float64)
+
+
+def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return the smallest true mean difference that `n` pairs show with this power.
+
+    (z(1 - alpha/2) + z(power)) sd / sqrt(n), the normal approximation for a two-sided test of
+    paired differences (Chow, Shao and Wang, 2008, section 3.1; for model evaluations Miller,
+    2024, section 5).
+
+    Parameters
+    ----------
+    sd : sample standard deviation of the paired differences; the result has its unit
+
+    Raises
+    ------
+    ValueError
+        There is no pair.
+
+    >>> round(detectable_difference(0.2, 1000), 4)
+    0.0177
+    """
+    if n < 1:
+        raise ValueError("no pairs can show nothing")
+    return _reach(alpha, power) * sd / math.sqrt(n)
+
+
+def units_needed(sd: float, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
+    """Return how many pairs show a true mean difference with this power: the inverse of
+    `detectable_difference`, rounded up; at least 1.
+
+    Raises
+    ------
+    ValueError
+        The difference is not above 0.
+
+    >>> units_needed(0.2, 0.01)
+    3140
+    """
+    if difference <= 0:
+        raise ValueError("no number of pairs shows that there is no difference")
+    return max(1, math.ceil((_reach(alpha, power) * sd / difference) ** 2))
+
+
+def _reach(alpha: float, power: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(1 - alpha / 2) + ndtri(power))

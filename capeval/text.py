@@ -1,0 +1,69 @@
+"""Small helpers for the text of messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    r"""Return `text` on one line, control characters shown as escapes, cut at `limit` characters.
+
+    >>> one_line("two\nlines\x00")
+    'two lines\\x00'
+    """
+    # A hostile file can be a megabyte long: only what can be shown is looked at.
+    flat = " ".join(text[: 4 * limit].split())
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
+    )
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def both_ends(text: str, limit: int) -> str:
+    """Return `text` on one line; what is longer than `limit` keeps its beginning and its end.
+
+    Names of runs and checkpoints often differ only at the end.
+
+    >>> both_ends("a-model-with-a-long-name-step-2000", 20)
+    'a-model-wi…step-2000'
+    """
+    told = one_line(text, 2000)
+    if len(told) <= limit:
+        return told
+    head = limit // 2
+    return f"{told[:head]}…{told[len(told) - (limit - head - 1) :]}"
+
+
+def shown(value: Any) -> str:
+    """Return a short JSON-like rendering of a value from a file."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return cut(text)
+
+
+def cut(text: str, limit: int = 60) -> str:
+    """Return text that leaves room for what is said about it.
+
+    >>> cut("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def nearest(value: Any, valid: Sequence[str]) -> str:
+    """Return `; did you mean X?` when one of `valid` is near, else an empty string.
+
+    >>> nearest("cammera", ["camera", "scene"])
+    '; did you mean "camera"?'
+    """
+    if not isinstance(value, str):
+        return ""
+    # Comparing is quadratic in length, and no valid name is that long.
+    near = get_close_matches(value[:100].lower(), [name.lower() for name in valid], n=1, cutoff=0.5)
+    original = {name.lower(): name for name in valid}
+    return f'; did you mean "{original[near[0]]}"?' if near else ""

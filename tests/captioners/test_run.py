@@ -1,0 +1,411 @@
+"""Generating a run: what is kept, what is done again, and what is never mixed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.captioners.merging import merge_parts
+from capeval.captioners.plan import Generation, Wanted, default_run, default_videos, plan_generation
+from capeval.captioners.prompting import load_caption_prompts, prompt_hash
+from capeval.captioners.protocol import Uncaptioned
+from capeval.captioners.run import generate_run
+from capeval.errors import BudgetReached, InputError, RunLocked, UsageError
+from capeval.files.captions import load_captions
+from capeval.runs.folder import RunFolder
+from capeval.runs.shards import Shard
+from tests.generating import (
+    FakeCaptioner,
+    FakeReader,
+    annotation,
+    captioned,
+)
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+Wanting = Callable[..., Wanted]
+INDEXES = [f"v{n}" for n in range(10)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "runs" / "fake")
+
+
+async def go(
+    run: RunFolder, wanted: Wanted, captioner: Any = None, reader: Any = None
+) -> Generation:
+    captioner = captioner or FakeCaptioner()
+    generation, _ = await generate_run(run, wanted, captioner, reader or FakeReader())
+    return generation
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def order(path: Path) -> list[str]:
+    return [line["index"] for line in lines(path)]
+
+
+async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wanting) -> None:
+    generation = await go(run, wanted_of(INDEXES))
+    assert (len(generation.captions), generation.ungenerated, generation.new) == (10, {}, 10)
+    assert order(run.captions) == INDEXES
+    line = lines(run.captions)[0]
+    assert set(line) == {
+        *("index", "video", "caption", "model", "revision", "frames", "prompt", "generation"),
+        *("settings", "usage", "seconds", "warnings"),
+    }
+    assert line["prompt"] == prompt_hash(load_caption_prompts(None).text)
+    manifest = run.read_manifest()
+    assert manifest["annotations"]["count"] == 10
+    assert manifest["generation"]["frames"] == "32"
+    assert manifest["generation"]["prompt"]["source"] == "tuna-cap-v1/caption.txt"
+    assert [c.index for c in load_captions(run.captions)] == INDEXES
+    assert sorted(entry.name for entry in run.path.iterdir()) == [
+        ".lock",
+        "captions.jsonl",
+        "manifest.json",
+    ]
+
+
+async def test_the_order_is_the_annotations_whatever_ends_first(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    reader = FakeReader(count=lambda name: 9 - int(name[1:]) % 3)
+    await go(run, wanted_of(INDEXES), FakeCaptioner(batch_size=4, concurrency=3), reader)
+    assert order(run.captions) == INDEXES
+
+
+async def test_a_finished_run_is_not_done_again(run: RunFolder, wanted_of: Wanting) -> None:
+    await go(run, wanted_of(INDEXES))
+    before = run.captions.read_bytes()
+    captioner = FakeCaptioner()
+    again = await go(run, wanted_of(INDEXES), captioner)
+    assert (again.new, captioner.batches) == (0, [])
+    assert run.captions.read_bytes() == before
+
+
+async def test_a_torn_line_costs_one_video(run: RunFolder, wanted_of: Wanting) -> None:
+    await go(run, wanted_of(INDEXES))
+    data = run.captions.read_bytes()
+    run.captions.write_bytes(data[:-30])
+    assert (await go(run, wanted_of(INDEXES))).new == 1
+    assert order(run.captions) == INDEXES
+
+
+async def test_failures_are_listed_and_tried_again(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    first = await go(
+        run,
+        wanted,
+        FakeCaptioner(answer=lambda r: Uncaptioned("v4", "filtered") if r.index == "v4" else None),
+        FakeReader(broken={"v7": "is empty (0 bytes)"}.get),
+    )
+    assert first.ungenerated == {"v4": "filtered", "v7": "is empty (0 bytes)"}
+    failed = run.path / "ungenerated.jsonl"
+    assert lines(failed) == [
+        {"index": "v4", "reason": "filtered"},
+        {"index": "v7", "reason": "is empty (0 bytes)"},
+    ]
+    assert "v4" not in order(run.captions)
+    # Another part of the work does not forget them.
+    await go(run, replace(wanted, only=("v1",)))
+    assert [line["index"] for line in lines(failed)] == ["v4", "v7"]
+    captioner = FakeCaptioner()
+    second = await go(run, wanted, captioner)
+    assert (second.new, second.ungenerated, set(captioner.prompts)) == (2, {}, {"v4", "v7"})
+    assert not failed.exists()
+    assert order(run.captions) == INDEXES
+
+
+async def test_when_nothing_came_no_captions_file_is_left(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    generation = await go(run, wanted_of(INDEXES), reader=FakeReader(broken=lambda _: "broken"))
+    assert len(generation.ungenerated) == 10
+    assert not run.exists()
+
+
+async def test_a_missing_video_is_ungenerated_and_the_rest_goes_on(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    generation = await go(run, wanted_of(INDEXES, files=["v1.mp4", "v2.webm"]))
+    assert order(run.captions) == ["v1", "v2"]
+    assert len(generation.ungenerated) == 8
+    assert "holds no video v0" in generation.ungenerated["v0"]
+
+
+async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
+    with pytest.raises(InputError, match=r"none of the 10 videos is there .*--videos"):
+        await go(run, wanted_of(INDEXES, files=["other.mp4"]))
+    assert not run.captions.exists()
+    assert not run.manifest.exists()
+
+
+async def test_limit_and_only_leave_the_rest_for_later(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    assert (await go(run, replace(wanted, limit=3))).asked == 3
+    assert order(run.captions) == INDEXES[:3]
+    await go(run, replace(wanted, only=("v8",)))
+    assert order(run.captions) == ["v0", "v1", "v2", "v8"]
+    assert (await go(run, wanted)).new == 6
+    with pytest.raises(InputError, match='did you mean "v8"'):
+        await go(run, replace(wanted, only=("v88",)))
+
+
+@pytest.mark.parametrize(
+    ("captioner", "reader", "prompt", "said"),
+    [
+        (FakeCaptioner(), FakeReader(policy="2fps"), None, 'frames "32" (now "2fps")'),
+        (
+            FakeCaptioner(settings={"backend": "fake", "max_new_tokens": 512}),
+            FakeReader(),
+            None,
+            "max_new_tokens 1024 (now 512)",
+        ),
+        (FakeCaptioner(settings={"backend": "fake"}), FakeReader(), None, "1024 (now null)"),
+        (
+            FakeCaptioner(),
+            FakeReader(),
+            "Say it.",
+            'prompt.source "tuna-cap-v1/caption.txt" (now "p.txt")',
+        ),
+    ],
+)
+async def test_settings_are_not_mixed(
+    captioner: Any,
+    reader: Any,
+    prompt: str | None,
+    said: str,
+    run: RunFolder,
+    wanted_of: Wanting,
+    tmp_path: Path,
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=2))
+    before = run.captions.read_bytes()
+    if prompt:
+        (tmp_path / "p.txt").write_text(prompt)
+        wanted = replace(wanted, prompts=load_caption_prompts(tmp_path / "p.txt"))
+    with pytest.raises(InputError, match="choose another --run") as caught:
+        await go(run, wanted, captioner, reader)
+    assert said in str(caught.value)
+    assert run.captions.read_bytes() == before
+
+
+async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: Wanting) -> None:
+    run.path.mkdir(parents=True)
+    run.captions.write_text('{"index": "v0", "caption": "by hand"}\n')
+    with pytest.raises(InputError, match="not generated here"):
+        await go(run, wanted_of(INDEXES))
+    run.captions.unlink()
+    await go(run, wanted_of(INDEXES))
+    with pytest.raises(InputError, match="does not know"):
+        await go(run, wanted_of(INDEXES[:5]))
+
+
+async def test_the_datas_own_questions_are_the_prompts(run: RunFolder, wanted_of: Wanting) -> None:
+    rows: list[Any] = [annotation("v0", question="What happens?"), annotation("v1")]
+    captioner = FakeCaptioner()
+    await go(run, wanted_of(rows), captioner)
+    assert captioner.prompts == {"v0": "What happens?", "v1": load_caption_prompts(None).text}
+    assert run.read_manifest()["generation"]["prompt"]["source"].startswith("question, else ")
+    # A question that changed is asked again, and nothing else.
+    rows[0]["question"] = "What happens then?"
+    captioner = FakeCaptioner()
+    assert (await go(run, wanted_of(rows), captioner)).new == 1
+    assert captioner.prompts == {"v0": "What happens then?"}
+    assert order(run.captions) == ["v0", "v1"]
+
+
+async def test_a_prompt_file_comes_before_the_datas_questions(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
+    (tmp_path / "p.txt").write_text("Say it.\n")
+    captioner = FakeCaptioner()
+    prompts = load_caption_prompts(tmp_path / "p.txt")
+    await go(run, wanted_of([annotation("v0", question="What?")], prompts=prompts), captioner)
+    assert captioner.prompts == {"v0": "Say it."}
+
+
+async def test_a_reached_budget_keeps_what_was_done(run: RunFolder, wanted_of: Wanting) -> None:
+    captioner = FakeCaptioner(
+        answer=lambda r: BudgetReached("the cap is reached") if r.index == "v6" else None
+    )
+    generation = await go(run, wanted_of(INDEXES), captioner)
+    assert isinstance(generation.stopped, BudgetReached)
+    assert order(run.captions) == INDEXES[:6]
+    assert generation.ungenerated["v6"] == "not generated: the run was stopped"
+    assert not (run.path / "ungenerated.jsonl").exists()
+
+
+async def test_warnings_are_counted_by_kind(run: RunFolder, wanted_of: Wanting) -> None:
+    def answer(request: Any) -> Any:
+        number = int(request.index[1:])
+        said = (f"cut off at {1000 + number} tokens",) if number < 4 else ()
+        return captioned(request.index, warnings=said, revision=f"r{number % 2}")
+
+    generation = await go(run, wanted_of(INDEXES), FakeCaptioner(answer=answer))
+    assert generation.warnings == {"cut off at N tokens": 4}
+    assert generation.revisions == ["r0", "r1"]
+
+
+async def test_five_thousand_videos_with_one_in_a_hundred_broken(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    indexes = [f"v{n:04}" for n in range(5000)]
+
+    def broken(name: str) -> str | None:
+        return "has no video stream" if int(name[1:]) % 100 == 7 else None
+
+    captioner = FakeCaptioner(batch_size=16)
+    generation = await go(run, wanted_of(indexes), captioner, FakeReader(broken=broken))
+    assert len(generation.captions) == 4950
+    assert len(generation.ungenerated) == 50
+    assert order(run.captions) == [i for i in indexes if not broken(i)]
+    assert order(run.path / "ungenerated.jsonl") == [i for i in indexes if broken(i)]
+    assert {len(batch) for batch in captioner.batches[:-1]} == {16}
+
+
+def same(path: Path) -> list[dict[str, Any]]:
+    return [line | {"seconds": None} for line in lines(path)]
+
+
+async def test_merged_shards_equal_one_run(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
+    wanted = wanted_of(INDEXES)
+    broken = FakeReader(broken={"v4": "has no frames"}.get)
+    await go(run, wanted, reader=broken)
+    sharded = RunFolder(tmp_path / "runs" / "sharded")
+    for number in (2, 1):
+        part = await go(sharded, replace(wanted, shard=Shard(number, 3)), reader=broken)
+        assert part.shard == Shard(number, 3)
+        assert not sharded.exists()
+    whole = await go(sharded, replace(wanted, shard=Shard(3, 3)), reader=broken)
+    assert (whole.shard, len(whole.captions), whole.new) == (None, 9, 3)
+    assert whole.ungenerated == {"v4": "has no frames"}
+    assert same(sharded.captions) == same(run.captions)
+    assert sorted(e.name for e in sharded.path.iterdir()) == sorted(
+        e.name for e in run.path.iterdir()
+    )
+    assert sharded.read_manifest() == run.read_manifest()
+
+
+async def test_a_shard_does_not_repeat_what_the_run_has(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=4))
+    first = await go(run, replace(wanted, shard=Shard(1, 2)))
+    assert first.new == 3
+    assert order(run.path / "captions.1-of-2.jsonl") == ["v4", "v6", "v8"]
+    assert (await go(run, replace(wanted, shard=Shard(2, 2)))).new == 3
+    assert order(run.captions) == INDEXES
+
+
+async def test_one_process_takes_over_from_shards(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, shard=Shard(1, 2)))
+    assert (await go(run, wanted)).new == 5
+    assert order(run.captions) == INDEXES
+    assert not list(run.path.glob("*-of-*"))
+
+
+async def test_shards_of_other_settings_are_refused(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, shard=Shard(1, 2)))
+    with pytest.raises(InputError, match="frames"):
+        await go(run, replace(wanted, shard=Shard(2, 2)), reader=FakeReader(policy="8"))
+
+
+async def test_shards_copied_from_another_machine_merge(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
+    wanted = wanted_of(INDEXES)
+    there = RunFolder(tmp_path / "there" / "fake")
+    await go(run, replace(wanted, shard=Shard(1, 2)))
+    await go(there, replace(wanted, shard=Shard(2, 2)))
+    file = "captions.2-of-2.jsonl"
+    (run.path / file).write_bytes((there.path / file).read_bytes())
+    merged = merge_parts(run, wanted.annotations, wanted.annotations_path)
+    assert (merged.ungenerated, order(run.captions)) == ({}, INDEXES)
+    # One with other settings is not let in.
+    await go(run, replace(wanted, only=("v0",)))
+    text = (there.path / file).read_text().replace('"settings": "', '"settings": "0')
+    (run.path / file).write_text(text)
+    with pytest.raises(InputError, match="cannot be mixed"):
+        merge_parts(run, wanted.annotations, wanted.annotations_path)
+
+
+async def test_what_is_there_can_be_merged_before_all_is_done(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, shard=Shard(1, 2)))
+    merged = merge_parts(run, wanted.annotations, wanted.annotations_path)
+    assert len(merged.captions) == 5
+    assert merged.ungenerated["v1"] == "not generated yet"
+    with pytest.raises(UsageError, match="no shards"):
+        merge_parts(run, wanted.annotations, wanted.annotations_path)
+
+
+async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    with run.locked(), pytest.raises(RunLocked):
+        await go(run, wanted)
+    await go(run, replace(wanted, shard=Shard(1, 2)))
+    with run.locked(part="1-of-2"):
+        for shard in (None, Shard(1, 2)):
+            with pytest.raises(RunLocked):
+                await go(run, replace(wanted, shard=shard))
+        with pytest.raises(RunLocked, match="shard 1/2 is still at work"):
+            merge_parts(run, wanted.annotations, wanted.annotations_path)
+        # The other shard ends, and leaves the merging to the one at work.
+        assert (await go(run, replace(wanted, shard=Shard(2, 2)))).shard == Shard(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("llava-video-7b", "llava-video-7b"),
+        ("hf:Qwen/Qwen2-VL-7B-Instruct", "Qwen2-VL-7B-Instruct"),
+        ("gpt-4o-2024-08-06", "gpt-4o-2024-08-06"),
+    ],
+)
+def test_a_run_is_named_after_its_model(model: str, name: str) -> None:
+    assert default_run(model) == name
+
+
+def test_videos_are_sought_beside_the_annotations(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    assert default_videos(str(file)) == tmp_path
+    (tmp_path / "videos").mkdir()
+    assert default_videos(str(file)) == tmp_path / "videos"
+    assert (default_videos("sample") / "sample_01.mp4").is_file()
+
+
+async def test_planning_writes_nothing(run: RunFolder, wanted_of: Wanting) -> None:
+    plan = plan_generation(run, wanted_of(INDEXES), FakeCaptioner(), FakeReader())
+    assert len(plan.work) == 10
+    assert not run.path.exists()
+
+
+async def test_another_video_file_or_an_emptied_caption_is_captioned_again(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, wanted)
+    (wanted.videos / "v3.mp4").write_bytes(b"another video")
+    stored = lines(run.captions)
+    stored[5]["caption"] = ""
+    run.captions.write_text("".join(json.dumps(line) + "\n" for line in stored))
+    captioner = FakeCaptioner()
+    assert (await go(run, wanted, captioner)).new == 2
+    assert set(captioner.prompts) == {"v3", "v5"}
+    assert lines(run.captions)[3]["video"] == {"file": "v3.mp4", "bytes": 13}

@@ -1,0 +1,186 @@
+"""Which judge is meant, what it is expected to cost, and what is left to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError, UsageError
+from capeval.judging.estimate import estimate
+from capeval.judging.run import execute, plan_run
+from capeval.judging.selection import JudgeChoice, is_configured, open_judge
+from capeval.llm import ScriptedClient
+from capeval.runs.folder import RunFolder
+from capeval.schema import Caption, Scored
+from tests.server import LoopbackServer
+from tests.six_videos import captions, right, videos
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+CAPTIONS = tuple(Caption(index=index, caption=text) for index, text in captions().items())
+ANNOTATIONS = tuple(videos())
+WORK = tuple(zip(ANNOTATIONS, CAPTIONS, strict=True))
+
+
+def test_a_key_or_a_url_configures_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_configured(JudgeChoice())
+    assert is_configured(JudgeChoice(base_url="http://localhost:8000/v1"))
+    assert is_configured(JudgeChoice(api_key="sk-x"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
+    assert is_configured(JudgeChoice())
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    assert is_configured(JudgeChoice())
+
+
+def test_a_key_is_not_shown() -> None:
+    assert "sk-secret" not in repr(JudgeChoice(api_key="sk-secret"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "error", "said"),
+    [
+        (JudgeChoice(), UsageError, "OPENAI_API_KEY"),
+        (JudgeChoice(model="lexical", base_url="http://x/v1"), UsageError, "without an endpoint"),
+        (JudgeChoice(api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
+    ],
+)
+async def test_what_makes_no_judge_is_told(
+    choice: JudgeChoice, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        async with open_judge(choice):
+            pytest.fail("it opened")
+
+
+async def test_a_url_alone_takes_the_sole_model() -> None:
+    async with LoopbackServer(models=("some-model",)) as server:
+        async with open_judge(JudgeChoice(base_url=server.url)) as opened:
+            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
+            assert not opened.is_baseline
+        assert server.calls == 0
+
+
+@pytest.mark.parametrize("models", [(), ("one", "two")])
+async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[str, ...]) -> None:
+    async with LoopbackServer(models=models) as server:
+        with pytest.raises(UsageError, match="name one of the endpoint's models") as caught:
+            async with open_judge(JudgeChoice(base_url=server.url)):
+                pytest.fail("it opened")
+    assert all(model in str(caught.value) for model in models)
+
+
+async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with LoopbackServer(models=("some-model",)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        async with open_judge(JudgeChoice()) as opened:
+            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
+
+
+async def test_the_estimate_counts_what_is_left_to_pay() -> None:
+    client = ScriptedClient(right)
+    async with open_judge(JudgeChoice(client=client)) as opened:
+        fresh = await estimate(WORK, opened, repeats=2)
+        assert {stage: usage.calls for stage, usage in fresh.stages.items()} == {
+            "split": 12,
+            "match": 12,
+            "classify": 12,
+        }
+        assert fresh.cost is not None
+        assert fresh.cost > 0
+        assert client.requests == []
+        plan = plan_run("x", None, ANNOTATIONS, CAPTIONS, opened, repeats=1)
+        outcome = await execute(plan, opened)
+        assert not outcome.unscored
+        # The first repeat is known now, and the second is expected to cost what the first did.
+        second = await estimate(WORK, opened, repeats=2)
+        assert second.usage.calls == 18
+        assert second.cost == pytest.approx(fresh.cost / 2)
+        first = await estimate(WORK, opened, repeats=1)
+        assert (first.usage.calls, first.cost) == (0, 0.0)
+        spent = opened.meter.usage
+        assert 0.4 < second.usage.input_tokens / spent.input_tokens < 2.5
+        assert 0.4 < second.usage.output_tokens / spent.output_tokens < 5
+
+
+async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
+    async with open_judge(JudgeChoice(client=ScriptedClient([]))) as opened:
+        work = [(ANNOTATIONS[0], Caption(index="V0", caption=""))]
+        assert (await estimate(work, opened, repeats=3)).usage.calls == 0
+
+
+async def test_a_model_without_a_price_costs_nobody_knows() -> None:
+    choice = JudgeChoice(model="own-model", client=ScriptedClient([]))
+    async with open_judge(choice) as opened:
+        expected = await estimate(WORK, opened, repeats=1)
+        assert (expected.usage.calls, expected.cost) == (18, None)
+
+
+async def test_lexical_costs_nothing() -> None:
+    async with open_judge(JudgeChoice(model="lexical")) as opened:
+        expected = await estimate(WORK, opened, repeats=1)
+        assert (expected.usage.calls, expected.cost, opened.is_baseline) == (0, 0.0, True)
+
+
+async def run(folder: RunFolder, client: ScriptedClient, **more: Any) -> Any:
+    settings: dict[str, Any] = {"repeats": 1} | more
+    chosen = settings.pop("captions", CAPTIONS)
+    async with open_judge(JudgeChoice(client=client, **settings.pop("choice", {}))) as opened:
+        judges = folder.judge(opened.judge.name, "tuna-cap-v1")
+        plan = plan_run("run", judges, ANNOTATIONS, chosen, opened, **settings)
+        return plan, await execute(plan, opened)
+
+
+async def test_what_is_stored_and_still_right_is_kept(tmp_path: Path) -> None:
+    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
+    plan, _ = await run(folder, client)
+    assert (len(plan.work), plan.kept, plan.stale) == (6, {}, {})
+    plan, _ = await run(folder, client)
+    assert (len(plan.work), len(plan.kept), plan.stale) == (0, 6, {})
+    changed = (CAPTIONS[0].model_copy(update={"caption": "Nothing happens."}), *CAPTIONS[1:])
+    plan, outcome = await run(folder, client, captions=changed)
+    assert ([a.index for a, _ in plan.work], plan.stale) == (["V0"], {"caption": 1})
+    assert isinstance(outcome.scores.videos["V0"], dict)
+    plan, _ = await run(folder, client, captions=changed, repeats=2)
+    assert (len(plan.work), plan.stale) == (6, {"repeats": 6})
+    # Another endpoint is another judge.
+    choice = {"base_url": "http://elsewhere/v1"}
+    plan, _ = await run(folder, client, captions=changed, repeats=2, choice=choice)
+    assert plan.stale == {"endpoint": 6}
+
+
+async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    _, outcome = await run(folder, ScriptedClient(lambda _: "no"))
+    assert set(outcome.unscored) == set(captions())
+    assert outcome.scores.counts.scored == 0
+    assert outcome.scores.overall.all.f1.value is None
+    plan, outcome = await run(folder, ScriptedClient(right))
+    assert (len(plan.work), outcome.unscored) == (6, {})
+    assert all(
+        isinstance(done, Scored)
+        for done in (await run(folder, ScriptedClient([])))[0].kept.values()
+    )
+
+
+async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
+    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
+    await run(folder, client)
+    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    plan, _ = await run(folder, client)
+    assert [a.index for a, _ in plan.work] == ["V5"]
+    assert path.read_bytes() == whole
+    path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
+    with pytest.raises(InputError, match=r"judgments\.jsonl"):
+        await run(folder, client)
+
+
+async def test_a_cap_of_nothing_calls_nothing(tmp_path: Path) -> None:
+    client = ScriptedClient(right)
+    _, outcome = await run(RunFolder(tmp_path / "run"), client, choice={"max_cost": 0.0})
+    assert outcome.stopped is not None
+    assert (client.requests, len(outcome.unscored)) == ([], 6)

@@ -1,0 +1,360 @@
+"""The rater's page in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from capeval.files.packaged import sample_folder
+from capeval.rating.merging import KeyedItem, read_rated
+from capeval.rating.sheet import RatingSheet, draw_sheet, sheet_html
+from capeval.schema import Annotation
+from tests.browser import CHROMIUM, Page, tab
+from tests.rating.rating_examples import HOSTILE, annotation
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+WIDE = "document.documentElement.scrollWidth > innerWidth"
+GIVEN = (
+    "Object.fromEntries([...document.querySelectorAll('.element')].map((box) => "
+    "[box.querySelector('.kind').textContent.split(' ')[0], "
+    "box.querySelector('[aria-pressed=true]')?.dataset.label ?? null]))"
+)
+HERE = "document.activeElement.querySelector('.told')?.textContent"
+
+
+def drawn() -> RatingSheet:
+    hostile = annotation("<b>third</b>", sizes=(1,)).model_dump()
+    hostile["events"][0]["event"] = HOSTILE
+    hostile["events"][0]["visual_elements"][0]["content"] = HOSTILE
+    annotations = [annotation("first"), annotation("second"), Annotation.model_validate(hostile)]
+    captions = {"system": {a.index: f"{a.index}: {HOSTILE}" for a in annotations}}
+    return draw_sheet(annotations, captions, videos=3)
+
+
+@pytest.fixture
+async def page(chromium: str, tmp_path: Path) -> AsyncIterator[Page]:
+    """The sheet, freshly opened."""
+    file = tmp_path / "sheet.html"
+    file.write_text(sheet_html(drawn()), encoding="utf-8")
+    async with tab(chromium, tmp_path) as opened:
+        await opened.open(file)
+        yield opened
+        assert opened.complaints == []
+        own = ("file:", "blob:", "about:")
+        assert [url for url in opened.requests if not url.startswith(own)] == []
+        assert await opened.ask("window.broken ?? 0") == 0
+
+
+async def downloaded(page: Page, folder: Path) -> Path:
+    await page.click("#export")
+    for _ in range(100):
+        # Chromium takes the name before it writes.
+        found = await asyncio.to_thread(
+            lambda: [file for file in folder.glob("*.csv") if file.stat().st_size]
+        )
+        if found:
+            return found[0]
+        await asyncio.sleep(0.05)
+    raise AssertionError(await page.ask("at('status').textContent"))
+
+
+async def to_first_caption_of_three(page: Page) -> None:
+    while await page.ask("boxes().length") != 3:
+        await page.press("ArrowRight")
+
+
+async def test_keys_rate_move_and_undo(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press("1", "l", "3")
+    given = {"1.1": "entailment", "1.2": "lack", "2.1": "contradiction"}
+    assert await page.ask(GIVEN) == given
+    assert "done" in await page.ask("at('status').textContent")
+    await page.press("u")
+    assert await page.ask(GIVEN) == given | {"2.1": None}
+    await page.press("z", control=True)
+    assert await page.ask(GIVEN) == given | {"1.2": None, "2.1": None}
+    assert (await page.ask(HERE)).startswith("Element 1.2")
+    await page.press("ArrowUp")
+    assert (await page.ask(HERE)).startswith("Element 1.1")
+    await page.press("Delete")
+    assert set((await page.ask(GIVEN)).values()) == {None}
+    await page.press("u")
+    assert (await page.ask(GIVEN))["1.1"] == "entailment"
+
+
+async def test_keys_past_a_captions_end_change_nothing_until_a_move_is_made(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press(*"123")
+    given = await page.ask(GIVEN)
+    for key in "12el":
+        await page.press(key)
+        assert await page.ask(GIVEN) == given
+        assert "That key changed nothing" in await page.ask("at('status').textContent")
+    assert await page.ask("state.undo.length") == 3
+    await page.press("ArrowUp", "1")
+    assert await page.ask(GIVEN) == given | {"1.2": "entailment"}
+    await page.press("1")
+    assert (await page.ask(GIVEN))["2.1"] == "entailment"
+    await page.press("u", "2")
+    assert (await page.ask(GIVEN))["2.1"] == "lack"
+
+
+async def test_filling_the_last_gap_leaves_the_next_label_alone(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press("1", "ArrowDown", "3")
+    assert (await page.ask(HERE)).startswith("Element 1.2")
+    await page.press("2", "2")
+    assert await page.ask(GIVEN) == {"1.1": "entailment", "1.2": "lack", "2.1": "contradiction"}
+    await page.press("Delete", "1")
+    assert (await page.ask(GIVEN))["1.2"] == "entailment"
+
+
+async def test_a_caption_of_one_element_can_be_put_right_by_key(page: Page) -> None:
+    while await page.ask("boxes().length") != 1:
+        await page.press("ArrowRight")
+    await page.press("1", "2")
+    assert set((await page.ask(GIVEN)).values()) == {"entailment"}
+    await page.press("ArrowUp", "2")
+    assert set((await page.ask(GIVEN)).values()) == {"lack"}
+
+
+async def test_typing_a_name_rates_nothing(page: Page) -> None:
+    await page.click("#rater")
+    await page.press(*"elc 123")
+    assert await page.ask("at('rater').value") == "elc 123"
+    assert await page.ask("state.labels.size") == 0
+
+
+async def test_shortcuts_can_be_turned_off(page: Page) -> None:
+    await page.click("#keys")
+    await page.press("1")
+    assert await page.ask("state.labels.size") == 0
+    await page.click(".choice .lack")
+    assert await page.ask("state.labels.size") == 1
+
+
+async def test_work_survives_a_reload(page: Page) -> None:
+    await page.click("#rater")
+    await page.press(*"Ann")
+    await page.click("#title")
+    await to_first_caption_of_three(page)
+    await page.press("1", "c")
+    before = await page.ask(GIVEN), await page.ask("at('title').textContent")
+    await page.reload()
+    assert (await page.ask(GIVEN), await page.ask("at('title').textContent")) == before
+    assert await page.ask("at('rater').value") == "Ann"
+    assert await page.ask("at('done').textContent") == "2 of 7 labels"
+    await page.press("u")
+    assert await page.ask("state.labels.size") == 1
+
+
+async def test_opening_writes_nothing(page: Page) -> None:
+    assert await page.ask("localStorage.length") == 0
+    await page.press("1")
+    assert await page.ask("Object.keys({...localStorage}).join() === KEY")
+
+
+async def test_damaged_storage_is_put_aside_and_told(page: Page) -> None:
+    for damaged in ("{", "null", "[]"):
+        await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
+        await page.reload()
+        assert await page.ask("state.labels.size") == 0
+        assert await page.ask("boxes().length") > 0
+        assert "cannot be read" in await page.ask("at('status').textContent")
+        assert await page.ask("localStorage.getItem(KEY + ' unreadable')") == damaged
+    odd = '{"labels": [["x", "lack"], 3], "item": 99, "element": -1, "undo": [1], "rater": {}}'
+    await page.ask(f"localStorage.setItem(KEY, {odd!r})")
+    await page.reload()
+    assert await page.ask("state.labels.size") == 0
+    assert await page.ask("boxes().length") > 0
+
+
+async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    await page.press("1", "2")
+    early = "dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"
+    await page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"addEventListener('DOMContentLoaded', () => document.body.{early})",
+    )
+    await page.reload()
+    assert await page.ask("state.labels.size") == 2
+    assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 2
+
+
+async def test_storage_that_is_cleared_elsewhere_takes_nothing_from_the_page(page: Page) -> None:
+    await page.press("1")
+    for gone in ("localStorage.clear()", "localStorage.setItem(KEY, '{broken')"):
+        await page.ask(gone)
+        await page.ask("dispatchEvent(new StorageEvent('storage', {key: null}))")
+        assert await page.ask("state.labels.size") == 1
+        assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 1
+        assert "saved again" in await page.ask("at('status').textContent")
+
+
+async def test_no_spreadsheet_runs_a_name(page: Page, tmp_path: Path) -> None:
+    await page.click("#rater")
+    await page.press(*"=cmd|calc")
+    file = await downloaded(page, tmp_path)
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    assert {row["rater"] for row in rows} == {"'=cmd|calc"}
+
+
+async def test_export_is_what_was_given(page: Page, tmp_path: Path) -> None:
+    await page.click("#export")
+    assert await page.ask("at('status').textContent") == "Enter your name first."
+    await page.press(*'Ann "A", x')
+    await page.click("#title")
+    for key in "1231":
+        await page.press("n", key)
+    file = await downloaded(page, tmp_path)
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    kept = dict(await page.ask("[...state.labels]"))
+    assert len(rows) == 7
+    assert {row["rater"] for row in rows} == {'Ann "A", x'}
+    assert {f"{r['item_id']} {r['element_id']}": r["label"] for r in rows if r["label"]} == kept
+    assert sorted(kept.values()) == ["contradiction", "entailment", "entailment", "lack"]
+    items = {
+        item.item_id: KeyedItem(
+            item.annotation.index,
+            item.system,
+            tuple(len(event.visual_elements) for event in item.annotation.events),
+        )
+        for item in drawn().items
+    }
+    read = read_rated(file, items)
+    assert {f"{item} e{element}": label for (item, element), label in read.labels.items()} == kept
+    assert len(read.missing) == 3
+
+
+async def test_a_key_held_down_gives_one_label(page: Page) -> None:
+    await to_first_caption_of_three(page)
+    given = {"key": "1", "text": "1", "windowsVirtualKeyCode": 49}
+    for repeated in (False, True, True):
+        await page.call("Input.dispatchKeyEvent", type="keyDown", autoRepeat=repeated, **given)
+    assert await page.ask("state.labels.size") == 1
+
+
+async def test_removing_all_is_asked_about(page: Page) -> None:
+    await page.press("1")
+    await page.click("#clear")
+    await page.press("2")
+    await page.click("#keep")
+    assert await page.ask("state.labels.size") == 1
+    await page.click("#clear")
+    await page.click("#remove")
+    assert await page.ask("state.labels.size") == 0
+    await page.reload()
+    assert await page.ask("state.labels.size") == 0
+
+
+async def test_a_browser_that_saves_nothing_says_so(page: Page) -> None:
+    assert not await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("Storage.prototype.setItem = () => { throw new Error('full'); }")
+    await page.press("1")
+    assert await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("delete Storage.prototype.setItem; stored = true; 0")
+
+
+async def test_two_tabs_share_their_work(page: Page) -> None:
+    await page.press("1")
+    kept = await page.ask("localStorage.getItem(KEY)")
+    await page.press("u")
+    place = await page.ask("at('title').textContent")
+    await page.ask(f"localStorage.setItem(KEY, {json.dumps(kept)})")
+    await page.ask("dispatchEvent(new StorageEvent('storage', {key: KEY}))")
+    assert await page.ask("state.labels.size") == 1
+    assert "entailment" in (await page.ask(GIVEN)).values()
+    assert await page.ask("at('title').textContent") == place
+
+
+async def test_videos_play_and_missing_ones_are_told(chromium: str, tmp_path: Path) -> None:
+    sheet = drawn()
+    shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
+    sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
+    file = tmp_path / "sheet.html"
+    file.write_text(sheet_html(sheet, sources), encoding="utf-8")
+    said = {}
+    async with tab(chromium, tmp_path) as page:
+        await page.open(file)
+        for item in sheet.items:
+            for _ in range(100):
+                ready = await page.ask("at('film').firstChild?.readyState ?? -1")
+                note = await page.ask("at('gone').hidden ? '' : at('gone').textContent")
+                if ready > 0 or note:
+                    break
+                await asyncio.sleep(0.05)
+            said[item.annotation.index] = (ready > 0, note)
+            await page.press("ArrowRight")
+        assert not any("Content Security" in text for text in page.complaints)
+    assert said["first"] == (True, "")
+    assert "It should be at ./nowhere.mp4" in said["second"][1]
+    assert "There is no video file" in said["<b>third</b>"][1]
+
+
+async def test_hostile_text_stays_text(page: Page) -> None:
+    while "<b>third</b>" not in await page.ask("at('title').textContent"):
+        await page.press("ArrowRight")
+    assert await page.ask("at('caption').textContent") == f"<b>third</b>: {HOSTILE}"
+    assert await page.ask("document.querySelector('.told').textContent") == HOSTILE
+    assert await page.ask("document.querySelectorAll('img, b, #caption *, .told *').length") == 0
+    assert await page.ask("document.scripts.length") == 2
+
+
+async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
+    nameless = (
+        "[...document.querySelectorAll('button, input, progress, [role=group]')].filter((n) => "
+        "!n.textContent.trim() && !n.labels?.length && !n.getAttribute('aria-label')"
+        "&& !n.getAttribute('aria-labelledby')).map((n) => n.outerHTML)"
+    )
+    assert await page.ask(nameless) == []
+    for width in (320, 390, 1280):
+        await page.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        assert not await page.ask(WIDE), width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_has_contrast(page: Page, scheme: str) -> None:
+    """WCAG 2.2 AA: 4.5 to 1 for text, on whatever it stands."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    await page.call("Emulation.setEmulatedMedia", features=features)
+    for key in "123":
+        await page.press("n", key)
+    ratios = await page.ask(
+        """(() => {
+          const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+          const lum = (c) => c.slice(0, 3).map((v) => v / 255)
+            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+            .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
+          const behind = (node) => {
+            for (let n = node; n; n = n.parentElement) {
+              const c = rgb(getComputedStyle(n).backgroundColor);
+              if (c.length < 4 || c[3] > 0) return c;
+            }
+            return [255, 255, 255];
+          };
+          return [...document.querySelectorAll('body *')]
+            .filter((n) => n.checkVisibility()
+              && [...n.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
+            .map((n) => {
+              const [a, b] = [lum(rgb(getComputedStyle(n).color)), lum(behind(n))];
+              return [n.outerHTML.slice(0, 80), (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+            });
+        })()"""
+    )
+    assert len(ratios) > 20
+    assert [pair for pair in ratios if pair[1] < 4.5] == []

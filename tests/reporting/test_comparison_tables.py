@@ -1,0 +1,328 @@
+"""Tables of comparisons, held against golden files.
+
+`CAPEVAL_GOLDEN=1 pytest tests/reporting` writes them anew; look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from capeval.reporting.comparison_tables import difference_sheets, gate_lines, print_comparison
+from capeval.reporting.text_table import Format
+from capeval.scoring.comparison_result import Comparison, GateResult, LeftOut, Matrix
+from tests.latex import PDFLATEX, typeset
+from tests.runs.comparing import comparison, matrix
+
+GOLDEN = Path(__file__).parent / "golden"
+HOSTILE = "[red]x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`"
+
+
+def shown(found: Comparison | Matrix, width: int = 120, **more: Any) -> str:
+    out = io.StringIO()
+    print_comparison(found, Console(file=out, width=width, color_system=None), **more)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def example() -> Comparison:
+    """Two runs of unlike data, one of which lacks a video."""
+    found = comparison(value=0.0123, low=-0.0345, first="base", second="[b]new[/b] & <x>")
+    left = LeftOut(index="d", reason="unscored in base: the judge refused")
+    return found.model_copy(
+        update={
+            "comparable": False,
+            "unlike": ("data 0a1b2c@3 against 0a1b2d@3",),
+            "notes": ("nothing says who judged base",),
+            "second": found.second.model_copy(
+                update={"left_out": (left,), "scored": 4, "signature": "capeval:other"}
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "width", "form"),
+    [
+        ("comparison-80.txt", example(), 80, "table"),
+        ("comparison-120.txt", example(), 120, "table"),
+        ("comparison.md", example(), 80, "markdown"),
+        ("comparison.tex", example(), 80, "latex"),
+        ("comparison-matrix.txt", matrix("low", "[b]high[/b]", "also low"), 80, "table"),
+        ("comparison-matrix.md", matrix("low", "[b]high[/b]", "also low"), 80, "markdown"),
+    ],
+)
+def test_tables_are_the_golden_ones(
+    name: str, found: Comparison | Matrix, width: int, form: Format
+) -> None:
+    golden = GOLDEN / name
+    text = shown(found, width, form=form, power=True)
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def tables_of(text: str) -> list[str]:
+    return text.split("A base:", maxsplit=1)[0].splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_lines_of_tables_fit_the_terminal(width: int) -> None:
+    text = shown(example(), width)
+    assert max(map(cell_len, tables_of(text))) <= width
+
+
+@pytest.mark.parametrize("width", range(20, 240, 20))
+def test_no_number_is_ever_cut(width: int) -> None:
+    text = shown(example(), width)
+    assert "+1.2 [-3.5, " in text
+    assert "…" not in "".join(tables_of(text)) or width < 120
+
+
+def test_intervals_of_precision_and_recall_are_there_where_they_fit() -> None:
+    assert "precision [95%]" in shown(example(), 120)
+    assert "precision [95%]" not in shown(example(), 80)
+    assert r"precision \[95%]" in shown(example(), 80, form="markdown")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("make", [comparison, matrix])
+def test_hostile_names_stay_text(form: Format, make: Any) -> None:
+    if make is matrix:
+        found = matrix(HOSTILE, "B", "C")
+    else:
+        base = comparison(first=HOSTILE)
+        left = LeftOut(index=HOSTILE, reason=HOSTILE)
+        element = base.flips.elements[0].model_copy(update={"content": HOSTILE, "index": HOSTILE})
+        found = base.model_copy(
+            update={
+                "unlike": (HOSTILE,),
+                "comparable": False,
+                "notes": (HOSTILE,),
+                "first": base.first.model_copy(update={"left_out": (left,), "signature": HOSTILE}),
+                "videos": {HOSTILE: next(iter(base.videos.values()))},
+                "flips": base.flips.model_copy(update={"elements": (element,)}),
+            }
+        )
+    text = shown(found, 200, form=form)
+    assert "\x1b" not in text
+    assert "[red]" in text or r"\[red]" in text
+    if form == "markdown":
+        rows = [line for line in text.splitlines() if line.startswith("| ")]
+        assert rows
+        assert "<script>" not in "".join(rows).replace(r"\<script>", "")
+        assert all(not line.startswith("| ") or line.endswith(" |") for line in rows)
+    if form == "latex":
+        lines = [line for line in text.splitlines() if not line.startswith("%")]
+        bare = "".join(lines).replace(r"\textless{}script", "")
+        assert r"x\textbar{}y[/red]\_\textbackslash{}\&\%\$\{\}\#\textasciitilde{}" in bare
+        assert "<script" not in bare
+        # LaTeX would take a bracket after a line break or a rule as an option.
+        assert not any(line.startswith("[") for line in lines)
+
+
+@pytest.mark.parametrize("width", [50, 80, 100])
+def test_all_but_names_and_signatures_is_wrapped_at_words(width: int) -> None:
+    text = shown(example(), width, power=True)
+    assert max(map(cell_len, text.splitlines())) <= width
+    whole = " ".join(text.split())
+    assert "none of fewer than 5 videos. p: permutation; that of all videos is not" in whole
+    assert "(1 unscored in base: the judge refused)" in whole
+
+
+def of_few_videos(found: Comparison) -> Comparison:
+    """Return the same without intervals."""
+    data = found.model_dump()
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: None if key in ("low", "high") else bare(one) for key, one in value.items()
+            }
+        return value
+
+    return Comparison.model_validate({**data, "overall": bare(data["overall"])})
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+def test_a_table_without_some_interval_says_why(form: Format) -> None:
+    # In LaTeX not as a comment: who reads the paper must see it.
+    def told(found: Comparison) -> int:
+        lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
+        return sum(
+            "[–]: no interval, fewer than 5 videos" in line
+            for line in lines
+            if not line.startswith("%")
+        )
+
+    assert told(comparison()) == 0
+    assert told(of_few_videos(comparison())) == 1
+
+
+def wordy(base: Comparison) -> Comparison:
+    """Return the same with words in the place of short names."""
+    element = base.flips.elements[0].model_copy(update={"content": "several words " * 20})
+    bucket = next(iter(base.by.events.values()))
+    domains = {"Natural Landscape and Wildlife": bucket, "a_domain_of_one_long_word_only": bucket}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": (element,)}),
+            "by": base.by.model_copy(update={"domain": domains}),
+        }
+    )
+
+
+def test_tables_of_a_paper_are_laid_out_for_its_text() -> None:
+    text = shown(wordy(comparison()), form="latex", power=True)
+    assert r"\parbox[t]{0." in text
+    assert "precision & recall" in text
+    assert "<=" not in text
+    assert r"$\leq$" in text
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
+@pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
+def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
+    body = shown(found, form="latex", power=not isinstance(found, Matrix))
+    told = typeset(tmp_path, body)
+    assert "Overfull \\hbox" not in told
+
+
+def test_what_is_not_comparable_is_marked_in_every_table() -> None:
+    sheets = difference_sheets(example())
+    assert len(sheets) > 4
+    assert all(sheet.title.startswith("[not comparable] ") for sheet in sheets)
+    assert "NOT COMPARABLE: data 0a1b2c@3 against 0a1b2d@3" in shown(example())
+    assert "not comparable" not in shown(comparison()).lower()
+
+
+def test_power_is_shown_when_asked_for_and_only_of_enough_videos() -> None:
+    assert "What so many videos can show" not in shown(example())
+    text = shown(example(), power=True)
+    assert "What so many videos can show" in text
+    (sheet,) = [s for s in difference_sheets(example(), power=True) if "What so many" in s.title]
+    assert sheet.rows == [["all", "5", "–", "–", "–"]]
+
+
+def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
+    found = comparison()
+    up, down = (len([v for v in found.videos.values() if s * v.f1.value > 0]) for s in (1, -1))
+    assert up + down == 4
+    for most in (0, 1, 9):
+        sheets = {s.title: s for s in difference_sheets(found, most=most)}
+        moved = [len(s.rows) for title, s in sheets.items() if title.startswith("F1 moved")]
+        assert sum(moved) == min(most, up) + min(most, down)
+        flipped = [s for title, s in sheets.items() if title.startswith("Flipped")]
+        assert sum(len(s.rows) for s in flipped) == min(most, len(found.flips.elements))
+
+
+def test_matrix_is_antisymmetric_and_bears_ranks() -> None:
+    ranks, square = difference_sheets(matrix("low", "high", "same"))
+    assert [row[1] for row in ranks.rows] == ["low", "high", "same"]
+    cells = [row[1:] for row in square.rows]
+    assert [cells[k][k] for k in range(3)] == ["–"] * 3
+    turned = str.maketrans("+-", "-+")
+    for i in range(3):
+        for j in range(i):
+            assert cells[i][j] == cells[j][i].translate(turned)
+
+
+LONG = "tuned-on-a-mixture-of-everything-that-there-is-checkpoint-step-"
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_checkpoints_that_differ_at_their_end_are_told_apart(form: Format, width: int) -> None:
+    names = [f"{LONG}{step}" for step in (1000, 2000, 3000)]
+    for found, told in ((comparison(first=names[0], second=names[1]), 2), (matrix(*names), 3)):
+        text = shown(found, width, form=form)
+        assert all(name in text for name in names[:told])
+        tables = text.split(f"A {names[0]}: captioned", maxsplit=1)[0]
+        whole = tables.replace("\n", "") if form == "table" else tables
+        ends = [name[-9:] if form == "table" else name for name in names[:told]]
+        assert all(end in whole for end in ends)
+
+
+def flipped(*given: tuple[str, int], moved: dict[str, float]) -> Comparison:
+    base = comparison()
+    flip, move = base.flips.elements[0], next(iter(base.videos.values()))
+    elements = tuple(
+        flip.model_copy(update={"index": index, "weight": weight, "element_id": f"{n}.1"})
+        for n, (index, weight) in enumerate(given, start=1)
+    )
+    f1 = {index: move.f1.model_copy(update={"value": value}) for index, value in moved.items()}
+    return base.model_copy(
+        update={
+            "flips": base.flips.model_copy(update={"elements": elements}),
+            "videos": {index: move.model_copy(update={"f1": one}) for index, one in f1.items()},
+        }
+    )
+
+
+def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None:
+    found = flipped(
+        ("a", 3), ("b", 1), ("b", 2), ("b", 3), ("c", 1), moved={"a": 0.1, "b": -0.5, "c": 0.2}
+    )  # fmt: skip
+    (sheet,) = [s for s in difference_sheets(found) if s.title.startswith("Flipped")]
+    assert [(row[0], row[-1]) for row in sheet.rows] == [
+        ("b", "3"), ("b", "2"), ("c", "1"), ("a", "3"), ("b", "1")
+    ]  # fmt: skip
+
+
+def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
+    found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
+    moved = [s for s in difference_sheets(found) if s.title.startswith("F1 moved")]
+    assert [[row[0] for row in sheet.rows] for sheet in moved] == [["b", "a"], ["d", "c"]]
+
+
+def test_flips_are_counted_by_type() -> None:
+    (sheet,) = [s for s in difference_sheets(comparison()) if s.title.startswith("Flips by")]
+    assert sheet.rows[0] == ["all", "15", "5", "3", "1", "+2", "+2"]
+    assert sheet.rows[2] == ["scene", "5", "4", "3", "1", "+2", "+2"]
+    assert [row[0] for row in sheet.rows] == ["all", "camera", "scene", "action"]
+
+
+def test_without_flips_there_is_their_count_alone() -> None:
+    titles = [sheet.title for sheet in difference_sheets(flipped(moved={}))]
+    assert any(title.startswith("0 of 15 verdicts flipped") for title in titles)
+    assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_what_people_wrote_is_wrapped_and_never_cut(width: int) -> None:
+    words = [f"word{n}" for n in range(40)]
+    found = comparison()
+    element = found.flips.elements[0].model_copy(update={"content": " ".join(words)})
+    flips = found.flips.model_copy(update={"elements": (element,)})
+    text = shown(found.model_copy(update={"flips": flips}), width)
+    assert [word for word in text.split() if word.startswith("word")] == words
+    assert max(map(cell_len, text.split("A A:", maxsplit=1)[0].splitlines())) <= width
+
+
+def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> None:
+    tables = shown(example(), form="latex").split(r"\begin{table}")[1:]
+    for table in tables:
+        seen = [line for line in table.splitlines() if not line.startswith("%")]
+        (caption,) = [line for line in seen if line.startswith(r"\caption")]
+        assert "A base, B [b]new[/b]" in caption
+        assert "judge x against unknown" in caption
+        assert any("NOT COMPARABLE: data 0a1b2c@3 against 0a1b2d@3. nothing" in one for one in seen)
+        assert r"\centering" in seen
+
+
+def test_failed_gates_are_one_line() -> None:
+    def gate(passed: bool, told: str) -> GateResult:
+        return GateResult(
+            gate="f1", on="estimate", value=0.0, at_least=0.0, passed=passed, told=told
+        )
+
+    found = comparison().model_copy(
+        update={"gates": (gate(False, "one"), gate(True, "two"), gate(False, "three"))}
+    )
+    assert gate_lines(found) == ["gate failed: one; three"]
+    assert gate_lines(comparison()) == []

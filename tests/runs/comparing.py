@@ -1,0 +1,87 @@
+"""Comparisons of five videos, with one number set by hand."""
+
+from __future__ import annotations
+
+from capeval.scoring.aggregate import memberships
+from capeval.scoring.comparison import differences, flips, measured, moves, ranked
+from capeval.scoring.comparison_result import Comparison, Contender, Matrix, Side
+from tests.scoring.making import annotation, scored
+
+__all__ = ["comparison", "matrix"]
+
+VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcde"]
+RUNS = [
+    [scored(index, told) for index, told in zip("abcde", labels, strict=True)]
+    for labels in (
+        ("+0 0", "++ 0", "+- 0", "+0 +", "0+ 0"),
+        ("++ 0", "+0 0", "++ -", "++ +", "0+ 0"),
+    )
+]
+_SETTINGS = {
+    "interval": {"level": 0.95, "method": "paired bootstrap", "draws": 99, "seed": 0},
+    "test": {"method": "permutation", "draws": 99, "seed": 0, "adjusted": "Holm"},
+}
+
+
+def _side(name: str) -> Side:
+    return Side(
+        name=name,
+        signature="capeval:tuna-cap|judge:x",
+        model=None,
+        baseline=False,
+        annotated=5,
+        captioned=5,
+        scored=5,
+        left_out=(),
+    )
+
+
+def comparison(
+    group: str = "all",
+    measure: str = "f1",
+    *,
+    value: float | None = 0.0,
+    low: float | None = 0.0,
+    first: str = "A",
+    second: str = "B",
+) -> Comparison:
+    """Two runs; one difference is as said."""
+    one, other = (measured(VIDEOS, run) for run in RUNS)
+    overall, by = differences(one, other, memberships(VIDEOS), draws=99)
+    of = getattr(overall, group)
+    changed = getattr(of, measure).model_copy(update={"value": value, "low": low})
+    overall = overall.model_copy(update={group: of.model_copy(update={measure: changed})})
+    return Comparison(
+        comparable=True,
+        unlike=(),
+        notes=(),
+        annotated=5,
+        paired=5,
+        settings=_SETTINGS,
+        first=_side(first),
+        second=_side(second),
+        overall=overall,
+        by=by,
+        videos=moves(VIDEOS, one, other),
+        flips=flips(VIDEOS, list(zip(*RUNS, strict=True))),
+    )
+
+
+def matrix(*names: str) -> Matrix:
+    """Three runs, of which the first and the last are the same."""
+    names = names or ("A", "B", "C")
+    runs = [measured(VIDEOS, run) for run in (*RUNS, RUNS[0])]
+    means, clusters, pairs = ranked(names, runs, draws=99)
+    return Matrix(
+        comparable=True,
+        unlike=(),
+        notes=(),
+        annotated=5,
+        paired=5,
+        settings=_SETTINGS,
+        runs=tuple(
+            Contender(**dict(_side(name)), f1=mean, cluster=cluster)
+            for name, mean, cluster in zip(names, means, clusters, strict=True)
+        ),
+        pairs=tuple(pairs),
+    )

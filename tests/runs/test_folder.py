@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import InputError, RunLocked
+from capeval.files.captions import load_captions
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.schema import Caption
+
+CAPTIONS = [
+    Caption(index="a", caption="A dog \ud800.", model="m"),
+    Caption.model_validate({"index": "b", "caption": "", "frames": [1]}),
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    run.store(CAPTIONS, {"source": "c.jsonl"})
+    return run
+
+
+def test_stored_captions_are_read_the_same(run: RunFolder) -> None:
+    assert list(load_captions(run.captions)) == CAPTIONS
+    assert run.read_manifest() == {"source": "c.jsonl"}
+
+
+def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None:
+    before = run.captions.read_bytes()
+    run.store(CAPTIONS[::-1], {"source": "d.jsonl"})
+    assert run.captions.read_bytes() == before
+    assert run.read_manifest() == {"source": "d.jsonl"}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        CAPTIONS[:1],
+        [*CAPTIONS, Caption(index="c", caption="A cat.")],
+        [CAPTIONS[0], Caption(index="b", caption="A cat.")],
+    ],
+)
+def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
+    before = {path: path.read_bytes() for path in run.path.iterdir()}
+    with pytest.raises(InputError, match="holds other captions") as error:
+        run.store(others, {"source": "other"})
+    assert "--run" in str(error.value)
+    assert {path: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:
+    code = (
+        "import sys; from pathlib import Path; from capeval.runs.folder import RunFolder\n"
+        "from capeval.errors import RunLocked\n"
+        "try:\n"
+        "    with RunFolder(Path(sys.argv[1])).locked(): print('held')\n"
+        "except RunLocked as error: print(error.exit_code, error)\n"
+    )
+    command = [sys.executable, "-c", code, str(run.path)]
+    with run.locked():
+        refused = subprocess.run(command, capture_output=True, text=True, check=True)
+    free = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert refused.stdout.startswith(f"2 {run.path}: another capeval works on this run")
+    assert refused.stdout.count("\n") == 1
+    assert free.stdout == "held\n"
+
+
+def test_lock_of_a_killed_process_is_free(run: RunFolder) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from capeval.runs.folder import RunFolder\n"
+        "with RunFolder(Path(sys.argv[1])).locked(): os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(run.path)], check=False).returncode == -9
+    with run.locked():
+        pass
+
+
+def test_lock_is_given_back_after_a_failure(run: RunFolder) -> None:
+    with pytest.raises(RuntimeError), run.locked():
+        raise RuntimeError
+    with run.locked(), pytest.raises(RunLocked), RunFolder(run.path).locked():
+        pass
+
+
+def test_run_is_found_by_name_or_path(run: RunFolder) -> None:
+    runs = run.path.parent
+    assert RunFolder.find(runs, "mine") == run
+    assert RunFolder.find(runs / "elsewhere", str(run.path)) == run
+    assert RunFolder.all(runs) == [run]
+    assert RunFolder.all(runs / "elsewhere") == []
+
+
+def test_unknown_run_is_told_with_the_nearest(run: RunFolder) -> None:
+    with pytest.raises(InputError, match=r'is neither .*; did you mean "mine"\?'):
+        RunFolder.find(run.path.parent, "mime")
+
+
+def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
+    paths = {
+        run.judge("gpt-4o", "tuna-cap-v1").path,
+        run.judge("gpt-4o", "mine").path,
+        run.judge("org/gpt-4o", "mine").path,
+        run.judge("org-gpt-4o", "mine").path,
+        run.judge("lexical-1", None).path,
+    }
+    assert len(paths) == 5
+    assert {path.parent for path in paths} == {run.path}
+    assert run.judges() == []
+    for path in paths:
+        path.mkdir()
+        JudgeFolder(path).judgments.write_text("{}\n")
+    assert [judge.path for judge in run.judges()] == sorted(paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "must be a JSON object"),
+        ("", "is empty"),
+        ("{", "line 1: broken JSON at column 2"),
+        (json.dumps("x"), "must be a JSON object"),
+    ],
+)
+def test_damaged_manifest_is_told(run: RunFolder, text: str, message: str) -> None:
+    run.manifest.write_text(text)
+    with pytest.raises(InputError, match=message):
+        run.read_manifest()

@@ -1,0 +1,116 @@
+"""Outputs that would destroy something are refused under whatever name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import UsageError
+from capeval.runs.outputs import check_output, run_files, write_output
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("precious")
+    Path("folder").mkdir()
+
+
+MAKE: dict[str, tuple[Callable[[], object], str, str]] = {
+    "itself": (lambda: None, "in.csv", "in.csv is one of the files to be read; choose another"),
+    "itself in other words": (
+        lambda: None,
+        "folder/../in.csv",
+        "folder/../in.csv is one of the files to be read (it is in.csv); choose another",
+    ),
+    "symlink": (
+        lambda: Path("out").symlink_to("in.csv"),
+        "out",
+        "out is one of the files to be read",
+    ),
+    "hard link": (
+        lambda: Path("out").hardlink_to("in.csv"),
+        "out",
+        "out is one of the files to be read",
+    ),
+    "folder": (lambda: None, "folder", "folder is a folder; name a file in it"),
+    "link to a folder": (lambda: Path("out").symlink_to("folder"), "out", "out is a folder"),
+    "pipe": (lambda: os.mkfifo("out"), "out", "out is no regular file; choose another"),
+    "device": (lambda: None, "/dev/zero", "/dev/zero is no regular file"),
+    "nothing": (lambda: None, "", "--out names no file"),
+    "below a file": (lambda: None, "in.csv/out", "cannot be written (Not a directory)"),
+    "loop": (
+        lambda: Path("out").symlink_to("out"),
+        "out",
+        "out cannot be written (Too many levels",
+    ),
+    "NUL": (lambda: None, "o\0t", "no file can have this name"),
+}
+
+
+@pytest.mark.parametrize("case", MAKE)
+def test_what_must_not_be_written_is_refused(case: str) -> None:
+    make, path, told = MAKE[case]
+    make()
+    with pytest.raises(UsageError) as error:
+        check_output(Path(path), ["none.csv", "in.csv"])
+    assert str(error.value).startswith("--out")
+    assert told in str(error.value)
+    assert Path("in.csv").read_text() == "precious"
+
+
+@pytest.mark.parametrize("path", ["new.json", "new/er/new.json", "old.json", "link.json"])
+def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:
+    Path("old.json").write_text("old")
+    Path("link.json").symlink_to("old.json")
+    check_output(Path(path), ["in.csv"])
+    write_output(Path(path), "text")
+    assert Path(path).read_text() == "text"
+    assert Path("link.json").is_symlink()
+
+
+def test_devices_are_written_to_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaces(*_: object) -> None:
+        raise AssertionError("a file would stand in the device's place")
+
+    monkeypatch.setattr("capeval.runs.outputs.write_atomic", replaces)
+    for path in (Path("/dev/stdout"), Path("/dev/null")):
+        check_output(path, ["in.csv"])
+        write_output(path, "text")
+    assert capsys.readouterr().out == "text"
+
+
+@pytest.mark.parametrize("named", ["runs/a", "runs/a/judge", "runs/a/judge/judgments.jsonl"])
+def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(named: str) -> None:
+    judge = Path("runs/a/judge")
+    judge.mkdir(parents=True)
+    inputs = [
+        judge / "judgments.jsonl",
+        Path("runs/a/captions.jsonl"),
+        Path("runs/a/manifest.json"),
+        judge / "scores.json",
+    ]
+    for file in inputs:
+        file.touch()
+    for file in inputs:
+        with pytest.raises(UsageError, match="is one of the files"):
+            check_output(file, run_files(Path(named)))
+    check_output(judge / "scores.json", run_files(Path(named), scores=False), scores=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json"]
+)
+@pytest.mark.parametrize("there", [False, True])
+def test_names_of_a_runs_own_files_are_for_runs(name: str, there: bool) -> None:
+    if there:
+        Path(name).touch()
+    with pytest.raises(UsageError, match=f"{name} has the name of a run's own file"):
+        check_output(Path(name), [])
+    if name == "scores.json":
+        check_output(Path(name), [], scores=True)

@@ -1,0 +1,160 @@
+"""Gates as they are typed, and what they let through."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.errors import UsageError
+from capeval.scoring.comparison_result import Comparison
+from capeval.scoring.gates import CoverageGate, read_coverage, read_gates, through
+from tests.runs.comparing import comparison, matrix
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "measure", "points"),
+    [
+        ("f1=-0.5", "all", "f1", -0.5),
+        ("F1=-0.5", "all", "f1", -0.5),
+        (" precision=0 ", "all", "precision", 0.0),
+        ("recall=+1.25", "all", "recall", 1.25),
+        ("all.f1=-.5", "all", "f1", -0.5),
+        ("action.f1=-1", "action", "f1", -1.0),
+        ("attribute.recall=100", "attribute", "recall", 100.0),
+    ],
+)
+def test_gates_are_read(text: str, group: str, measure: str, points: float) -> None:
+    (gate,) = read_gates([text])
+    assert (gate.group, gate.measure, gate.points, gate.on) == (group, measure, points, "estimate")
+    assert read_gates([text], on="lower")[0].on == "lower"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["f1"], "must be like f1=-0.5"),
+        ([""], "must be like"),
+        (["=1"], "must be like"),
+        (["f1==1"], "must be like"),
+        (["f1=1=2"], "must be like"),
+        (["f1<-0.5"], "must be like"),
+        (["f2=-1"], "names no measure; take precision, recall, f1"),
+        (["sound.f1=-1"], "names no measure"),
+        (["action=-1"], "names no measure"),
+        (["f1="], "must end in points"),
+        (["f1=half"], "must end in points"),
+        (["f1=nan"], "must end in points"),
+        (["f1=inf"], "must end in points"),
+        (["f1=-0.5%"], "must end in points"),
+        (["f1=1_0"], "must end in points"),
+        (["f1=1e1"], "must end in points"),
+        (["f1=- 1"], "must end in points"),
+        (["f1=-101"], "must end in points"),
+        (["f1=" + "9" * 500], "must end in points"),
+        (["f1=0", "all.f1=1"], "f1 is named twice"),
+    ],
+)
+def test_malformed_gates_are_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_gates(texts)
+    assert str(error.value).startswith("--fail-under: ")
+    assert message in str(error.value) or len(texts[0]) > 100
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("99%", CoverageGate(99, True)),
+        (" 99.5 %", CoverageGate(99.5, True)),
+        ("0%", CoverageGate(0, True)),
+        ("997", CoverageGate(997, False)),
+        ("0", CoverageGate(0, False)),
+    ],
+)
+def test_coverage_is_read(text: str, gate: CoverageGate) -> None:
+    assert read_coverage(text) == gate
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "%", "all", "101%", "-1%", "-1", "0.99", "nan%", "9e1%",
+        "100.0000000000000001%", "4.0000000000000001", "9" * 40,
+    ],
+)  # fmt: skip
+def test_malformed_coverage_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--min-coverage: .* must be a percentage"):
+        read_coverage(text)
+
+
+On = Literal["estimate", "lower"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "on", "value", "low", "passed", "told"),
+    [
+        ("f1=-0.5", "estimate", -0.005, -0.02, True, "f1 of B is 0.50 points below A"),
+        ("f1=-0.5", "estimate", -0.0050000000000000044, -0.02, True, "at least -0.5"),
+        ("f1=-0.5", "estimate", -0.00501, -0.02, False, "less than -0.5 by 0.001"),
+        ("f1=-0.5", "estimate", 0.1, -0.02, True, "f1 of B is 10.00 points above A"),
+        ("f1=-0.5", "estimate", -0.012, 0.0, False, "1.20 points below A, less than -0.5 by 0.70"),
+        ("f1=0", "estimate", 0.0, 0.0, True, "0.00 points above A, at least +0"),
+        ("f1=1", "estimate", 0.004, 0.0, False, "0.40 points above A, less than +1 by 0.60"),
+        ("f1=-0.5", "lower", 0.1, -0.02, False, "lower end of f1 of B is 2.00 points below A"),
+        ("f1=-0.5", "lower", 0.1, -0.004, True, "lower end of f1"),
+        ("f1=-0.5", "lower", 0.1, None, False, "hold against -0.5: an interval takes 5 videos"),
+        ("f1=-0.5", "estimate", None, None, False, "f1 of B has no value to hold against -0.5"),
+        ("action.recall=-100", "estimate", None, None, False, "action.recall of B has no value"),
+    ],
+)
+def test_what_passes(
+    gate: str, on: On, value: float | None, low: float | None, passed: bool, told: str
+) -> None:
+    group, _, measure = gate.partition("=")[0].rpartition(".")
+    found = comparison(group or "all", measure, value=value, low=low)
+    (result,) = through(found, read_gates([gate], on=on))
+    assert result.passed is passed
+    assert told in result.told
+    assert (result.value is None) == (value is None if on == "estimate" else low is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "paired", "annotated", "passed"),
+    [
+        ("99%", 990, 1000, True),
+        ("99%", 989, 1000, False),
+        ("99.9%", 999, 1000, True),
+        ("33.3%", 1, 3, True),
+        ("33.4%", 1, 3, False),
+        ("100%", 1000, 1000, True),
+        ("990", 990, 1000, True),
+        ("991", 990, 1000, False),
+        ("0", 1, 1000, True),
+    ],
+)
+@pytest.mark.parametrize("make", [comparison, matrix])
+def test_coverage_is_of_the_annotated_videos(
+    text: str, paired: int, annotated: int, passed: bool, make: Any
+) -> None:
+    found = make().model_copy(update={"paired": paired, "annotated": annotated})
+    (result,) = through(found, coverage=read_coverage(text))
+    assert result.passed is passed
+    assert f"{paired:,} of {annotated:,} annotated videos" in result.told
+
+
+def test_gates_hold_two_runs_and_no_more() -> None:
+    with pytest.raises(UsageError, match="name two"):
+        through(matrix(), read_gates(["f1=0"]))
+
+
+@given(st.floats(-1, 1), st.floats(-100, 100))
+def test_a_gate_passes_what_is_not_below_it(value: float, points: float) -> None:
+    found: Comparison = comparison("all", "f1", value=value, low=None)
+    text = f"f1={points:.3f}"
+    (result,) = through(found, read_gates([text]))
+    assert result.passed == (100 * value >= float(f"{points:.3f}") - 1e-9)
+    assert ("at least" in result.told) == result.passed

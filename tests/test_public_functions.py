@@ -1,0 +1,66 @@
+"""What is public is what is listed, and the names of the commands belong to functions."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import capeval
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(capeval.__path__, "capeval.")
+    if not module.name.endswith("__main__")
+)
+
+
+def test_face_is_this() -> None:
+    assert capeval.__all__ == [
+        "Annotation",
+        "Caption",
+        "Correlations",
+        "Generation",
+        "Judgment",
+        "Scores",
+        "__version__",
+        "correlate",
+        "correlate_async",
+        "generate",
+        "generate_async",
+        "judge",
+        "judge_async",
+        "score",
+        "score_async",
+    ]
+    assert dir(capeval) == capeval.__all__
+
+
+@pytest.mark.parametrize("module", ["capeval", *MODULES])
+def test_listed_names_exist(module: str) -> None:
+    loaded = importlib.import_module(module)
+    for name in getattr(loaded, "__all__", ()):
+        assert hasattr(loaded, name), f"{module}.{name}"
+
+
+@pytest.mark.parametrize("name", ["judge", "score", "correlate", "generate"])
+def test_no_module_bears_the_name_of_a_public_function(name: str) -> None:
+    package = Path(capeval.__file__).parent
+    assert not (package / name).exists()
+    assert not (package / f"{name}.py").exists()
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        capeval.nope  # noqa: B018
+
+
+def test_package_is_typed() -> None:
+    assert (Path(capeval.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("module", ["capeval", *MODULES])
+def test_every_module_says_what_it_is(module: str) -> None:
+    assert importlib.import_module(module).__doc__
