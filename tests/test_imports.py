@@ -14,14 +14,15 @@ import capeval
 
 PACKAGE = Path(capeval.__file__).parent
 
-# Everyone may import errors, text, version and config.
-COMMON = {"errors", "text", "version", "config"}
+# Every package may import these.
+COMMON = {"errors", "text", "version", "config", "plugins"}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
     "text": set(),
     "version": set(),
     "config": set(),
+    "plugins": {"errors", "text"},
     "files": {"schema"},
     "stats": set(),
     "llm": {"schema"},
@@ -45,7 +46,7 @@ ROOMS |= {
     "__main__": {"cli"},
 }
 # These import nothing else of capeval.
-ALONE = {"schema", *COMMON}
+ALONE = {"schema", "text", "version", "config", "errors", "plugins"}
 HEAVY = {
     "torch",
     "scipy",
