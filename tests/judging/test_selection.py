@@ -9,10 +9,12 @@ import pytest
 
 from capeval.errors import InputError, UsageError
 from capeval.judging.estimate import estimate
-from capeval.judging.run import execute, plan_run
+from capeval.judging.run import JudgingWork
 from capeval.judging.selection import JudgeChoice, is_configured, open_judge
 from capeval.llm import ScriptedClient
+from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
+from capeval.runs.sources import Source
 from capeval.schema import Caption, Scored
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
@@ -91,9 +93,9 @@ async def test_the_estimate_counts_what_is_left_to_pay() -> None:
         assert fresh.cost is not None
         assert fresh.cost > 0
         assert client.requests == []
-        plan = plan_run("x", None, ANNOTATIONS, CAPTIONS, opened, repeats=1)
-        outcome = await execute(plan, opened)
-        assert not outcome.unscored
+        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
+        finished = await execute(JudgingWork(source, opened))
+        assert all(isinstance(one, Scored) for one in finished.done.values())
         # The first repeat is known now, and the second is expected to cost what the first did.
         second = await estimate(WORK, opened, repeats=2)
         assert second.usage.calls == 18
@@ -127,42 +129,49 @@ async def test_lexical_costs_nothing() -> None:
 async def run(folder: RunFolder, client: ScriptedClient, **more: Any) -> Any:
     settings: dict[str, Any] = {"repeats": 1} | more
     chosen = settings.pop("captions", CAPTIONS)
+    # As if the captions had been generated anew.
+    folder.captions.unlink(missing_ok=True)
+    source = Source("run", folder, tuple(ANNOTATIONS), tuple(chosen), "memory")
     async with open_judge(JudgeChoice(client=client, **settings.pop("choice", {}))) as opened:
-        judges = folder.judge(opened.judge.name, "tuna-cap-v1")
-        plan = plan_run("run", judges, ANNOTATIONS, chosen, opened, **settings)
-        return plan, await execute(plan, opened)
+        work = JudgingWork(source, opened, **settings)
+        finished = await execute(work)
+        return finished, work.store.scores
+
+
+async def planned(folder: RunFolder, client: ScriptedClient, **more: Any) -> Any:
+    return (await run(folder, client, **more))[0].plan
 
 
 async def test_what_is_stored_and_still_right_is_kept(tmp_path: Path) -> None:
     folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
-    plan, _ = await run(folder, client)
-    assert (len(plan.work), plan.kept, plan.stale) == (6, {}, {})
-    plan, _ = await run(folder, client)
-    assert (len(plan.work), len(plan.kept), plan.stale) == (0, 6, {})
+    plan = await planned(folder, client)
+    assert (len(plan.todo), plan.kept, plan.stale) == (6, {}, {})
+    plan = await planned(folder, client)
+    assert (len(plan.todo), len(plan.kept), plan.stale) == (0, 6, {})
     changed = (CAPTIONS[0].model_copy(update={"caption": "Nothing happens."}), *CAPTIONS[1:])
-    plan, outcome = await run(folder, client, captions=changed)
-    assert ([a.index for a, _ in plan.work], plan.stale) == (["V0"], {"caption": 1})
-    assert isinstance(outcome.scores.videos["V0"], dict)
-    plan, _ = await run(folder, client, captions=changed, repeats=2)
-    assert (len(plan.work), plan.stale) == (6, {"repeats": 6})
+    done, scores = await run(folder, client, captions=changed)
+    plan = done.plan
+    assert ([a.index for a, _ in plan.todo], plan.stale) == (["V0"], {"caption": 1})
+    assert isinstance(scores.videos["V0"], dict)
+    plan = await planned(folder, client, captions=changed, repeats=2)
+    assert (len(plan.todo), plan.stale) == (6, {"repeats": 6})
     # Another endpoint is another judge.
     choice = {"base_url": "http://elsewhere/v1"}
-    plan, _ = await run(folder, client, captions=changed, repeats=2, choice=choice)
+    plan = await planned(folder, client, captions=changed, repeats=2, choice=choice)
     assert plan.stale == {"endpoint": 6}
 
 
 async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    _, outcome = await run(folder, ScriptedClient(lambda _: "no"))
-    assert set(outcome.unscored) == set(captions())
-    assert outcome.scores.counts.scored == 0
-    assert outcome.scores.overall.all.f1.value is None
-    plan, outcome = await run(folder, ScriptedClient(right))
-    assert (len(plan.work), outcome.unscored) == (6, {})
-    assert all(
-        isinstance(done, Scored)
-        for done in (await run(folder, ScriptedClient([])))[0].kept.values()
-    )
+    finished, scores = await run(folder, ScriptedClient(lambda _: "no"))
+    assert {one.index for one in finished.done.values() if one.reason} == set(captions())
+    assert scores.counts.scored == 0
+    assert scores.overall.all.f1.value is None
+    finished, _ = await run(folder, ScriptedClient(right))
+    assert len(finished.plan.todo) == 6
+    assert all(isinstance(done, Scored) for done in finished.done.values())
+    kept = (await planned(folder, ScriptedClient([]))).kept
+    assert all(isinstance(done, Scored) for done in kept.values())
 
 
 async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
@@ -171,8 +180,8 @@ async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
     path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    plan, _ = await run(folder, client)
-    assert [a.index for a, _ in plan.work] == ["V5"]
+    plan = await planned(folder, client)
+    assert [a.index for a, _ in plan.todo] == ["V5"]
     assert path.read_bytes() == whole
     path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
     with pytest.raises(InputError, match=r"judgments\.jsonl"):
@@ -181,6 +190,9 @@ async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
 
 async def test_a_cap_of_nothing_calls_nothing(tmp_path: Path) -> None:
     client = ScriptedClient(right)
-    _, outcome = await run(RunFolder(tmp_path / "run"), client, choice={"max_cost": 0.0})
-    assert outcome.stopped is not None
-    assert (client.requests, len(outcome.unscored)) == ([], 6)
+    folder = RunFolder(tmp_path / "run")
+    finished, _ = await run(folder, client, choice={"max_cost": 0.0})
+    assert finished.stopped is not None
+    assert (client.requests, finished.done) == ([], {})
+    # Nothing was judged, so nothing is left that could be taken for a run.
+    assert not folder.path.exists()
