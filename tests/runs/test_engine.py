@@ -148,7 +148,7 @@ async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> N
     assert shown.statuses[-1].seconds_left == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(stops=st.lists(st.integers(0, 6), max_size=5), torn=st.booleans())
 async def test_any_sequence_of_stops_ends_in_the_same_file(
     stops: list[int], torn: bool, tmp_path_factory: pytest.TempPathFactory
