@@ -10,6 +10,7 @@ from capeval.api.scoring import Annotations
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.judging.prompts import DEFAULT_PROMPTS
+from capeval.judging.protocol import Judge
 from capeval.judging.run import Progress, execute, plan_run
 from capeval.judging.selection import JudgeChoice, open_judge
 from capeval.llm import ChatClient
@@ -25,7 +26,7 @@ async def judge_async(
     captions: Captions,
     annotations: Annotations | None = None,
     *,
-    judge: str | None = None,
+    judge: str | Judge | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
     prompts: str | Path = DEFAULT_PROMPTS,
@@ -49,7 +50,9 @@ async def judge_async(
     ----------
     captions : a captions file, a run's name or folder, `{index: caption}`, or `Caption`s
     annotations : their file, `"sample"`, or `Annotation`s; a run knows its own
-    judge : a model's name or `"lexical"`; without it the default model or the endpoint's sole one
+    judge : a chat model's name, a registered judge's (such as `"lexical"`), or any object with the
+        attributes of `capeval.judging.protocol.Judge`; by default the default model, or the
+        endpoint's only one
     base_url, api_key : of an OpenAI-compatible endpoint; else from OPENAI_BASE_URL, OPENAI_API_KEY
     prompts : a packaged prompt set's name, or a folder with one
     run : the run's name under `runs`; captions in memory are stored only when they have one
@@ -90,8 +93,7 @@ async def judge_async(
     async with open_judge(choice) as opened:
         with source.run.locked() if source.run else nullcontext():
             source.store()
-            prompt_name = opened.prompts.name if opened.prompts else None
-            folder = source.run.judge(opened.judge.name, prompt_name) if source.run else None
+            folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
             plan = plan_run(
                 source.name,
                 folder,

@@ -70,8 +70,8 @@ def judge(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A chat model, or 'lexical', the embedded baseline. Default: "
-            "gpt-4o-2024-08-06, or the sole model of the endpoint.",
+            help="A chat model; 'lexical', the embedded baseline; or the judge of an installed "
+            "package. Default: gpt-4o-2024-08-06, or the only model of the endpoint.",
             show_default=False,
             rich_help_panel=_JUDGE,
         ),

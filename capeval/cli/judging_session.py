@@ -18,9 +18,9 @@ from capeval.cli.session import DONE, INCOMPLETE, RUNS, Session, ask, expected_c
 from capeval.errors import CapevalError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.judging.estimate import Estimate, estimate
-from capeval.judging.prompts import DEFAULT_PROMPTS
+from capeval.judging.registry import LEXICAL
 from capeval.judging.run import RunPlan, execute, plan_run
-from capeval.judging.selection import LEXICAL, JudgeChoice, OpenJudge, is_configured, open_judge
+from capeval.judging.selection import JudgeChoice, OpenJudge, is_configured, open_judge
 from capeval.reporting.numbers import thousands
 from capeval.reporting.score_tables import print_scores, unscored_lines
 from capeval.runs.folder import RunFolder
@@ -192,8 +192,6 @@ class _Session(Session):
             max_cost=a.max_cost,
             offline=a.dry_run,
         )
-        if a.judge == LEXICAL and a.prompts != DEFAULT_PROMPTS:
-            raise UsageError("--judge lexical uses no prompts; leave --prompts off")
         if a.judge is not None or a.dry_run or is_configured(choice):
             return choice
         if all(target.load().is_sample for target in targets):
@@ -204,19 +202,13 @@ class _Session(Session):
         )
 
     def _introduce(self, opened: OpenJudge) -> None:
-        judge = opened.judge
-        if opened.is_baseline:
-            text = f"Judge: {judge.name} (embedded baseline: compares words, understands nothing)"
-        else:
-            text = f"Judge: {judge.name} at {opened.base_url}, prompts {judge.prompts}"
-        self.print(text)
+        self.print(f"Judge: {opened.judge.title}")
 
     def _plan(self, source: Source, opened: OpenJudge, *, tell: bool = False) -> RunPlan:
         a = self._a
-        name = opened.prompts.name if opened.prompts else None
         plan = plan_run(
             source.name,
-            source.run.judge(opened.judge.name, name) if source.run else None,
+            source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None,
             source.annotations,
             source.captions,
             opened,

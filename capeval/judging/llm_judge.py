@@ -9,12 +9,12 @@ from capeval.judging.contract import Contract, Part
 from capeval.judging.ids_contract import IdsContract
 from capeval.judging.match_order import repair_order
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.protocol import Tally
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import read_reply
 from capeval.judging.split_checks import clean, words
 from capeval.judging.tuna_contract import TunaContract
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
-from capeval.schema import Annotation, Relation, Verdict, lacking
+from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
 
 T = TypeVar("T")
 
@@ -28,48 +28,50 @@ def _tokens(*texts: str) -> int:
     return round(sum(map(len, texts)) / _CHARACTERS)
 
 
-class LLMJudge:
-    """Asks any chat model, one call per stage; what breaks the contract is asked again.
+class LLMJudge(PreparedJudge):
+    """Asks any chat model, one call per stage; a reply that breaks the contract is asked again.
 
     Parameters
     ----------
     asker : caches, checks and meters the calls
-    model : as the endpoint names it
+    model : the name that the endpoint gives it
     prompts : the templates and their reply contract
-    base_url : of the endpoint; verdicts of two endpoints are not mixed
+    base_url : the endpoint's address; verdicts record it
+    endpoint : the endpoint's name, if one is configured; see `schema.endpoint_name`
+    concurrency : how many captions are judged at the same time
     """
 
-    def __init__(self, asker: Asker, model: str, prompts: PromptSet, *, base_url: str = "") -> None:
-        self._asker, self._model, self._prompts = asker, model, prompts
-        self._contract = _CONTRACTS[prompts.contract]
-        self._base_url = base_url
+    def __init__(
+        self,
+        asker: Asker,
+        model: str,
+        prompts: PromptSet,
+        *,
+        base_url: str = "",
+        endpoint: str | None = None,
+        concurrency: int = 1,
+    ) -> None:
+        self._asker, self._prompts, self._contract = asker, prompts, _CONTRACTS[prompts.contract]
+        self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
+        self.base_url, self.endpoint = base_url or None, endpoint
+        self._endpoint = endpoint or endpoint_name(base_url)
+        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
-    @property
-    def name(self) -> str:
-        """The model, as it was asked for."""
-        return self._model
+    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
+        """Return today's identity, and that of older versions, which held the address.
 
-    @property
-    def prompts(self) -> str | None:
-        """Name and hash of the prompt set."""
-        return self._prompts.label
-
-    @property
-    def base_url(self) -> str | None:
-        """The endpoint."""
-        return self._base_url or None
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Model, endpoint and prompts."""
-        return (self._model, self._base_url, self._prompts.hash)
+        A stored verdict counts under its own address if that address has this endpoint's name.
+        """
+        if made.base_url and made.endpoint_name != self._endpoint:
+            return (self.identity,)
+        return (self.identity, (self.name, made.base_url or "", self._prompts.hash))
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `Judge.judge`."""
         notes: list[str] = []
-        ask = _Stages(self._asker, self._model, self._prompts, self._contract, repeat, tally, notes)
+        ask = _Stages(self._asker, self.name, self._prompts, self._contract, repeat, tally, notes)
         events = await ask.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
         matches = await ask.match(events, references)

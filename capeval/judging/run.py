@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender, dumps, write_atomic
 from capeval.files.judgments import judgment_line, load_judgments, write_judgments
-from capeval.judging.pipeline import inputs_of, judge_captions
+from capeval.judging.pipeline import inputs_of, is_by, judge_captions, what_differs
 from capeval.judging.selection import OpenJudge
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.rescoring import summarise
@@ -143,9 +143,8 @@ def _changed(
         return "caption"
     if then.reference != now.reference:
         return "annotation"
-    if then.judge != now.judge:
-        same_endpoint = judgment.provenance.base_url == opened.base_url
-        return "prompts" if same_endpoint else "endpoint"
+    if not is_by(opened.judge, judgment):
+        return what_differs(opened.judge, judgment)
     if not isinstance(judgment, Scored):
         return None
     if max(1, len(judgment.repeats)) != repeats:

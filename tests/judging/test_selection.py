@@ -43,7 +43,12 @@ def test_a_key_is_not_shown() -> None:
     ("choice", "error", "said"),
     [
         (JudgeChoice(), UsageError, "OPENAI_API_KEY"),
-        (JudgeChoice(model="lexical", base_url="http://x/v1"), UsageError, "without an endpoint"),
+        (
+            JudgeChoice(model="lexical", base_url="http://x/v1"),
+            UsageError,
+            "--base-url is for chat models",
+        ),
+        (JudgeChoice(model="lexical", prompts="plain"), UsageError, "--prompts is for chat models"),
         (JudgeChoice(api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
     ],
 )

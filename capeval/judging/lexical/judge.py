@@ -50,6 +50,8 @@ class LexicalJudge:
     """
 
     name: Final = "lexical-1"
+    is_baseline: Final = True
+    description: Final = "embedded baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
         self._references: OrderedDict[Annotation, Reference] = OrderedDict()
