@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from importlib.metadata import version
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,8 @@ class LexicalJudge:
 
     A baseline to beat and a smoke test of a pipeline, after the three stages of TUNA (4.1). It
     knows neither the world nor coreference, and its verdicts are not a measurement of quality.
-    `name` is the version of its rules: the same name gives the same verdicts.
+    `name` is the version of its rules and word lists; with the same stemmer, the same name gives
+    the same verdicts.
 
     >>> annotation = Annotation.model_validate(
     ...     {
@@ -54,6 +56,7 @@ class LexicalJudge:
     description: Final = "embedded baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
+        self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
         self._references: OrderedDict[Annotation, Reference] = OrderedDict()
 
     def prepare(self, annotation: Annotation) -> Reference:
