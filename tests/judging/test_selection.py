@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.errors import InputError, UsageError
+from capeval.files.jsonl import dumps
+from capeval.files.judgments import short_hash
 from capeval.judging.estimate import estimate
+from capeval.judging.prompts import load_prompts
 from capeval.judging.run import execute, plan_run
 from capeval.judging.selection import JudgeChoice, is_configured, open_judge
 from capeval.llm import ScriptedClient
 from capeval.runs.folder import RunFolder
+from capeval.runs.rescoring import rescore
 from capeval.schema import Caption, Scored
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
@@ -154,6 +159,91 @@ async def test_what_is_stored_and_still_right_is_kept(tmp_path: Path) -> None:
     choice = {"base_url": "http://elsewhere/v1"}
     plan, _ = await run(folder, client, captions=changed, repeats=2, choice=choice)
     assert plan.stale == {"endpoint": 6}
+
+
+HERE, THERE = "http://here:8000/v1", "http://there:9000/v1"
+
+
+def configure(content: str) -> None:
+    Path("capeval.toml").write_text(content, encoding="utf-8")
+
+
+def stored(folder: RunFolder) -> Path:
+    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+
+
+async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
+    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
+    await run(folder, client, choice={"base_url": HERE}, limit=3)
+    plan, outcome = await run(folder, client, choice={"base_url": THERE})
+    assert (len(plan.kept), len(plan.work), plan.stale) == (3, 3, {})
+    assert (outcome.scores.counts.scored, outcome.unscored) == (6, {})
+    # Verdicts of both addresses are one result.
+    again = rescore(stored(folder), ANNOTATIONS)
+    assert again.scores == outcome.scores
+    assert again.scores.settings["base_url"] == HERE
+
+
+async def test_a_name_in_the_configuration_tells_endpoints_apart(tmp_path: Path) -> None:
+    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
+    await run(folder, client, choice={"base_url": HERE})
+    configure(f'[endpoints]\n"{HERE}/" = "cluster"\n"{THERE}" = "cluster"\n')
+    plan, _ = await run(folder, client, choice={"base_url": HERE})
+    assert plan.stale == {"endpoint": 6}
+    plan, _ = await run(folder, client, choice={"base_url": THERE})
+    assert (len(plan.kept), plan.stale) == (6, {})
+    assert '"endpoint": "cluster"' in stored(folder).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("endpoints = 3", "endpoints: must be a table"),
+        ('[endpoints]\n"http://here/v1" = 3', 'endpoints."http://here/v1": must be the endpoint'),
+        ('[endpoints]\n"here" = "x"', 'endpoints."here": the base URL must look like'),
+    ],
+)
+async def test_a_broken_table_of_endpoints_is_named(content: str, said: str) -> None:
+    configure(content)
+    with pytest.raises(InputError, match=r"capeval\.toml") as caught:
+        async with open_judge(JudgeChoice(client=ScriptedClient(right))):
+            pytest.fail("it opened")
+    assert said in str(caught.value)
+
+
+def as_older_versions_stored(path: Path, base_url: str) -> None:
+    """Give stored verdicts the identity that held the address, and drop what is recorded since."""
+    prompts = load_prompts()
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for line in lines:
+        line["inputs"]["judge"] = short_hash(("gpt-4o-2024-08-06", base_url, prompts.hash))
+        line["provenance"]["base_url"] = base_url
+        del line["provenance"]["baseline"]
+    path.write_text("".join(f"{dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
+async def test_verdicts_of_older_versions_still_count(tmp_path: Path) -> None:
+    folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
+    await run(folder, client, choice={"base_url": HERE})
+    as_older_versions_stored(stored(folder), HERE)
+    before = stored(folder).read_bytes()
+    for base_url in (HERE, THERE):
+        plan, _ = await run(folder, client, choice={"base_url": base_url})
+        assert (len(plan.kept), plan.work, plan.stale) == (6, (), {})
+    assert stored(folder).read_bytes() == before
+    plan, _ = await run(folder, client)
+    assert plan.stale == {"endpoint": 6}
+    as_older_versions_stored(stored(folder), "https://api.openai.com/v1")
+    plan, _ = await run(folder, client)
+    assert (len(plan.kept), plan.stale) == (6, {})
+    prompts = load_prompts()
+    text = stored(folder).read_text("utf-8")
+    wrong = short_hash(("gpt-4o-2024-08-06", "https://api.openai.com/v1", "0" * 64))
+    right_one = short_hash(("gpt-4o-2024-08-06", "https://api.openai.com/v1", prompts.hash))
+    label = f"{prompts.name}@000000"
+    stored(folder).write_text(text.replace(right_one, wrong).replace(prompts.label, label))
+    plan, _ = await run(folder, client)
+    assert plan.stale == {"prompts": 6}
 
 
 async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
