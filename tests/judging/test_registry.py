@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -328,3 +329,12 @@ def test_the_names_of_judges() -> None:
     assert JUDGES.names()[0] == "lexical"
     assert "gpt-4o" not in JUDGES
     assert load_judge("lexical").name == "lexical-1"
+
+
+def test_the_example_in_the_docs_judges() -> None:
+    page = (REPOSITORY / "docs" / "extending.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n# my_judge.py\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    scores = score(names["NothingJudge"]())
+    assert (scores.counts.scored, scores.settings["baseline"]) == (COUNT, True)
