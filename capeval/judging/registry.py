@@ -87,7 +87,9 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
     if not callable(getattr(judge, "judge", None)):
         raise UsageError(f"{what} cannot be used: it has no method judge(annotation, caption)")
     try:
-        declared = _Declared.model_validate(judge)
+        declared = _Declared.model_validate(
+            {name: getattr(judge, name) for name in _Declared.model_fields if hasattr(judge, name)}
+        )
         declared.base_url = declared.base_url and public_url(declared.base_url)
     except ValidationError as faults:
         field, message = complaint(faults)
@@ -96,7 +98,7 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
 
 
 class _Declared(BaseModel):
-    model_config = ConfigDict(from_attributes=True, strict=True)
+    model_config = ConfigDict(strict=True)
 
     name: str = Field(min_length=1)
     is_baseline: bool
