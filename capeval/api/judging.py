@@ -13,9 +13,9 @@ from capeval.api.options import JudgeOptions, takes
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.judging.estimate import Estimate, estimate
-from capeval.judging.prompts import DEFAULT_PROMPTS
+from capeval.judging.registry import LEXICAL
 from capeval.judging.run import JudgingPlan, JudgingWork
-from capeval.judging.selection import LEXICAL, JudgeChoice, OpenJudge, is_configured, open_judge
+from capeval.judging.selection import JudgeChoice, OpenJudge, is_configured, open_judge
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import (
@@ -196,8 +196,6 @@ def _choice(options: JudgeOptions, targets: Sequence[Target], *, offline: bool) 
         offline=offline,
         client=options.client,
     )
-    if options.judge == LEXICAL and options.prompts != DEFAULT_PROMPTS:
-        raise UsageError("--judge lexical uses no prompts; leave --prompts off")
     if options.judge is not None or offline or is_configured(choice):
         return choice
     if all(target.load().is_sample for target in targets):

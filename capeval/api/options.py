@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from capeval.captioners.frames import FrameReader
     from capeval.captioners.images import ImageKind
     from capeval.captioners.protocol import Captioner
+    from capeval.judging.protocol import Judge
     from capeval.llm import ChatClient
     from capeval.runs.engine import Progress
 
@@ -102,6 +103,7 @@ class JudgeOptions:
     ----------
     captions : a captions file, a run's name or folder, `{index: caption}`, or `Caption`s
     annotations : their file, `"sample"`, or `Annotation`s; a run knows its own
+    judge : may be a `Judge` of your own
     run : the run's name under `runs`; captions in memory are stored only if it is given
     api_key : of the endpoint; else from OPENAI_API_KEY
     cache : SQLite file of replies; by default in the user's cache folder
@@ -133,11 +135,11 @@ class JudgeOptions:
         panel=INPUTS,
         flag="--ignore-unknown",
     )
-    judge: str | None = option(
+    judge: str | Judge | None = option(
         None,
         str | None,
-        "A chat model, or 'lexical', the baseline that only compares words. Default: "
-        "gpt-4o-2024-08-06, or the endpoint's only model.",
+        "A chat model; 'lexical', the baseline that only compares words; or the judge of an "
+        "installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.",
         panel=JUDGE,
     )
     base_url: str | None = option(

@@ -83,7 +83,7 @@ def judge(
             options, found, offline=dry_run, on_notice=session.notice
         ) as judging:
             opened = judging.opened
-            session.print(_introduction(opened))
+            session.print(f"Judge: {opened.judge.title}")
             # Everything is read and checked before anything is called or written.
             expected, todo = await judging.estimate()
             cost = expected_cost(expected.cost, opened.judge.name)
@@ -142,13 +142,6 @@ def judge(
                 session.print(f"{result.file}")
 
     raise typer.Exit(session.until_stopped(run))
-
-
-def _introduction(opened: OpenJudge) -> str:
-    judge = opened.judge
-    if opened.is_baseline:
-        return f"Judge: {judge.name} (embedded baseline: compares words, understands nothing)"
-    return f"Judge: {judge.name} at {opened.base_url}, prompts {judge.prompts}"
 
 
 def _estimate(expected: Estimate, todo: Mapping[str, int]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.files.judgments import judgment_line
-from capeval.judging.pipeline import inputs_of, judge_captions
+from capeval.judging.pipeline import is_by, judge_captions, what_differs
 from capeval.judging.selection import OpenJudge
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.sources import Source
@@ -47,8 +47,7 @@ class JudgingWork:
     ) -> None:
         self._source, self._opened = source, opened
         self._repeats, self._only, self._limit = repeats, only, limit
-        prompts = opened.prompts.name if opened.prompts else None
-        folder = source.run.judge(opened.judge.name, prompts) if source.run else None
+        folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
         self.store = VerdictStore(source, folder, seed=seed)
 
     def locked(self) -> AbstractContextManager[None]:
@@ -88,15 +87,14 @@ class JudgingWork:
 
     def _changed(self, judgment: Judgment, annotation: Annotation, caption: Caption) -> str | None:
         """Return what has changed since a judgment was stored, or None if it still holds."""
-        opened = self._opened
+        judge = self._opened.judge
         if judgment.inputs is None:
             return "origin"
         changed = changed_since(judgment, annotation, caption)
         if changed and changed[0] != "content of the file":
             return changed[0]
-        if judgment.inputs.judge != inputs_of(opened.judge, annotation, caption).judge:
-            same_endpoint = judgment.provenance.base_url == opened.base_url
-            return "prompts" if same_endpoint else "endpoint"
+        if not is_by(judge, judgment):
+            return what_differs(judge, judgment)
         if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) != self._repeats:
             return "repeats"
         return changed[0] if changed else None
