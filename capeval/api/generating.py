@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from capeval.api.sync_async import blocking
-from capeval.captioners.frames import FrameReader, open_reader
 from capeval.captioners.images import ImageKind
 from capeval.captioners.plan import Generation, Wanted, default_run, default_videos
 from capeval.captioners.prompting import load_caption_prompts
@@ -18,6 +17,7 @@ from capeval.llm import ChatClient
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import SAMPLE, annotations_of, run_name
+from capeval.video import FrameReader, open_reader
 
 
 async def generate_async(

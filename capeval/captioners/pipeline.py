@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
-from capeval.captioners.frames import FrameReader, Frames, frame_record
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
 from capeval.text import one_line
+from capeval.video import FrameReader, FrameSet
 
 T = TypeVar("T")
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
 ALIKE_UNTIL_HOPELESS = 20
+_RECORDED = (
+    *("indices", "times", "total_frames", "fps", "duration"),
+    *("decoder", "decoder_version"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 @dataclass
 class _Read:
     job: Job
-    frames: Frames
+    frames: FrameSet
     size: int
 
     def request(self) -> CaptionRequest:
@@ -58,6 +62,11 @@ class _Read:
             total_frames=frames.total,
             duration=frames.duration,
         )
+
+    def record(self, policy: str) -> dict[str, Any]:
+        """Return what the caption line records of the frames."""
+        record = self.frames.record()
+        return {"policy": policy} | {key: record[key] for key in _RECORDED}
 
 
 async def caption_videos(
@@ -219,8 +228,7 @@ class _Pipeline:
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
-            (read.job, frame_record(read.frames, self._reader.policy), read.frames.warnings)
-            for read in batch
+            (read.job, read.record(self._reader.policy), read.frames.warnings) for read in batch
         ]
         requests = [read.request() for read in batch]
         batch.clear()

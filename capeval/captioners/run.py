@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from capeval.captioners.frames import FrameReader
 from capeval.captioners.merging import (
     WAIT_FOR_OTHERS,
     Merge,
@@ -36,6 +35,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard, parts_of
 from capeval.schema import Usage
 from capeval.version import __version__
+from capeval.video import FrameReader
 
 _STOPPED = "not generated: the run was stopped"
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 import typer
 
 from capeval.captioners.estimate import GenerationEstimate, estimate_generation
-from capeval.captioners.frames import open_reader
 from capeval.captioners.images import ImageKind
 from capeval.captioners.merging import Merge, merge_parts
 from capeval.captioners.plan import (
@@ -40,6 +39,7 @@ from capeval.reporting.numbers import thousands
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import SAMPLE, annotations_of, run_name
+from capeval.video import open_reader
 
 
 @dataclass(frozen=True)
