@@ -10,8 +10,13 @@ from itertools import groupby
 from typing import Any, Literal
 
 from capeval.captioners.caption_cleanup import repetition_warning
-from capeval.captioners.devices import SMALL_MODELS, free_memory, is_out_of_memory, release
-from capeval.captioners.generate_extra import require_generate_extra
+from capeval.captioners.devices import (
+    SMALL_MODELS,
+    free_memory,
+    is_out_of_memory,
+    release,
+    require_generate_extra,
+)
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.errors import UsageError
 from capeval.schema import Usage

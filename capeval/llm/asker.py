@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from capeval.errors import CacheMiss, CapevalError, ReplyError
 from capeval.llm.cache import ReplyCache, State, request_key
+from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
 from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
@@ -188,3 +189,22 @@ def _for_another(error: CapevalError) -> CapevalError:
     if isinstance(error, ReplyBroken | ReplyRefused):
         return type(error)(str(error), _as_cached(error.replies), error.complaints)
     return error
+
+
+class CheckedClient:
+    """Makes one preflight call before the first real one: a run that the cache holds needs none."""
+
+    def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
+        self._client, self._meter = client, meter
+        self._checked: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Make one paid call; raises `EndpointError`."""
+        if request.model not in self._checked:
+            async with self._turn:
+                if request.model not in self._checked:
+                    reply = await self._client.preflight(request.model)
+                    self._meter.paid(request.model, reply.usage)
+                    self._checked.add(request.model)
+        return await self._client.complete(request)
