@@ -21,7 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": {"text"},
     "text": set(),
     "version": set(),
-    "config": set(),
+    "config": {"errors", "text"},
     "plugins": {"errors", "text"},
     "files": {"schema"},
     "stats": set(),

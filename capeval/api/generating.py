@@ -10,7 +10,7 @@ from capeval.api.sync_async import blocking
 from capeval.captioners.images import ImageKind
 from capeval.captioners.plan import Generation, Wanted, default_run, default_videos
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.protocol import Captioner
+from capeval.captioners.protocol import Captioner, SimpleCaptioner
 from capeval.captioners.run import GeneratingProgress, generate_run
 from capeval.captioners.selection import CaptionerChoice, open_captioner
 from capeval.llm import ChatClient
@@ -21,7 +21,7 @@ from capeval.video import FrameReader, open_reader
 
 
 async def generate_async(
-    model: str | Captioner | None = None,
+    model: str | Captioner | SimpleCaptioner | None = None,
     annotations: str | Path = SAMPLE,
     *,
     videos: str | Path | None = None,

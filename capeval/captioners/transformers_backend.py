@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any, Literal
 
 from capeval.captioners.caption_cleanup import repetition_warning
+from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.devices import (
     SMALL_MODELS,
     free_memory,
@@ -18,7 +20,9 @@ from capeval.captioners.devices import (
     require_generate_extra,
 )
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
+from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
 from capeval.errors import UsageError
+from capeval.llm import Meter
 from capeval.schema import Usage
 from capeval.text import one_line
 
@@ -291,6 +295,35 @@ class TransformersCaptioner:
         if device.type != "cuda":
             return None
         return max(1, torch.cuda.max_memory_allocated(device) - self._before)
+
+
+@asynccontextmanager
+async def open_transformers(
+    entry: ModelEntry, choice: CaptionerChoice, on_notice: Callable[[str], None]
+) -> AsyncIterator[OpenCaptioner]:
+    """Load the model of a catalogue entry into this process, for as long as the block lasts.
+
+    Raises
+    ------
+    MissingExtra, UsageError
+        As `TransformersCaptioner.load`.
+    """
+    del on_notice  # loading has nothing to say
+    captioner = await asyncio.to_thread(
+        TransformersCaptioner.load,
+        entry.hub or entry.name,
+        name=entry.name,
+        revision=entry.revision,
+        device=choice.device or "auto",
+        batch_size=choice.batch_size,
+        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
+        system_prompt=entry.system,
+        **entry.options,
+    )
+    try:
+        yield OpenCaptioner(captioner, entry, Meter())
+    finally:
+        await captioner.aclose()
 
 
 class _Refused(Exception):

@@ -72,10 +72,10 @@ class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
-    address that it was not meant for. `timeout` limits one attempt and `patience` all of one call,
-    pauses included, in seconds. `attempts` counts failures other than throttling, which is waited
-    out for as long as patience lasts. `on_notice` is called with one line for each finding about
-    the endpoint.
+    address that it was not meant for; `key_help` is the advice where the endpoint asks for one.
+    `timeout` limits one attempt and `patience` all of one call, pauses included, in seconds.
+    `attempts` counts failures other than throttling, which is waited out for as long as patience
+    lasts. `on_notice` is called with one line for each finding about the endpoint.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class OpenAIChatClient:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        key_help: str = "set OPENAI_API_KEY",
         timeout: float = 120.0,
         max_concurrency: int = 64,
         attempts: int = 6,
@@ -92,7 +93,7 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
-        self._key = (api_key or "").strip()
+        self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key holds characters that no key has")
         secrets = (self._key, *self._endpoint.secrets)
@@ -306,7 +307,7 @@ class OpenAIChatClient:
     def _refusal(self, decision: RetryDecision, model: str) -> str:
         reason, status = self._redact(decision.reason), decision.status or 0
         if status == 401 and not self._key and not self._endpoint.basic:
-            return f"{self.base_url} wants a key: set OPENAI_API_KEY ({reason})"
+            return f"{self.base_url} wants a key: {self._key_help} ({reason})"
         if status == 401:
             return f"{self.base_url} refused the key ({reason})"
         if decision.about_model:
