@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from capeval.captioners.backends import BACKENDS
 from capeval.captioners.images import ImageKind
 from capeval.config import read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.validation import validated
-from capeval.llm.redact import parse_endpoint
+from capeval.llm.redact import parse_endpoint, public_url
 from capeval.text import nearest, shown
 
 TABLE = Path(__file__).with_name("catalogue.toml")
@@ -59,6 +59,10 @@ class ModelEntry(BaseModel):
     images: ImageKind = "jpeg"
     paper: bool = False
     note: str | None = None
+
+    @field_serializer("base_url")
+    def _without_credentials(self, base_url: str | None) -> str | None:
+        return base_url and public_url(base_url)
 
     def problem(self) -> tuple[str, str]:
         """Return the field that makes the entry unusable and why, or two empty strings."""

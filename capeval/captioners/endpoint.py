@@ -29,6 +29,7 @@ from capeval.llm import (
     read_prices,
 )
 from capeval.llm.client import DEFAULT_URL
+from capeval.tracing import about
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class EndpointCaptioner:
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt = request.index, request.prompt
+        about(stage="caption", index=index)
         encoded = await asyncio.to_thread(encode, request.frames, self.form)
         del request
         content = [*encoded.parts, {"type": "text", "text": prompt}]

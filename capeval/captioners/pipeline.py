@@ -19,6 +19,7 @@ from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
 from capeval.files.jsonl import dumps
 from capeval.schema import Usage
 from capeval.text import one_line, shown
+from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
 
 T = TypeVar("T")
@@ -165,6 +166,7 @@ class _Pipeline:
             self._unread(job, failure.message)
         except Exception as failure:
             # Whatever a broken file does to a decoder, the other videos go on.
+            trace("video not decoded", failure=failure, index=job.index)
             said = one_line(f"{type(failure).__name__}: {failure}")
             self._unread(job, f"cannot be decoded ({said})")
         else:
@@ -245,6 +247,7 @@ class _Pipeline:
             self._stop(failure)
             return
         except Exception as failure:
+            trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
             said = one_line(f"the model failed: {type(failure).__name__}: {failure}")
             returned = [Uncaptioned(job.index, said) for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
@@ -262,6 +265,8 @@ class _Pipeline:
     def _recorded(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
     ) -> None:
+        reason = outcome.reason if isinstance(outcome, Uncaptioned) else None
+        trace("captioned" if reason is None else "not captioned", index=job.index, reason=reason)
         try:
             self._record(job, outcome, frames)
         except Exception as failure:  # the disk is full: nothing can be kept any more

@@ -15,6 +15,7 @@ from capeval.judging.split_checks import clean, words
 from capeval.judging.tuna_contract import TunaContract
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema import Annotation, Relation, Verdict, lacking
+from capeval.tracing import about
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class LLMJudge:
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `Judge.judge`."""
         notes: list[str] = []
+        about(index=annotation.index, repeat=repeat)
         ask = _Stages(self._asker, self._model, self._prompts, self._contract, repeat, tally, notes)
         events = await ask.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
@@ -168,6 +170,7 @@ class _Stages:
         material: Sequence[str],
     ) -> T:
         self._tally.stage = stage
+        about(stage=stage)
         request = ChatRequest(
             model=self._model,
             messages=({"role": "user", "content": self._prompts.render(stage, data)},),

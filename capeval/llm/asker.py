@@ -12,7 +12,16 @@ from capeval.llm.cache import ReplyCache, State, request_key
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
-from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.types import (
+    Answer,
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    ReplyBroken,
+    ReplyRefused,
+    described,
+)
+from capeval.tracing import trace
 
 T = TypeVar("T")
 
@@ -106,10 +115,12 @@ class Asker:
             key = request_key(current, self.base_url)
             stored = None if self.cache is None else self.cache.get(key)
             if stored is None:
+                trace("cache miss" if self.cache else "no cache", key=key[:12])
                 reply, was = await self._call(current), None
             else:
                 reply, was = stored
                 self.meter.served(reply.usage)
+                trace("cache hit", key=key[:12], state=was, **described(current))
             so_far.keys.append(key)
             so_far.states.append(was)
             so_far.replies.append(reply)
@@ -124,6 +135,7 @@ class Asker:
                 raise
             except ReplyError as error:
                 complaint = str(error.args[0]) if error.args else str(error)
+                trace("reply rejected", reason=complaint, attempt=len(so_far.replies))
                 so_far.complaints.append(complaint)
                 if len(so_far.replies) >= attempts:
                     state = "exhausted"
@@ -204,6 +216,7 @@ class CheckedClient:
         if request.model not in self._checked:
             async with self._turn:
                 if request.model not in self._checked:
+                    trace("preflight", model=request.model)
                     reply = await self._client.preflight(request.model)
                     self._meter.paid(request.model, reply.usage)
                     self._checked.add(request.model)

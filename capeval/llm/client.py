@@ -27,8 +27,9 @@ from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.transport import open_sdk
-from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
+from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
     import httpx2
@@ -101,7 +102,7 @@ class OpenAIChatClient:
         remember_secrets(secrets)
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
-        self._negotiation = Negotiation(lambda text: self._notify(self._redact(text)))
+        self._negotiation = Negotiation(self._found)
         self._rng = rng or random.Random()  # noqa: S311 - spreads pauses, guards nothing
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
@@ -138,6 +139,11 @@ class OpenAIChatClient:
     def left_off(self, model: str) -> tuple[str, ...]:
         """Return the parameters that `model` was found not to take."""
         return self._negotiation.plan(model).left_off
+
+    def _found(self, text: str) -> None:
+        text = self._redact(text)
+        trace("endpoint", notice=text)
+        self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes.
@@ -215,14 +221,25 @@ class OpenAIChatClient:
                 )
             clock = asyncio.get_running_loop().time
             started = clock()
+            trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request, effort)
             except _FailedError as failure:
                 if failure.decision.throttled:
                     slot.throttled()
+                    trace("throttled", calls_at_most=self.limiter.limit)
                 raise
             else:
                 slot.succeeded()
+                trace(
+                    "reply",
+                    status=200,
+                    seconds=round(clock() - started, 3),
+                    finish_reason=reply.finish_reason,
+                    snapshot=reply.model,
+                    left_off=reply.left_off,
+                    usage=reply.usage.model_dump() if is_tracing() else None,
+                )
                 return reply
             finally:
                 effort.spent += clock() - started
@@ -245,6 +262,13 @@ class OpenAIChatClient:
                 decision = decide(error, [name for name in plan.sent if name in body])
                 if decision is None:
                     raise
+                trace(
+                    "call failed",
+                    action=decision.action,
+                    status=decision.status,
+                    reason=self._redact(decision.reason),
+                    parameter=decision.parameter,
+                )
             match decision.action:
                 case "renegotiate":
                     reason = self._redact(decision.reason)
@@ -371,7 +395,9 @@ class _Effort:
         return min(seconds, max(self._patience - self.spent, 0.0))
 
     def rests(self, state: RetryCallState) -> None:
-        self.spent += 0.0 if state.next_action is None else state.next_action.sleep
+        seconds = 0.0 if state.next_action is None else state.next_action.sleep
+        self.spent += seconds
+        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
 
 
 def _decision_of(state: RetryCallState) -> RetryDecision:

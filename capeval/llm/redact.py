@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import re
 from collections.abc import Iterable
@@ -135,7 +136,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def _forms(secrets: Iterable[str]) -> list[str]:
-    """Return secrets as given and as they are written in addresses and JSON, longest first."""
+    """Return secrets, and how addresses, JSON and tracebacks write them, the longest first."""
     forms = {
         form
         for secret in secrets
@@ -144,7 +145,8 @@ def _forms(secrets: Iterable[str]) -> list[str]:
             quote(secret, safe=""),
             quote(secret),
             quote_plus(secret),
-            secret.replace("\\", "\\\\").replace('"', '\\"'),
+            json.dumps(secret)[1:-1],
+            repr(secret)[1:-1],
         )
         if len(secret) >= SHORTEST
     }

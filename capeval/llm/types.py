@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.schema.usage import Usage
+from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -71,6 +72,33 @@ class ChatReply:
     usage: Usage
     cached: bool = False
     left_off: tuple[str, ...] = ()
+
+
+def described(request: ChatRequest) -> dict[str, Any]:
+    """Return what the debug log records of a request: parameters and sizes, no content."""
+    if not is_tracing():
+        return {}
+    images = characters = image_characters = 0
+    for message in request.messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [content]:
+            text = part.get("text") if isinstance(part, dict) else part
+            if isinstance(text, str):
+                characters += len(text)
+            else:
+                images += 1
+                image_characters += len(str(part))
+    return {
+        "model": request.model,
+        "reply_schema": request.schema.name if request.schema else None,
+        "messages": len(request.messages),
+        "characters": characters,
+        "images": images,
+        "image_characters": image_characters,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.repeat,
+    }
 
 
 class ChatClient(Protocol):
