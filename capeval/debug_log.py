@@ -25,7 +25,7 @@ from capeval.version import __version__
 
 _PACKAGES = (
     *("aiohttp", "av", "httpx2", "numpy", "openai", "pydantic", "torch", "transformers"),
-    *("tenacity", "typer"),
+    "typer",
 )
 # A traceback or a message of this length says all; a hostile endpoint's may be megabytes.
 _MOST_CHARACTERS = 20_000

@@ -13,8 +13,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
-
 from capeval.errors import (
     EndpointDown,
     EndpointRefused,
@@ -196,16 +194,15 @@ class OpenAIChatClient:
     async def _persist(
         self, request: ChatRequest, effort: _Effort, *, name_models: bool = False
     ) -> ChatReply:
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_FailedError),
-            stop=effort.is_over,
-            wait=effort.pause,
-            before_sleep=effort.rests,
-            sleep=self._sleep,
-            reraise=True,
-        )
         try:
-            return await retrying(self._attempt, request, effort)
+            while True:
+                try:
+                    return await self._attempt(request, effort)
+                except _FailedError as failure:
+                    pause = effort.pause_after(failure.decision)
+                    if pause is None:
+                        raise
+                await self._sleep(pause)
         except _StopError as stop:
             message = self._refusal(stop.decision, request.model)
             if name_models and stop.decision.about_model:
@@ -376,35 +373,24 @@ class _Effort:
         """The seconds that the next attempt may take."""
         return min(timeout, max(self._patience - self.spent, 1.0))
 
-    def is_over(self, state: RetryCallState) -> bool:
-        self.tried = state.attempt_number
-        decision = _decision_of(state)
+    def pause_after(self, decision: RetryDecision) -> float | None:
+        """Return the seconds to wait before the next attempt, or None after the last."""
+        self.tried += 1
         self._failures += not decision.throttled
-        return self._failures >= self._attempts or self.spent >= self._patience
-
-    def pause(self, state: RetryCallState) -> float:
-        decision = _decision_of(state)
-        grown = min(self._longest, 0.5 * 2.0 ** min(state.attempt_number - 1, 16))
+        if self._failures >= self._attempts or self.spent >= self._patience:
+            return None
+        grown = min(self._longest, 0.5 * 2.0 ** min(self.tried - 1, 16))
         if decision.after is None:
             seconds = self._rng.uniform(0.0, grown)
         else:
             # Not all at once at the very second that the endpoint named; and an endpoint that
             # says "now" and throttles again is not taken at its word.
-            spread = min(0.1 * decision.after, 1.0) if state.attempt_number < 3 else grown
+            spread = min(0.1 * decision.after, 1.0) if self.tried < 3 else grown
             seconds = decision.after + self._rng.uniform(0.0, spread)
-        return min(seconds, max(self._patience - self.spent, 0.0))
-
-    def rests(self, state: RetryCallState) -> None:
-        seconds = 0.0 if state.next_action is None else state.next_action.sleep
+        seconds = min(seconds, max(self._patience - self.spent, 0.0))
         self.spent += seconds
-        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
-
-
-def _decision_of(state: RetryCallState) -> RetryDecision:
-    error = None if state.outcome is None else state.outcome.exception()
-    if not isinstance(error, _FailedError):
-        raise TypeError("only failed attempts are tried again")
-    return error.decision
+        trace("wait", seconds=round(seconds, 3), attempt=self.tried)
+        return seconds
 
 
 async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:

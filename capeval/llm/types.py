@@ -41,6 +41,19 @@ class ChatRequest:
     repeat: int = 0
     schema: ReplySchema | None = None
 
+    def parts(self) -> list[Any]:
+        """Return the texts of all messages as strings, and what is no text as it is."""
+        contents = [message.get("content") for message in self.messages]
+        parts = [
+            part
+            for content in contents
+            for part in (content if isinstance(content, list) else [content])
+        ]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        return [
+            text if isinstance(text, str) else part for text, part in zip(texts, parts, strict=True)
+        ]
+
     def followed_by(self, reply: str, complaint: str, max_tokens: int | None = None) -> ChatRequest:
         """Return the request that shows the model its reply and what is wrong with it."""
         # Some endpoints refuse an empty message, others two user messages in a row.
@@ -78,23 +91,15 @@ def described(request: ChatRequest) -> dict[str, Any]:
     """Return what the debug log records of a request: parameters and sizes, no content."""
     if not is_tracing():
         return {}
-    images = characters = image_characters = 0
-    for message in request.messages:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else [content]:
-            text = part.get("text") if isinstance(part, dict) else part
-            if isinstance(text, str):
-                characters += len(text)
-            else:
-                images += 1
-                image_characters += len(str(part))
+    parts = request.parts()
+    texts = [part for part in parts if isinstance(part, str)]
     return {
         "model": request.model,
         "reply_schema": request.schema.name if request.schema else None,
         "messages": len(request.messages),
-        "characters": characters,
-        "images": images,
-        "image_characters": image_characters,
+        "characters": sum(map(len, texts)),
+        "images": len(parts) - len(texts),
+        "image_characters": sum(len(str(part)) for part in parts if not isinstance(part, str)),
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.repeat,
