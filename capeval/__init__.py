@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from capeval.api.correlating import correlate, correlate_async
     from capeval.api.generating import generate, generate_async
     from capeval.api.judging import judge, judge_async
+    from capeval.api.options import GenerateOptions, JudgeOptions
     from capeval.api.scoring import score, score_async
     from capeval.captioners.plan import Generation
     from capeval.correlation.result import Correlations
@@ -26,7 +27,9 @@ __all__ = [
     "Annotation",
     "Caption",
     "Correlations",
+    "GenerateOptions",
     "Generation",
+    "JudgeOptions",
     "Judgment",
     "Scores",
     "__version__",
@@ -46,7 +49,9 @@ _HOMES = {
     "Correlations": "capeval.correlation.result",
     "generate": "capeval.api.generating",
     "generate_async": "capeval.api.generating",
+    "GenerateOptions": "capeval.api.options",
     "Generation": "capeval.captioners.plan",
+    "JudgeOptions": "capeval.api.options",
     "judge": "capeval.api.judging",
     "judge_async": "capeval.api.judging",
     "score": "capeval.api.scoring",
