@@ -1,4 +1,4 @@
-"""What is looked at in every caption, whichever model wrote it."""
+"""Checks and cleaning of every caption, whichever model wrote it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CUT_OFF = "cut off at {} tokens"
 
 _THOUGHT = re.compile(r"^\s*<think(?:ing)?>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-# Markers of chat templates, such as <|im_end|>, are no words.
+# Markers of chat templates, such as <|im_end|>, are not words.
 _MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
 
 
@@ -37,17 +37,18 @@ def without_thinking(text: str) -> str:
 # One ideograph or kana is a word of its own; elsewhere words are runs of letters and digits.
 _WORD = re.compile(r"[぀-ヿ㐀-鿿豈-﫿]|[^\W_]+")
 
+# See `repetition_warning`: long enough for a paragraph that is written again and again.
 _LONGEST_PERIOD = 120
 _FEWEST_REPEATS = 4
 _FEWEST_WORDS = 24
 
 
 def repetition_warning(text: str) -> str | None:
-    """Return a warning if a block of words follows itself too often, else None.
+    """Return a warning if a block of words is repeated too often in a row, else None.
 
-    A block of 1 to 120 words counts when it stands at least 4 times in a row and the repeats
-    together are at least 24 words long; case and punctuation are ignored. A list that a careful
-    writer makes ("a red car, a red bus, a red van") does not come near that.
+    A block of 1 to 120 words counts if it occurs at least 4 times in a row and the repeats
+    together are at least 24 words long; case and punctuation are ignored. An ordinary list
+    ("a red car, a red bus, a red van") stays far below that.
 
     >>> repetition_warning("A dog runs. " + "It runs on and on. " * 9)
     'repetition loop: "it runs on and on" 9 times'

@@ -26,9 +26,9 @@ SMALL_MODELS: Mapping[str, int] = {
 """Models for small machines and their numbers of parameters."""
 
 _GIB = 2**30
-# Weights, and what one video of 32 frames takes beside them: its cache and its activations.
-_BESIDE_THE_WEIGHTS = 1.15
-# With no GPU in sight, a model above this is not started on the processor unless asked to.
+# Weights, and what one video of 32 frames needs in addition: its cache and its activations.
+_MEMORY_PER_WEIGHT = 1.15
+# A larger model is not started on a processor unless asked to: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
@@ -86,11 +86,11 @@ def place(
     dtype: str = "auto",
     alternatives: Mapping[str, int] = SMALL_MODELS,
 ) -> Placement:
-    """Return where `model`, which has so many `parameters`, runs, or say what would.
+    """Return where `model`, which has that many `parameters`, runs.
 
     `device` is auto, cuda, mps or cpu, with an index where there are several ("cuda:1"); `dtype`
     is auto (bfloat16 on an accelerator, float32 on a processor), bfloat16, float16 or float32;
-    `alternatives` are smaller models, of which those that fit are named.
+    the message names those of `alternatives`, smaller models, that would fit.
 
     Raises
     ------
@@ -113,8 +113,8 @@ def place(
 
     if not present.get(kind, True):
         raise UsageError(
-            f"{model} needs {_words(parameters, precision)} on {kind}, and this machine shows no "
-            f"{kind} device; {_would_fit('cpu', parameters, alternatives)}"
+            f"{model} needs {_memory(parameters, precision)} on {kind}, and this machine shows no "
+            f"{kind} device; {_advice('cpu', parameters, alternatives)}"
         )
     if kind == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
         raise UsageError(
@@ -122,14 +122,14 @@ def place(
         )
     if asked == "auto" and kind == "cpu" and parameters > _MOST_PARAMETERS_UNASKED:
         raise UsageError(
-            f"{model} needs a GPU with {_words(parameters, torch.bfloat16)}, and this machine "
-            f"shows none; {_would_fit('cpu', parameters, alternatives)}"
+            f"{model} needs a GPU with {_memory(parameters, torch.bfloat16)}, and this machine "
+            f"shows none; {_advice('cpu', parameters, alternatives)}"
         )
     needed, free = _bytes(parameters, precision), free_memory(chosen)
     if free is not None and needed > free:
         raise UsageError(
-            f"{model} needs {_words(parameters, precision)} on {chosen}, of which "
-            f"{free / _GIB:.1f} GiB are free; {_would_fit(str(chosen), parameters, alternatives)}"
+            f"{model} needs {_memory(parameters, precision)} on {chosen}, of which "
+            f"{free / _GIB:.1f} GiB are free; {_advice(str(chosen), parameters, alternatives)}"
         )
     return Placement(chosen, precision)
 
@@ -146,36 +146,36 @@ def _precision(dtype: str, kind: str) -> torch.dtype:
 
 
 def _bytes(parameters: int, dtype: torch.dtype) -> float:
-    return parameters * dtype.itemsize * _BESIDE_THE_WEIGHTS
+    return parameters * dtype.itemsize * _MEMORY_PER_WEIGHT
 
 
-def _words(parameters: int, dtype: torch.dtype) -> str:
+def _memory(parameters: int, dtype: torch.dtype) -> str:
     needed = _bytes(parameters, dtype) / _GIB
     # Not "of GPU memory": the same words serve a processor.
     return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({str(dtype).split('.')[1]})"
 
 
-def _would_fit(device: str, parameters: int, alternatives: Mapping[str, int]) -> str:
+def _advice(device: str, parameters: int, alternatives: Mapping[str, int]) -> str:
     import torch
 
-    place_ = torch.device(device)
-    precision = _precision("auto", place_.type)
-    free = free_memory(place_)
-    slow = place_.type == "cpu"
+    target = torch.device(device)
+    precision = _precision("auto", target.type)
+    free = free_memory(target)
+    slow = target.type == "cpu"
     own = _bytes(parameters, precision)
     fits = [
         name
         for name, size in sorted(alternatives.items(), key=lambda item: -item[1])
         if size < parameters and (free is None or _bytes(size, precision) <= free)
     ]
-    said = [f"{name} would fit" for name in fits[:1]]
+    advice = [f"{name} would fit" for name in fits[:1]]
     if slow and (free is None or own <= free):
-        said.append(f"--device cpu would run it, slowly, in about {own / _GIB:.1f} GiB")
-    return "; ".join(said) or "reach it through a server instead (--base-url)"
+        advice.append(f"--device cpu would run it, slowly, in about {own / _GIB:.1f} GiB")
+    return "; ".join(advice) or "reach it through a server instead (--base-url)"
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Return the bytes that are free on `device`, or None where nobody can tell."""
+    """Return the bytes that are free on `device`, or None if that is unknown."""
     import torch
 
     if device.type == "cuda":
@@ -194,19 +194,19 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether `error` says that a device or the machine ran out of memory."""
+    """Say whether an error means that a device or the machine ran out of memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    said = str(error).lower()
+    message = str(error).lower()
     return isinstance(error, RuntimeError) and (
-        "out of memory" in said or "can't allocate memory" in said
+        "out of memory" in message or "can't allocate memory" in message
     )
 
 
 def release(device: torch.device) -> None:
-    """Give memory that nothing refers to back to `device`."""
+    """Return unused memory to `device`."""
     import torch
 
     gc.collect()

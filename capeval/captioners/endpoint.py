@@ -36,7 +36,7 @@ from capeval.tracing import about
 class EndpointCaptioner:
     """Sends the frames of each video, then its prompt, in one message.
 
-    `model` is the name that runs and caption lines bear; `served` the one that the endpoint knows.
+    `model` is the name in runs and caption lines; `served` the name that the endpoint knows.
     A caption that is cut off is kept with a warning: a caption is not a contract.
     """
 
@@ -56,7 +56,7 @@ class EndpointCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that decides a caption besides frames and prompt.
+        """Everything but frames and prompt that decides a caption.
 
         The endpoint's address is not part of it: several servers may share the work on one run.
         """
@@ -76,7 +76,7 @@ class EndpointCaptioner:
 
     @property
     def concurrency(self) -> int:
-        """How many videos may be under way."""
+        """How many videos may be captioned at a time."""
         return self.max_concurrency
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
@@ -88,12 +88,12 @@ class EndpointCaptioner:
             No video can be captioned any more.
         """
         tasks = [self._one(request) for request in requests]
-        # Raw frames are hundreds of megabytes: none is held once it is encoded.
+        # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
         return list(await asyncio.gather(*tasks))
 
     async def aclose(self) -> None:
-        """Nothing: whoever made the asker closes its client."""
+        """Do nothing: the client is closed by its owner."""
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt = request.index, request.prompt
@@ -193,8 +193,8 @@ def _key(
 ) -> tuple[str | None, str]:
     """Return the key that is meant for an address, and how to give it one.
 
-    An address from a file gets the key that the same entry names and no other: whoever wrote the
-    file could otherwise collect the keys of those who run it.
+    An address from a file gets the key that the same entry names and no other: otherwise
+    the author of the file could collect the keys of everyone who uses it.
     """
     variable: str | None = "OPENAI_API_KEY"
     is_from_catalogue = not choice.base_url and entry is not None and bool(entry.base_url)

@@ -60,8 +60,9 @@ _SO400M_HIDDEN_SIZE = 1152
 _SIGLIP_HEAD_SIZE = 72
 _TOWER_PREFIX = "model.vision_tower.vision_tower.vision_model."
 
-# Activations of the tower are what peaks: a batch of long videos goes through it in parts.
+# The tower's activations need the most memory: a batch of long videos is encoded in parts.
 _FRAMES_AT_A_TIME = 64
+# Also on machines with hundreds of cores: a batch has no more than some hundred frames.
 _THREADS = 16
 
 PoolMode = Literal["bilinear", "average", "max"]
@@ -69,9 +70,9 @@ PoolMode = Literal["bilinear", "average", "max"]
 
 @dataclass(frozen=True)
 class Preset:
-    """What is asked of one set of weights: the pooling, the wording's gaps, the caption's length.
+    """One way to use a set of weights: the pooling, the wording's gaps, the caption's length.
 
-    `pool_mode` None keeps the checkpoint's own; `gap` stands between the clauses of the time
+    `pool_mode` None keeps the checkpoint's own; `gap` separates the clauses of the time
     instruction.
     """
 
@@ -172,9 +173,9 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
 def build_config(
     published: Mapping[str, Any], *, model: str, preset: Preset, folder: Path | None = None
 ) -> LlavaVideoConfig:
-    """Return the configuration that `published`, the checkpoint's config.json, stands for.
+    """Return the configuration that `published`, the checkpoint's config.json, describes.
 
-    `folder` is where the checkpoint lies, if it is local: a tower of another size than so400m is
+    `folder` is the checkpoint's, if it is local: a tower of another size than so400m is
     measured from its tensors.
 
     Raises
@@ -270,10 +271,10 @@ def _tower_shape(
 def chat_prompt(
     request: CaptionRequest, *, system: str, gap: str, timed: bool = True
 ) -> tuple[str, str]:
-    r"""Return what stands before the frames and after them, as the model was trained.
+    r"""Return the text before the frames and the text after them, as in the model's training.
 
-    `timed` says how long the video lasts and where the frames lie in it, which the checkpoint's
-    `add_time_instruction` asks for.
+    `timed` adds the video's length and the times of the frames, as the checkpoint's
+    `add_time_instruction` requires.
     """
     times = ",".join(f"{time:.2f}s" for time in request.times)
     # No gap before the last sentence in either wording.
@@ -338,10 +339,10 @@ class LlavaVideoInputs:
     def _pixels(self, request: CaptionRequest) -> torch.Tensor:
         # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-            frames = list(pool.map(self._squash, request.frames))
+            frames = list(pool.map(self._scaled_to_square, request.frames))
         return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1
 
-    def _squash(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _scaled_to_square(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         # The published processor squashes each frame to a square with Pillow's bicubic filter,
         # whose result differs from torchvision's; the scale is to [-1, 1].
         image = Image.fromarray(frame)

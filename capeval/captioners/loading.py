@@ -29,7 +29,7 @@ from capeval.text import one_line
 _ATTENTION = "sdpa"
 _DEFAULT_MAX_NEW_TOKENS = 1024
 _DEFAULT_SYSTEM = "You are a helpful assistant."
-# What is left of sampling once decoding is greedy: nothing that could be mistaken for in use.
+# Removed once decoding is greedy, so that no record suggests that they were used.
 _SAMPLING = (
     *("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"),
     *("top_h", "max_length", "max_time"),
@@ -38,13 +38,13 @@ _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
 class LoadOptions(TypedDict, total=False):
-    """How a model is loaded and asked; what is absent is as its checkpoint says.
+    """How a model is loaded and used; the checkpoint decides what is absent.
 
     - `revision`: a commit, tag or branch of the hub
     - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
     - `dtype`: auto (bfloat16, on a processor float32), bfloat16, float16 or float32
     - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
-    - `system_prompt`: replaces what the chat template says by itself
+    - `system_prompt`: replaces the chat template's own
     - `preset`: for LLaVA-Video, published (the default) or tuna
     - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
     - `processor_options`: arguments of the processor, such as the size that it scales frames to
@@ -68,7 +68,7 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     Raises
     ------
     UsageError
-        It cannot be had, has code of its own, takes no video, or does not fit the device.
+        It is not available, has code of its own, takes no video, or does not fit the device.
     """
     transformers.logging.set_verbosity_error()
     with _one_line_errors(model):
@@ -203,7 +203,7 @@ def _finish(
     penalty = None
     if not penalise_prompt:
         penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
-    # What is not set in a call is taken from here: so nothing unrecorded can slip in.
+    # Defaults of every call come from here, so that nothing unrecorded takes effect.
     loaded.generation_config = decoding
     return LoadedModel(
         model=loaded,
@@ -229,7 +229,7 @@ def _greedy(
 ) -> GenerationConfig:
     """Return the checkpoint's own decoding, made greedy.
 
-    What the checkpoint sets beside sampling, such as a repetition penalty, stays: the published
+    What the checkpoint sets besides sampling, such as a repetition penalty, stays: the published
     results were made with it.
     """
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
@@ -290,7 +290,7 @@ def _prepare_tokenizer(tokenizer: Any) -> None:
 
 
 def _weights(model: str) -> str:
-    # Where a folder lies says nothing about what is in it.
+    # The path of a folder says nothing about its content.
     return Path(model).resolve().name if Path(model).is_dir() else model
 
 
@@ -329,7 +329,7 @@ def _config_file(model: str, revision: str | None) -> dict[str, Any]:
 
 @contextmanager
 def _one_line_errors(model: str) -> Iterator[None]:
-    """Make one line of what transformers says in many."""
+    """Turn transformers' errors of many lines into one line."""
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:

@@ -46,7 +46,7 @@ class Job:
 
 
 Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
-"""Told of each outcome once, with what the caption line says of its frames."""
+"""Called once with each outcome and what the caption line records of its frames."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ async def caption_videos(
     record: Record,
     threads: int = 2,
 ) -> None:
-    """Caption videos; `record` gets each outcome as soon as it is there.
+    """Caption videos; `record` is called with each outcome as soon as it is known.
 
     `threads` videos are decoded at a time. A video without frames or caption is an `Uncaptioned`.
 
@@ -137,7 +137,7 @@ class _Pipeline:
         try:
             while not self._stopped:
                 if self._is_full(threads):
-                    await self._change()
+                    await self._wait_for_change()
                     continue
                 number, job = next(self._todo, (0, None))
                 if job is None:
@@ -149,13 +149,13 @@ class _Pipeline:
                     self._reading -= 1
                 self._arrive(number, read)
                 del read
-                self._tell()
+                self._notify()
         finally:
             self._readers -= 1
             if self._readers == 0:
                 while self._waiting:
                     self._batch_up(next(iter(self._waiting)))
-            self._tell()
+            self._notify()
 
     async def _read(self, job: Job) -> _Read | None:
         try:
@@ -167,14 +167,14 @@ class _Pipeline:
         except Exception as failure:
             # Whatever a broken file does to a decoder, the other videos go on.
             trace("video not decoded", failure=failure, index=job.index)
-            said = one_line(f"{type(failure).__name__}: {failure}")
-            self._unread(job, f"cannot be decoded ({said})")
+            why = one_line(f"{type(failure).__name__}: {failure}")
+            self._unread(job, f"cannot be decoded ({why})")
         else:
             return _Read(job, frames, frames.frames.nbytes)
         return None
 
     def _unread(self, job: Job, reason: str) -> None:
-        if not self._stopped:  # else it was not read because nobody wanted it any more
+        if not self._stopped:  # else the run was stopped while it was read
             self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
 
     def _is_full(self, threads: int) -> bool:
@@ -205,7 +205,7 @@ class _Pipeline:
         if len(self._waiting[count]) >= self._size:
             self._batch_up(count)
         waiting = [read for group in self._waiting.values() for read in group]
-        # Videos of many different frame counts: waiting longer would only hold up the readers.
+        # Videos of many different frame counts: waiting longer would only block the readers.
         if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
             self._batch_up(max(self._waiting, key=lambda count: len(self._waiting[count])))
 
@@ -224,13 +224,13 @@ class _Pipeline:
                 del batch
                 self._calls.add(call)
                 call.add_done_callback(self._called)
-                self._tell()
+                self._notify()
                 # The call starts before the next is chosen, so that it can let go of frames.
                 await asyncio.sleep(0)
             elif self._readers == 0 and not self._ready:
                 return
             else:
-                await self._change()
+                await self._wait_for_change()
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
@@ -248,8 +248,8 @@ class _Pipeline:
             return
         except Exception as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
-            said = one_line(f"the model failed: {type(failure).__name__}: {failure}")
-            returned = [Uncaptioned(job.index, said) for job, _, _ in seen]
+            reason = one_line(f"the model failed: {type(failure).__name__}: {failure}")
+            returned = [Uncaptioned(job.index, reason) for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
             made = (
@@ -259,8 +259,8 @@ class _Pipeline:
             )
             outcome = _checked(job.index, made, warnings)
             self._recorded(job, outcome, frames)
-            if (hopeless := self._fail_fast.record(outcome)) and not self._stopped:
-                self._stop(hopeless)
+            if (error := self._fail_fast.record(outcome)) and not self._stopped:
+                self._stop(error)
 
     def _recorded(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
@@ -274,23 +274,23 @@ class _Pipeline:
 
     def _called(self, call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
-        self._tell()
+        self._notify()
 
     def _stop(self, failure: BaseException) -> None:
         self._stopped.append(failure)
         self._cancel.set()
-        # A reached budget lets what is under way come in, since it is paid for already.
+        # After a reached budget, calls under way are awaited: they are paid for already.
         if not isinstance(failure, BudgetReached):
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()
-        self._tell()
+        self._notify()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
 
 
@@ -375,12 +375,12 @@ class FailFast:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread that nobody waits for at exit: a decoder may hang for ever."""
+    """Run `work` in a thread that exit does not wait for: a decoder may hang for ever."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, failure: BaseException | None) -> None:
-        if future.done():  # cancelled meanwhile
+        if future.done():  # it was cancelled
             return
         if failure is not None:
             future.set_exception(failure)
@@ -396,7 +396,7 @@ async def in_thread(work: Callable[[], T]) -> T:
             failure = RuntimeError(f"StopIteration: {caught}")
         except BaseException as caught:
             failure = caught
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Which prompt a captioner gets for each video."""
+"""The prompt that a captioner gets for each video."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def prompt_hash(prompt: str) -> str:
 
 @dataclass(frozen=True)
 class CaptionPrompts:
-    """One prompt for all videos, or those that the data bring.
+    """One prompt for all videos, or the questions of the annotations.
 
-    `source` names where `text` is from; `questions` says whether an annotation's own comes first.
+    `source` names the origin of `text`; with `questions`, an annotation's own question comes first.
     """
 
     text: str
@@ -35,7 +35,7 @@ class CaptionPrompts:
         return own or self.text
 
     def settings(self, annotations: tuple[Annotation, ...]) -> dict[str, str]:
-        """Return what a run's manifest says of the prompt."""
+        """Return what a run's manifest records of the prompt."""
         asked = self.questions and any((a.question or "").strip() for a in annotations)
         if asked and all((a.question or "").strip() for a in annotations):
             return {"source": "question"}

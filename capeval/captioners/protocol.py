@@ -32,7 +32,7 @@ class CaptionRequest:
 
 @dataclass(frozen=True)
 class Captioned:
-    """A caption and what it cost; `warnings` say what is wrong with it, if anything."""
+    """A caption and its token counts; `warnings` name its faults, if it has any."""
 
     index: str
     text: str
@@ -131,7 +131,7 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory and all that is needed to ask it.
+    """A model in memory and everything needed to use it.
 
     `model` is a transformers model that generates; `tokenizer` reads what it wrote;
     `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can

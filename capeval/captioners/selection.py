@@ -26,7 +26,7 @@ class CaptionerChoice:
 
     `model` is a name of the catalogue or of a plugin, `hf:ORG/NAME`, or what a server calls it;
     None means the sole model of `base_url`. `client` replaces the network and `captioner`
-    everything. What is None is as the catalogue says.
+    everything. The catalogue decides what is None.
     """
 
     model: str | None = None
@@ -62,7 +62,7 @@ class OpenCaptioner:
 
 
 def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
-    """Return the catalogue's entry for a choice; None where only the endpoint can tell.
+    """Return the catalogue's entry for a choice; None where only the endpoint knows it.
 
     Raises
     ------

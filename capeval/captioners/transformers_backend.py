@@ -1,4 +1,4 @@
-"""Captions from a model in this process, in batches, whatever memory does."""
+"""Captions from a model in this process, in batches that adapt to the free memory."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TransformersCaptioner:
         MissingExtra
             `capeval[generate]` is not installed.
         UsageError
-            The model cannot be had, or does not fit.
+            The model is not available, or does not fit.
         """
         tokens = options.get("max_new_tokens")
         if tokens is not None and tokens < 1:
@@ -95,7 +95,7 @@ class TransformersCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that decides a caption besides frames and prompt.
+        """Everything but frames and prompt that decides a caption.
 
         The batch size is not among them: it may differ from one machine to the next, and each
         caption records its own.
@@ -124,7 +124,7 @@ class TransformersCaptioner:
             raise
 
     async def aclose(self) -> None:
-        """Let go of the model's memory."""
+        """Release the model's memory."""
         device = self._loaded.device
         del self._loaded
         release(device)
@@ -275,7 +275,7 @@ async def open_transformers(
     MissingExtra, UsageError
         As `TransformersCaptioner.load`.
     """
-    del on_notice  # loading has nothing to say
+    del on_notice  # loading reports nothing
     captioner = await asyncio.to_thread(
         TransformersCaptioner.load,
         entry.hub or entry.name,
@@ -338,9 +338,11 @@ def _versions() -> dict[str, str]:
     return {"transformers": transformers.__version__, "torch": str(torch.__version__)}
 
 
+# A batch that runs out of memory is done again: not too much work may be lost with it.
 _MOST = 64
+# The first batch measures one video only: the next must not rely on it too far.
 _FASTEST_GROWTH = 4
-# What a longer caption, a larger frame or fragmentation may take more than the videos so far.
+# Reserved for longer captions, larger frames and fragmentation than those of the videos so far.
 _KEPT_FREE = 0.2
 
 

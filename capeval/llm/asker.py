@@ -1,4 +1,4 @@
-"""Asking until a reply keeps its contract, and paying for nothing twice."""
+"""Asking until a reply is valid, and paying for nothing twice."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class _Conversation:
     complaints: list[str] = field(default_factory=list)
 
 
-# How a conversation ended, for whoever asks the same meanwhile; None: it was cancelled.
+# How a conversation ended, for others that asked the same meanwhile; None: it was cancelled.
 _End = Answer[None] | CapevalError | None
 
 
 class Asker:
     """Asks a client through a cache and counts on a meter.
 
-    With no client it is offline: what the cache does not hold raises `CacheMiss`, and the cache
+    Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache
     is not changed.
     """
 
@@ -154,9 +154,9 @@ class Asker:
         reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
     ) -> None:
         if reply.finish_reason in DECLINED:
-            said = f": {reply.text[:200]}" if reply.text.strip() else ""
+            quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
             raise ReplyRefused(
-                f"the model declined to answer ({reply.finish_reason}){said}",
+                f"the model declined to answer ({reply.finish_reason}){quoted}",
                 tuple(so_far.replies),
                 tuple(so_far.complaints),
             )
@@ -204,7 +204,7 @@ def _for_another(error: CapevalError) -> CapevalError:
 
 
 class CheckedClient:
-    """Makes one preflight call before the first real one: a run that the cache holds needs none."""
+    """Makes one preflight call before the first real one: a cached run needs none."""
 
     def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
         self._client, self._meter = client, meter

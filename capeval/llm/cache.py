@@ -38,12 +38,13 @@ CREATE INDEX IF NOT EXISTS replies_by_messages ON replies (messages);
 GET = """SELECT state, reply, finish_reason, snapshot, fingerprint, calls, input_tokens,
     cached_tokens, output_tokens, left_off FROM replies WHERE key = ?"""
 PUT = f"INSERT OR REPLACE INTO replies VALUES ({', '.join('?' * 16)})"  # noqa: S608 - question marks
+# Another process writes for milliseconds; waiting longer would hold up a run.
 BUSY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """What a cache holds: `bytes` on disk, replies by state and by model asked."""
+    """The contents of a cache: `bytes` on disk, replies by state and by requested model."""
 
     path: Path
     bytes: int
@@ -57,7 +58,7 @@ class CacheInfo:
 
 
 def default_cache_path() -> Path:
-    """Return where this user's replies are kept."""
+    """Return the path of this user's cache."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("capeval")) / "replies.sqlite"
@@ -66,8 +67,8 @@ def default_cache_path() -> Path:
 class ReplyCache:
     """The cache in the file at `path`, opened at first use; a failing disk never stops a run.
 
-    What goes wrong is told once to `on_notice` and kept in `notices`; without the file the
-    cache is as if empty.
+    Each problem is reported once to `on_notice` and kept in `notices`; without the file the
+    cache is empty.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class ReplyCache:
         return None if found is None or found[1] == "exhausted" else found
 
     def look(self, key: str) -> tuple[ChatReply, State] | None:
-        """Return the reply that is stored for a key, in whatever state, to be shown to people."""
+        """Return the reply that is stored for a key, in any state, to be shown to the user."""
         row = self._try("read", lambda db: db.execute(GET, (key,)).fetchone())
         if row is None:
             return None
@@ -157,7 +158,7 @@ class ReplyCache:
             return 0
         removed = self._try("write", delete)
         if removed is None and model is None and self._given_up:
-            # Not readable as a cache at all: what the user wants gone is the file.
+            # It cannot be read as a cache at all, so the file itself is removed.
             try:
                 for path in self._files():
                     path.unlink(missing_ok=True)
@@ -209,11 +210,11 @@ class ReplyCache:
         except sqlite3.OperationalError as error:
             # Locked for long, full or read-only: that can pass, so the next call tries again.
             self._given_up = self._db is None
-            self._tell(f"cannot {what}: {error}")
+            self._notice(f"cannot {what}: {error}")
         except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             damaged = isinstance(error, sqlite3.DatabaseError | OSError)
             self._given_up = self._db is None or (damaged and "malformed" in str(error))
-            self._tell(f"cannot {what}: {error}")
+            self._notice(f"cannot {what}: {error}")
         if self._given_up:
             self.close()
         return None
@@ -241,7 +242,7 @@ class ReplyCache:
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
 
-    def _tell(self, message: str) -> None:
+    def _notice(self, message: str) -> None:
         notice = one_line(f"{self.path}: the reply cache {message}; going on without it")
         if notice not in self.notices:
             self.notices.append(notice)
@@ -270,11 +271,12 @@ def _differences(url: str, asked: dict[str, object], stored_url: str, text: str)
     return found
 
 
+# Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
 
 def plain(request: ChatRequest) -> dict[str, Any]:
-    """Return a request as JSON values; long data URLs give way to their hash.
+    """Return a request as JSON values, long data URLs replaced by their hash.
 
     Thirty-two frames are megabytes: they are hashed once, and neither stored nor put into JSON.
     """
@@ -301,7 +303,7 @@ def request_key(request: ChatRequest, base_url: str) -> str:
 
 
 def shown(value: object) -> object:
-    """Return JSON values for people to read: long data URLs give way to their hash."""
+    """Return JSON values with long data URLs replaced by their hash."""
     if isinstance(value, str) and len(value) > LONG_DATA_URL and value.startswith("data:"):
         head = value[:60].partition(",")[0]
         name = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()

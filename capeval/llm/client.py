@@ -1,4 +1,4 @@
-"""The client of an OpenAI-compatible endpoint: patient with it, and finding out what it takes."""
+"""The client of an OpenAI-compatible endpoint: retries, and leaves off what it does not take."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_URL = "https://api.openai.com/v1"
+# An endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
+# Each has failed several attempts by then: the rest of a run would only wait in vain.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 LONGEST_NAME = 200
@@ -98,7 +100,7 @@ class OpenAIChatClient:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
-            raise UsageError("the API key holds characters that no key has")
+            raise UsageError("the API key contains characters that no key has")
         secrets = (self._key, *self._endpoint.secrets)
         self._redact = Redactor(secrets)
         remember_secrets(secrets)
@@ -297,9 +299,9 @@ class OpenAIChatClient:
     async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
         import httpx2
 
-        # Captions can hold half a surrogate pair, which no endpoint can read.
+        # Captions can contain an unpaired surrogate, which no endpoint can read.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        # Images make megabytes: in one piece they would hold up every other call.
+        # Images make megabytes: in one piece they would block every other call.
         large = len(content) > LARGE_BODY
         # The whole response is taken as it is: the library's models would build an object for
         # each field and trip over servers that leave some out.
@@ -365,7 +367,7 @@ class _StopError(Exception):
 
 
 class _Effort:
-    """What one call may still take, in attempts and in seconds."""
+    """The attempts and seconds that one call may still use."""
 
     def __init__(
         self, attempts: int, patience: float, rng: random.Random, *, longest: float = LONGEST_WAIT
@@ -392,8 +394,8 @@ class _Effort:
         if decision.after is None:
             seconds = self._rng.uniform(0.0, grown)
         else:
-            # Not all at once at the very second that the endpoint named; and an endpoint that
-            # says "now" and throttles again is not taken at its word.
+            # Calls are spread over the time after the second that the endpoint named. If it
+            # throttles again at that time, they are spread further.
             spread = min(0.1 * decision.after, 1.0) if state.attempt_number < 3 else grown
             seconds = decision.after + self._rng.uniform(0.0, spread)
         return min(seconds, max(self._patience - self.spent, 0.0))

@@ -1,4 +1,4 @@
-"""A chat client that plays a script: for tests, examples and dry runs."""
+"""A chat client that follows a script: for tests, examples and dry runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Line = str | ChatReply | BaseException
 class ScriptedClient:
     """Answers with the given replies in order, or with what a function makes of each request.
 
-    An exception among them is raised. `requests` holds all that was asked; usage is counted at
+    An exception among them is raised. `requests` lists the requests; usage is counted at
     four characters a token. Raises `LookupError` when the script is at its end.
 
     >>> import asyncio
@@ -29,7 +29,7 @@ class ScriptedClient:
         self.requests: list[ChatRequest] = []
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Play the next line."""
+        """Return or raise the next line of the script."""
         self.requests.append(request)
         if self._script is not None:
             line = self._script(request)

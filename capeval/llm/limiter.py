@@ -1,4 +1,4 @@
-"""How many calls run at once: as many as the endpoint bears."""
+"""How many calls run at once: as many as the endpoint accepts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Lower than this, a few calls that hang would keep all others waiting.
+# With fewer, a few calls that hang would keep all others waiting.
 FLOOR = 4
 
 
 class Slot:
-    """The right to run one call; `throttled()` or `succeeded()` says how it went."""
+    """The right to run one call; report its end with `throttled()` or `succeeded()`."""
 
     __slots__ = ("_limiter", "_window")
 
@@ -59,7 +59,7 @@ class AdaptiveLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """Wait for a turn and hold it."""
+        """Wait for a turn and keep it for the block."""
         await self._acquire()
         try:
             yield Slot(self, self._window)
@@ -74,7 +74,7 @@ class AdaptiveLimiter:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # it was given and cancelled in the same tick: hand it on
+            if not turn.cancelled():  # granted and cancelled in the same tick: pass it on
                 self._in_flight -= 1
                 self._wake()
             raise
@@ -98,7 +98,7 @@ class AdaptiveLimiter:
 
     def _throttled(self, window: int) -> None:
         self._slow_start = False
-        # Calls admitted before the last halving say nothing about the limit that holds now.
+        # Calls admitted before the last halving say nothing about the present limit.
         if window == self._window:
             self._window += 1
             self._healthy = 0

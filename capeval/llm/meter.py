@@ -1,4 +1,4 @@
-"""What a run consumes while it runs, and the cap on it."""
+"""Tokens and dollars that a run spends, and the cap on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Meter:
         self.cached_calls = 0
         self.unpriced: set[str] = set()
         self.guessed = 0
-        """Calls whose tokens the endpoint did not tell; their cost is estimated."""
+        """Calls for which the endpoint reported no tokens; their cost is estimated."""
         self._prices = dict(prices or {})
         self._known: dict[str, Price | None] = {}
         self._costs: dict[str, tuple[int, float]] = {}
@@ -93,7 +93,7 @@ class Meter:
         self.cached_calls += usage.calls or 1
 
     def paid(self, model: str, usage: Usage, guess: Usage | None = None) -> None:
-        """Count a real call; where the endpoint told no tokens, at what `guess` says."""
+        """Count a real call; `guess` is used where the endpoint reported no tokens."""
         self.usage = self.usage + usage
         if guess is not None and not (usage.input_tokens and usage.output_tokens):
             self.guessed += 1

@@ -1,4 +1,4 @@
-"""Which of our parameters a model takes; found out once and remembered."""
+"""The parameters that a model accepts, discovered once and remembered."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Negotiation:
         return self._plans.get(model, Plan())
 
     def found_thinking(self, model: str) -> bool:
-        """Record that `model` reasons before it answers; return False if that is no news."""
+        """Record that `model` reasons before it answers; return False if that was known."""
         now = self.plan(model)
         if now.thinks:
             return False

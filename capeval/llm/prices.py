@@ -1,4 +1,4 @@
-"""What tokens cost: a dated table that is packaged, and the user's own figures over it."""
+"""Prices of tokens: a dated packaged table, and the user's own figures, which come first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Price(BaseModel):
 def price_of(model: str, overrides: Mapping[str, Price] | None = None) -> Price | None:
     """Return the price of a model, or None where it is not known.
 
-    A dated snapshot that is not listed bears the price of its undated name; `overrides` come
+    A dated snapshot that is not listed has the price of its undated name; `overrides` come
     before the packaged table.
 
     >>> price_of("gpt-4.1-2025-04-14") == price_of("gpt-4.1")

@@ -1,4 +1,4 @@
-"""What to do about a failed call: decided here, once, for the retrier and for the limiter."""
+"""Decides what to do about a failed call, once for the retries and for the limiter."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BadAnswerError(Exception):
 
 
 def decide(error: BaseException, sent: Collection[str] = ()) -> RetryDecision | None:
-    """Classify a failure of a call that sent the parameters `sent`; None if it is none of ours."""
+    """Classify a failure of a call that sent the parameters `sent`; None for any other error."""
     import aiohttp
     import httpx2
     import openai
@@ -96,22 +96,22 @@ def _decide_status(
 ) -> RetryDecision:
     codes = _codes(body)
     reason = f"{status}: {text}" if text else f"HTTP status {status}"
-    said = " ".join([*sorted(codes), text])
-    no_model = status in {400, 404, 422} and bool(NO_MODEL.search(said))
+    description = " ".join([*sorted(codes), text])
+    no_model = status in {400, 404, 422} and bool(NO_MODEL.search(description))
 
     def decision(action: Action, **more: Any) -> RetryDecision:
         return RetryDecision(action, reason=reason, status=status, **{**CALM, **more})
 
     if codes & NO_MONEY:
         return decision("stop_run")
-    if status in {400, 403, 413, 422} and FILTERED.search(said):
+    if status in {400, 403, 413, 422} and FILTERED.search(description):
         return decision("refuse_request")
     if status in {401, 402, 403, 404, 405, 410} or 300 <= status < 400:
         return decision("stop_run", about_model=no_model)
     if status in {408, 409, 425, 429} or status >= 500 or status < 300:
         throttled = status in {429, 503, 529}
         return decision("wait", after=retry_after(headers), throttled=throttled)
-    if status in {400, 422} and not TOO_LONG.search(said):
+    if status in {400, 422} and not TOO_LONG.search(description):
         named = _named(text, body, sent)
         if named is not None:
             return decision("renegotiate", parameter=named)
@@ -146,8 +146,8 @@ def _text_of(error: BaseException) -> str:
         for key in ("message", "msg", "detail", "error"):
             if isinstance(part.get(key), str) and part[key].strip():
                 where = part.get("loc")
-                said = str(part[key])[:2000]
-                return f"{'.'.join(map(str, where))}: {said}" if isinstance(where, list) else said
+                text = str(part[key])[:2000]
+                return f"{'.'.join(map(str, where))}: {text}" if isinstance(where, list) else text
     if isinstance(error, BadAnswerError):
         return error.reason
     if isinstance(body, str) and body.strip():
@@ -190,14 +190,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def failure_reason(error: BaseException) -> str:
-    """Say in a few words why the connection failed; the libraries' own words hide it."""
+    """Return in a few words why the connection failed, which the libraries' messages obscure."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain and len(chain) < 10:
         chain.append(link)
         link = link.__cause__ or link.__context__
     for each in chain:
-        if str(each).startswith("the response is "):  # our own words (capeval.llm.transport)
+        if str(each).startswith("the response is "):  # our own message (capeval.llm.transport)
             return one_line(str(each))
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
     for sign, words in (

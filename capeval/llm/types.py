@@ -1,4 +1,4 @@
-"""What is asked of a chat model and what comes back."""
+"""Requests to a chat model, its replies, and the client protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReplySchema:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request to a chat model, as it is meant; what an endpoint cannot take is left off later.
+    """One request to a chat model; what an endpoint does not accept is left off later.
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`.
@@ -107,7 +107,7 @@ def described(request: ChatRequest) -> dict[str, Any]:
 
 
 class ChatClient(Protocol):
-    """Whatever can complete a request: an endpoint, a script, a recording."""
+    """Completes requests: an endpoint, a script, a recording."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one paid call; raises `EndpointError`."""

@@ -1,4 +1,4 @@
-"""Between our requests and replies and the JSON of an OpenAI-compatible endpoint."""
+"""Converts requests and replies to and from the JSON of an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, A
 
 
 def is_html(content_type: str, start: str) -> bool:
-    """Tell whether a body is a web page."""
+    """Say whether a body is a web page."""
     head = start.lstrip().lower()
     return "html" in content_type.lower() or head.startswith(("<!doctype", "<html"))
 
@@ -78,7 +78,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     if refusal:
         text, finish = refusal, "refusal"
     return ChatReply(
-        # Half a surrogate pair can be neither printed nor stored.
+        # An unpaired surrogate can be neither printed nor stored.
         text=text.encode("utf-8", "replace").decode("utf-8"),
         finish_reason=finish if isinstance(finish, str) else None,
         model=_name(payload.get("model")) or asked,
@@ -89,7 +89,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
 
 
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
-    """Tell whether a model used up its tokens before it came to its answer."""
+    """Say whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
     message = payload["choices"][0]["message"]
@@ -129,7 +129,7 @@ def _usage(usage: object) -> Usage:
 def _count(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    # What no call can have consumed is no count; the meter then estimates.
+    # A number that no call can have consumed is ignored; the meter then estimates.
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 

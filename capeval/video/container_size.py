@@ -1,4 +1,4 @@
-"""How long a file says it is, read from its outermost structure."""
+"""The size that a video file announces, read from its outermost structure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+# A real file has a few, a fragmented one thousands; a hostile one could have millions.
 _MOST_BOXES = 100_000
 
 
 def announced_size(path: Path) -> int:
-    """Return where the last thing in a file should end; 0 where its format does not say.
+    """Return the size in bytes that a file should have; 0 where its format does not say.
 
     Knows ISO media (mp4, mov), Matroska and WebM, and AVI.
     """
@@ -19,7 +20,7 @@ def announced_size(path: Path) -> int:
     if start[4:8] == b"ftyp":
         return max((end for _, end in _boxes(path)), default=0)
     if start[:4] == b"RIFF":
-        # Larger files go on in further chunks, and the first then says nothing of the whole.
+        # Larger files continue in further chunks, which the first one does not count.
         return 8 + int.from_bytes(start[4:8], "little")
     if int.from_bytes(start[:4]) == _EBML:
         return _segment_end(start)

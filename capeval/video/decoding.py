@@ -24,7 +24,7 @@ class Decoder(Protocol):
         Raises
         ------
         VideoError
-            The file holds no video that can be decoded, or the decoder stood still.
+            The file has no video that can be decoded, or the decoder made no progress.
         MissingExtra
             The decoder is not installed.
         """
@@ -49,7 +49,7 @@ DECODERS: dict[str, Callable[..., Decoder]] = {"pyav": _pyav, "decord": _decord}
 def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
     """Return the decoder of that name; `threads` 0 leaves their number to it.
 
-    `timeout` is for how many seconds it may stand still before the video is given up: for PyAV
+    `timeout` is the number of seconds without progress after which the video is given up: for PyAV
     between two packets, for decord over the whole of counting or of decoding.
 
     Raises

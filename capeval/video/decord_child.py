@@ -1,4 +1,4 @@
-"""Run by `DecordDecoder` in a process of its own; imports nothing of ours.
+"""Run by `DecordDecoder` in a process of its own; imports nothing of capeval.
 
 Writes a line of JSON (`times`, `fps`), reads a line (the indices), writes a line (`shape`) and the
 pixels; or a line with `error`.
@@ -12,12 +12,12 @@ import sys
 
 
 def main() -> None:
-    """Answer for the video in argv."""
-    # decord's libraries print: what they say must not stand among the answers.
+    """Decode the video that the first argument names."""
+    # decord's libraries print to stdout; that must not mix with the answers.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
-    def say(**values: object) -> None:
+    def send(**values: object) -> None:
         answer.write((json.dumps(values) + "\n").encode())
         answer.flush()
 
@@ -26,17 +26,17 @@ def main() -> None:
 
         reader = decord.VideoReader(sys.argv[1], num_threads=1)
         times = reader.get_frame_timestamp(range(len(reader)))[:, 0]
-        say(times=[float(time) for time in times], fps=float(reader.get_avg_fps()))
+        send(times=[float(time) for time in times], fps=float(reader.get_avg_fps()))
         wanted = json.loads(sys.stdin.readline())
         frames = reader.get_batch(wanted).asnumpy()
         # An idle reader decodes ahead without bound.
         del reader
-        say(shape=list(frames.shape))
+        send(shape=list(frames.shape))
         answer.write(memoryview(frames).cast("B"))
         answer.flush()
     except Exception as fault:
         lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-        say(error=lines[0] if lines else type(fault).__name__)
+        send(error=lines[0] if lines else type(fault).__name__)
     # Its threads may never end by themselves.
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""decord, which the papers' own code uses: kept for parity, one flag away, and tamed.
+"""decord, which the papers' own code uses: kept for parity and contained in a process.
 
 It gives other frames than a player for edit lists, MPEG-TS and damaged files, crashes on some, and
 decodes ahead without bound while it is idle. So each video is read in a child process by one thread
@@ -59,10 +59,10 @@ class DecordDecoder:
         )
 
     def _read(self, path: Path, policy: Policy, guard: Guard) -> FrameSet:
-        # decord would follow a playlist to other files and addresses; this also tells, in the same
-        # words as the default decoder, what is no video at all.
+        # decord would follow a playlist to other files and addresses. This also gives the same
+        # messages as the default decoder for what is not a video.
         check_is_video(path, guard)
-        # Not from our folder (-P): its modules must not stand in for others of the same name.
+        # Not from our folder (-P): its modules must not hide others of the same name.
         command = [sys.executable, "-P", str(_CHILD), str(path.absolute())]
         with subprocess.Popen(  # noqa: S603 # our own script
             command,
@@ -73,11 +73,11 @@ class DecordDecoder:
         ) as child:
             guard.on_stop(child.kill)
             try:
-                return self._converse(path, policy, guard, child)
+                return self._exchange(path, policy, guard, child)
             finally:
                 child.kill()
 
-    def _converse(
+    def _exchange(
         self, path: Path, policy: Policy, guard: Guard, child: subprocess.Popen[bytes]
     ) -> FrameSet:
         ask, answer = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)

@@ -1,4 +1,4 @@
-"""What a video holds and what was taken from it."""
+"""The timeline of a video, and the frames taken from it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class FrameSet:
 
 
 DEFAULT_TIMEOUT = 120.0
-"""Seconds for which a decoder may stand still."""
+"""Seconds without progress after which a video is given up; slow network folders need some."""
 
 
 def checked_file(path: Path) -> int:
@@ -104,7 +104,7 @@ def checked_file(path: Path) -> int:
     Raises
     ------
     VideoError
-        It is missing, a folder, empty, or a thing that could block for ever when opened.
+        It is missing, a folder, empty, or something that could block for ever when opened.
     """
     try:
         state = path.stat()

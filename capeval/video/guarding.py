@@ -1,4 +1,4 @@
-"""Work on a hostile file that must end: in time, on request, or abandoned."""
+"""Runs work on a hostile file so that it ends: in time, on request, or abandoned."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from capeval.errors import VideoError
 
 T = TypeVar("T")
 
+# Short enough for Ctrl-C, long enough to cost nothing.
 _POLL = 0.05
 
 
 class Stopped(Exception):
-    """Whoever asked for the frames no longer wants them."""
+    """The frames are no longer needed."""
 
 
 class Guard:
-    """What work calls whenever it got on, and so learns whether it should end.
+    """Called by the work after each step, to report progress and to learn whether to end.
 
-    The limit is on standing still, not on the whole: a long video may take long.
+    The limit applies to each step, not to the whole: a long video may take long.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:
@@ -33,11 +34,11 @@ class Guard:
 
     @property
     def left(self) -> float:
-        """Seconds left until it must have got on; below 0 where it is late."""
+        """Seconds left for this step; below 0 if it is late."""
         return self._end - time.monotonic()
 
     def check(self) -> None:
-        """Say that the work got on; raise where that took too long or nobody waits any longer."""
+        """Report a step; raise if it took too long or the frames are no longer needed."""
         if self._stopped.is_set():
             raise Stopped
         now = time.monotonic()
@@ -46,7 +47,7 @@ class Guard:
         self._end = now + self._seconds
 
     def on_stop(self, action: Callable[[], None]) -> None:
-        """Have `action` called where work must be stopped from outside."""
+        """Call `action` when the work is stopped from outside."""
         self._on_stop.append(action)
         if self._stopped.is_set():
             action()
@@ -58,7 +59,7 @@ class Guard:
             action()
 
     def too_long(self) -> VideoError:
-        """Return the error of a file that a decoder cannot get past."""
+        """Return the error for a file on which the decoder makes no progress."""
         return VideoError(f"the decoder stood still for {self._seconds:g} s", file=self._path)
 
 
@@ -74,7 +75,7 @@ def guarded(
     Raises
     ------
     VideoError
-        The work stood still for so many seconds.
+        A step took longer than `seconds`.
     """
     guard = Guard(path, seconds)
     results: list[T] = []

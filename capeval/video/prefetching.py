@@ -1,4 +1,4 @@
-"""Decoding ahead of whoever uses the frames, in order, with flat memory."""
+"""Decodes videos ahead of their use, in order and in constant memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def prefetch(
                 waiting.append((video, pool.submit(take, video)))
             if not waiting:
                 return
-            # Nothing here may keep hold of what was handed out.
+            # No reference to the frames may stay here.
             yield _first(waiting)
     finally:
         cancel.set()

@@ -1,9 +1,10 @@
 """The default decoder: counts the shown frames without decoding, then decodes in order.
 
 The first pass reads packets only and so costs milliseconds; the second decodes with threads,
-converts the chosen frames alone and stops at the last. Every decoded frame's time is held against
+converts the chosen frames alone and stops at the last. Every decoded frame's time is compared with
 the first pass. Where they disagree (a damaged file, a stream that cannot start where it begins, two
-packets for one frame), all is decoded once to learn what can be had, and the choice is made again.
+packets for one frame), all is decoded once to learn which frames exist, and the choice is made
+again.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
-# Video, and audio so that it can be told from rubbish. Playlists and image patterns are left out:
-# a file that says it is a video must not make us open other files or addresses.
+# Video, and audio so that the message can name it. Playlists and image patterns are left out: a
+# file that claims to be a video must not make us open other files or addresses.
 _FORMATS = (
     "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,flv,asf,ogg,h264,hevc,av1,obu,ivf,gif,nut,mxf,"
     "rm,wtv,dv,yuv4mpegpipe,wav,mp3,flac,aac,amr,ac3,w64,aiff,caf"
@@ -130,12 +131,12 @@ def check_is_video(path: Path, guard: Guard) -> None:
 
 
 class _Disagreement(Exception):
-    """The decoder shows other frames than the packets promised."""
+    """The decoder shows other frames than the packets announce."""
 
 
 @dataclass(frozen=True)
 class _Scan:
-    """What the packets promise: the time stamps of the shown frames, in order of showing."""
+    """What the packets announce: the time stamps of the shown frames, in order of showing."""
 
     pts: list[int | None]
     time_base: Fraction
@@ -154,7 +155,7 @@ class _Scan:
         times = [(stamp - stamps[0]) * base for stamp in stamps]
         fps = float(self.rate or 0)
         if times[-1] > 0:
-            # What the container says of its rate is only believed where the times agree.
+            # The container's own rate is used only where the times agree with it.
             measured = (len(times) - 1) / times[-1]
             fps = fps if abs(fps - measured) < 0.005 * measured else measured
         fps = fps or 25.0
@@ -303,14 +304,14 @@ def _why_not(path: Path, fault: Exception) -> str:
         return "is not a video (text, a picture or a playlist)"
     if _is_cut(path):
         return _CUT_INDEX
-    return f"is not a video ({_said(fault)})"
+    return f"is not a video ({_reason(fault)})"
 
 
 def _is_cut(path: Path) -> bool:
     return announced_size(path) > path.stat().st_size
 
 
-def _said(fault: Exception) -> str:
+def _reason(fault: Exception) -> str:
     return one_line(getattr(fault, "strerror", None) or str(fault), 80)
 
 
@@ -335,11 +336,11 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
                     pts.append(packet.pts)
                     ends[packet.pts] = packet.duration or 0
         except IndexError:
-            # PyAV stumbles, at the very end, over streams that appeared in the middle.
+            # PyAV fails, at the very end, on streams that appeared in the middle.
             pass
         except av.FFmpegError as fault:
             guard.check()
-            warnings.append(f"cannot be read to its end ({_said(fault)})")
+            warnings.append(f"cannot be read to its end ({_reason(fault)})")
         announced = announced_size(path)
         if packets == 0:
             what = "is cut off before its first" if announced > size else "holds no"
@@ -369,7 +370,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
 
 
 def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
-    """Return what a decoder shows of the whole stream, whatever the packets promise."""
+    """Return what a decoder shows of the whole stream, whatever the packets announce."""
     pts: list[int | None] = []
     faults: list[str] = []
     with _opened(path, guard) as (container, stream):
@@ -379,9 +380,9 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
         why = f" ({faults[0]})" if faults else ""
         raise VideoError(f"holds no frame that can be decoded{why}", file=path)
     warnings = list(scan.warnings)
-    promised = len(scan.pts) or scan.packets
-    if len(pts) != promised:
-        warnings.append(f"shows {len(pts)} frames where its packets promise {promised}")
+    announced = len(scan.pts) or scan.packets
+    if len(pts) != announced:
+        warnings.append(f"shows {len(pts)} frames where its packets promise {announced}")
     if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
         warnings.append("has no usable time stamps; times follow from the frame rate")
         pts = [None] * len(pts)
@@ -414,7 +415,7 @@ def _decoded(
         try:
             frames = packet.decode()
         except av.FFmpegError as fault:
-            faults.append(_said(fault))
+            faults.append(_reason(fault))
             continue
         yield from frames
     for _ in range(_DRAINS):
@@ -424,7 +425,7 @@ def _decoded(
         except av.EOFError:
             return
         except av.FFmpegError as fault:
-            faults.append(_said(fault))
+            faults.append(_reason(fault))
             continue
         yield from frames
         return

@@ -1,4 +1,4 @@
-"""Which frames of a video a model is shown: policies that see times and choose indices.
+"""Which frames of a video a model sees: policies that choose indices by times.
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
 evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1.
@@ -24,7 +24,9 @@ FORMS = (
     "64), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
 )
 
+# The paper's limit (appendix B.1).
 _SHORT = 16.0
+# More frames than any model takes: a larger number is a typing error.
 _MOST = 100_000
 
 
@@ -75,7 +77,7 @@ class Policy(Protocol):
         Raises
         ------
         ValueError
-            The frames that were asked for are not there; the message says which.
+            A requested frame does not exist; the message says which.
         """
         ...
 
@@ -95,7 +97,7 @@ class Uniform:
             raise UsageError(f"frames: {self.n} is not a number from 2 to {_MOST}")
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a video with fewer frames yields each once, and that is said."""
+        """Choose; a video with fewer frames yields each once, with a warning."""
         if timeline.total <= self.n:
             short = (f"has only {timeline.total} of the {self.n} frames asked for",)
             return Choice(tuple(range(timeline.total)), short if timeline.total < self.n else ())
@@ -136,8 +138,8 @@ class Fps:
         if self.rate > timeline.fps * 1.001 and len(indices) == timeline.total:
             warnings = (f"has only {timeline.fps:.4g} of the {self.rate:g} frames a second",)
         if self.most is not None and len(indices) > self.most:
-            said = f"{len(indices)} frames would be more than {self.most}: spread evenly instead"
-            return Choice(_spread(timeline.total, self.most), (said,))
+            warning = f"{len(indices)} frames would be more than {self.most}: spread evenly instead"
+            return Choice(_spread(timeline.total, self.most), (warning,))
         return Choice(indices, warnings)
 
     def __str__(self) -> str:

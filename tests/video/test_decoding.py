@@ -410,7 +410,9 @@ def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
     try:
         read(path)
         # By type: isinstance asks every object for its class, and some of torch's warn then.
-        left = [o for o in gc.get_objects() if type(o) in (av.VideoFrame, FrameSet)]
+        objects = [o for o in gc.get_objects() if type(o) in (av.VideoFrame, FrameSet)]
+        # Readers of other tests leave frames that no decoder made.
+        left = [o for o in objects if type(o) is av.VideoFrame or o.decoder != "memory"]
     finally:
         gc.enable()
     assert not left
