@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def test_modules_named_in_the_docs_exist() -> None:
         (page, path)
         for page, text in TEXTS.items()
         if page != "CHANGELOG.md"
-        for path in re.findall(r"`(capeval/[\w/]+(?:\.\w+|/))", text)
+        for path in re.findall(r"`(capeval/[\w/]+(?:\.py|\.toml|/))", text)
     }
     assert [(page, path) for page, path in sorted(named) if not _in_checkout(path).exists()] == []
 
@@ -142,6 +143,16 @@ def test_modules_named_in_the_docs_exist() -> None:
 def _in_checkout(path: str) -> Path:
     # The tests may run without the source tree, on the installed package.
     return PACKAGE.parent / path
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needs = [*project["dependencies"], *(need for extra in extras.values() for need in extra)]
+    names = {match[0] for need in needs if (match := re.match(r"[\w-]+", need))} - {"capeval"}
+    rows = re.findall(r"^\| .+ \|$", TEXTS["docs/dependencies.md"], re.MULTILINE)
+    words = {word.lower() for row in rows for word in re.findall(r"[\w-]+", row)}
+    assert sorted(name for name in names if name.lower() not in words) == []
 
 
 def test_layout_in_contributing_is_that_on_disk() -> None:
