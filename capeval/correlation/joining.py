@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
@@ -30,7 +29,7 @@ class Joined:
     """
 
     human: str
-    keys: Sequence[Key]
+    keys: Keys
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats]
@@ -129,25 +128,13 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
         columns[metric.name] = values
     if not kept.any():
         raise InputError("no caption has a score of every metric", file=human.file)
-    keys: Sequence[Key] = human.keys
-    ratings = human.ratings
+    keys, ratings = human.keys, human.ratings
     if not kept.all():
-        keys = [key for key, keep in zip(human.keys, kept, strict=True) if keep]
+        keys = keys.take(np.flatnonzero(kept).tolist())
         ratings = ratings[:, kept]
         columns = {name: values[kept] for name, values in columns.items()}
-    if isinstance(keys, Keys):
-        design = Design(keys.video, keys.system)
-    else:
-        design = Design.of([video for video, _ in keys], [system for _, system in keys])
-    return Joined(
-        human.name,
-        keys,
-        human.raters,
-        ratings,
-        columns,
-        design,
-        tuple(warnings),
-    )
+    design = Design(keys.video, keys.system)
+    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(warnings))
 
 
 def _partial(
@@ -173,9 +160,8 @@ def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
 def in_order(joined: Joined) -> Joined:
     """Return the same with captions by the names of video and system, and so numbered."""
     design, keys = joined.design, joined.keys
-    # The columns of a million keys are at hand, where a million keys would have to be made.
-    videos = keys.videos if isinstance(keys, Keys) else [video for video, _ in keys]
-    video = _by_name([videos[row] for row in first_rows(design.video)])[design.video]
+    videos = [keys.videos[row] for row in first_rows(design.video)]
+    video = _by_name(videos)[design.video]
     named = [keys[row][1] or "" for row in first_rows(design.system)]
     system = _by_name(named)[design.system]
     cells = video * design.systems + system
@@ -184,7 +170,7 @@ def in_order(joined: Joined) -> Joined:
     order = np.argsort(cells)
     return replace(
         joined,
-        keys=_Reordered(joined.keys, order),
+        keys=keys.take(order.tolist()),
         ratings=joined.ratings[:, order],
         metrics={name: values[order] for name, values in joined.metrics.items()},
         design=Design(video[order], system[order]),
@@ -196,22 +182,3 @@ def _by_name(names: list[str]) -> Ints:
     places = np.empty(len(names), dtype=np.int64)
     places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return places
-
-
-class _Reordered(Sequence[Key]):
-    """Keys in another order, without a copy of a million of them."""
-
-    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
-        self._keys, self._order = keys, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @overload
-    def __getitem__(self, at: int) -> Key: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Key]: ...
-    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
-        if isinstance(at, slice):
-            return _Reordered(self._keys, self._order[at])
-        return self._keys[int(self._order[at])]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import normalised, pair_echoes
+from capeval.files.label_matching import match_labels, normalised
 from capeval.judging.contract import Part, as_list, collect_matches, read_events, read_label
 from capeval.judging.prompts import Stage
 from capeval.llm import ReplySchema
@@ -79,7 +79,7 @@ class TunaContract:
                     element.get("relationship"), f"{name}, {shown(element['content'])}", notes
                 )
                 labels.append((element["content"], relation))
-            result.append(pair_echoes(part.elements, labels, name, notes))
+            result.append(match_labels(part.elements, labels, name, notes))
         return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class HumanScores:
 
     name: str
     file: Path
-    keys: Sequence[Key]
+    keys: Keys
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats] = field(default_factory=dict)
@@ -97,13 +97,9 @@ def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTab
         )
     left = sorted(set(table.keys.videos).difference(annotations))
     numbers = sorted({table.raters[row] for row in rows})
-    systems = table.keys.systems
     kept = replace(
         table,
-        keys=Keys(
-            [table.keys.videos[row] for row in rows],
-            None if systems is None else [systems[row] for row in rows],
-        ),
+        keys=table.keys.take(rows),
         elements=[table.elements[row] for row in rows],
         raters=[numbers.index(table.raters[row]) for row in rows],
         names=tuple(table.names[number] for number in numbers),
@@ -166,7 +162,7 @@ def from_labels(
         )
     if not scored.any():
         return [], warnings
-    kept = [key for key, there in zip(keys, scored, strict=True) if there]
+    kept = Keys.of(key for key, there in zip(keys, scored, strict=True) if there)
     names = ("covered",) if binary or table.scale == "binary" else ("f1", "recall", "precision")
     column = {"precision": 0, "recall": 1, "covered": 1, "f1": 2}
     return [

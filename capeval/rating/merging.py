@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import InputError, UsageError
-from capeval.files.csv_formulas import inert, plain
+from capeval.files.csv_formulas import escape, unescape
 from capeval.files.table_reading import read_spreadsheet
 from capeval.files.tables import CONTROL, Table
 from capeval.rating.sheet import KEY_COLUMNS, csv_text, element_ids, key_check
@@ -62,19 +62,19 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
     table = read_spreadsheet(path, needed, [check])
     # A video's index may end in a blank: cells are taken as they stand.
     items, videos, systems, elements = (table.names(name, strip=False) for name in needed)
-    table.unique([(item,) for item in items], "item_id")
-    table.unique(list(zip(videos, systems, strict=True)), "video_id, system")
+    table.check_unique([(item,) for item in items], "item_id")
+    table.check_unique(list(zip(videos, systems, strict=True)), "video_id, system")
     found: dict[str, KeyedItem] = {}
     for row, sizes in enumerate(elements):
         if not re.fullmatch(r"[1-9][0-9]{0,4}( [1-9][0-9]{0,4})*", sizes):
-            raise table.fault(
+            raise table.error(
                 f"must be the number of elements of each event, not {shown(sizes)}",
                 row=row,
                 column="elements",
             )
         counts = tuple(int(n) for n in sizes.split(" "))
         if sum(counts) > _MOST_ELEMENTS:
-            raise table.fault(
+            raise table.error(
                 f"are {sum(counts):,} elements of one caption; {_MOST_ELEMENTS:,} are the most",
                 row=row,
                 column="elements",
@@ -89,7 +89,7 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
 
 def _check_row(cells: tuple[str, ...], table: Table, row: int) -> None:
     if table.columns["check"][row].strip() != "c" + key_check(*cells):
-        raise table.fault(
+        raise table.error(
             "the row is not as `capeval rate sheet` wrote it; draw the sheet again with the same "
             "runs and seed to get its key back",
             row=row,
@@ -149,13 +149,13 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     labels: dict[Place, Relation] = {}
     for row, (item, element, label) in enumerate(zip(items, given, told, strict=True)):
         if item not in key:
-            raise table.fault(_unknown_item(item, list(key)), row=row, column="item_id")
+            raise table.error(_unknown_item(item, list(key)), row=row, column="item_id")
         place = item, element.lower().removeprefix("e")
         if item not in known:
             known[item] = set(element_ids(key[item].elements))
         if place[1] not in known[item]:
             there = (f"e{n}.1-{size}" for n, size in enumerate(key[item].elements, 1))
-            raise table.fault(
+            raise table.error(
                 f"{shown(element)} is unknown; {item} has {', '.join(there)}",
                 row=row,
                 column="element_id",
@@ -163,7 +163,7 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
         places.append(place)
         if label:
             labels[place] = _label(label, table, row)
-    table.unique(places, "item_id, element_id")
+    table.check_unique(places, "item_id, element_id")
     every = [(i, element) for i, item in key.items() for element in element_ids(item.elements)]
     return RatedFile(_rater(table, path), path, labels, tuple(p for p in every if p not in labels))
 
@@ -180,7 +180,7 @@ def rater_name(text: str) -> str:
     >>> rater_name(" An\u200bn  Lee ")
     'Ann Lee'
     """
-    return " ".join(unicodedata.normalize("NFC", _UNSEEN.sub("", plain(text.strip()))).split())
+    return " ".join(unicodedata.normalize("NFC", _UNSEEN.sub("", unescape(text.strip()))).split())
 
 
 def _alike(rater: str) -> str:
@@ -195,12 +195,12 @@ def _rater(table: Table, path: Path) -> str:
     for row, cell in enumerate(table.columns.get("rater", [])):
         name = rater_name(cell)
         if CONTROL.search(cell.strip()):
-            raise table.fault(f"{shown(cell)} has a control character", row=row, column="rater")
+            raise table.error(f"{shown(cell)} has a control character", row=row, column="rater")
         if name:
             raters.setdefault(_alike(name), (name, row))
     if len(raters) > 1:
         (one, _), (two, row), *_ = raters.values()
-        raise table.fault(
+        raise table.error(
             f"two raters in one file, {shown(one)} and {shown(two)}; give each a file",
             row=row,
             column="rater",
@@ -209,7 +209,7 @@ def _rater(table: Table, path: Path) -> str:
         return next(iter(raters.values()))[0]
     name = rater_name(path.stem)
     if not name or CONTROL.search(path.stem):
-        raise table.fault("names no rater, and the file's name cannot; fill in the column rater")
+        raise table.error("names no rater, and the file's name cannot; fill in the column rater")
     return name
 
 
@@ -224,7 +224,7 @@ def _unknown_item(item: str, known: list[str]) -> str:
 def _label(text: str, table: Table, row: int) -> Relation:
     label = _LABELS.get(text.lower())
     if label is None:
-        raise table.fault(
+        raise table.error(
             f"{shown(text)} is unknown; one of {', '.join(RELATIONS)}, or {', '.join(_SHORT)}"
             f"{nearest(text, list(RELATIONS))}",
             row=row,
@@ -279,9 +279,9 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
         HUMAN_COLUMNS,
         (
             (
-                *map(inert, (key[item].video_id, key[item].system)),
+                *map(escape, (key[item].video_id, key[item].system)),
                 element,
-                inert(file.rater),
+                escape(file.rater),
                 file.labels[item, element],
             )
             for item in order

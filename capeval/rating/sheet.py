@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from capeval.errors import UsageError
-from capeval.files.csv_formulas import inert
+from capeval.files.csv_formulas import escape
 from capeval.files.jsonl import dumps
 from capeval.files.tables import CONTROL
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
@@ -241,7 +241,7 @@ def sheet_csv(sheet: RatingSheet) -> str:
             sentence = event.event
             for n, element in enumerate(event.visual_elements, start=1):
                 video, told, text, of = map(
-                    inert, (item.annotation.index, element.content, caption, sentence)
+                    escape, (item.annotation.index, element.content, caption, sentence)
                 )
                 rows.append(
                     (item.item_id, video, f"e{e}.{n}", element.type, told, "", "", of, text)
@@ -265,7 +265,7 @@ def key_csv(sheet: RatingSheet) -> str:
     for item in sheet.items:
         sizes = " ".join(str(len(event.visual_elements)) for event in item.annotation.events)
         names = (item.item_id, item.annotation.index, item.system, sizes)
-        rows.append((*map(inert, names), "c" + key_check(*names)))
+        rows.append((*map(escape, names), "c" + key_check(*names)))
     return csv_text(KEY_COLUMNS, rows)
 
 

@@ -110,7 +110,7 @@ def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanSc
     return (
         replace(
             human,
-            keys=[human.keys[place] for place in kept],
+            keys=human.keys.take(kept),
             ratings=human.ratings[:, kept],
             metrics={name: values[kept] for name, values in human.metrics.items()},
         ),

@@ -14,6 +14,7 @@ from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import EVERYTHING, protocol
 from capeval.correlation.video_level import Settings, analyse
+from capeval.files.ratings import Keys
 from capeval.stats.design import Design
 from capeval.stats.values import Floats
 
@@ -23,7 +24,7 @@ KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floats]) -> Joined:
     return Joined(
         human="score",
-        keys=keys,
+        keys=Keys.of(keys),
         raters=tuple(f"r{n}" for n in range(len(ratings))),
         ratings=ratings,
         metrics=metrics,

@@ -91,7 +91,10 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         ),
         (ANN + ",e1.1,e\n", "line 5: item_id: is empty"),
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
-        (ANN + "s12ab-001,e1.1,e\n", r"line 5: .*s12ab-001, 1.1 stands twice \(line 2 and this\)"),
+        (
+            ANN + "s12ab-001,e1.1,e\n",
+            r"line 5: .*s12ab-001, 1.1 is duplicated \(line 2 and this line\)",
+        ),
         (ANN + "s12ab-002,e2.1,entaillment\n", 'line 5: label: .*did you mean "entailment"'),
         (
             ANN + "s12ab-002,e2.1,1\n",
@@ -101,7 +104,7 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
             ANN.replace("label", "lable"),
             'line 1: the column "label" is missing; did you mean "lable"',
         ),
-        (ANN.replace("label", "label,label"), 'the column "label" stands twice'),
+        (ANN.replace("label", "label,label"), 'the column "label" is duplicated'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
         (
             "item_id,element_id,label,rater\ns12ab-001,e1.1,e,Ann\ns12ab-001,e1.2,e,Bo\n",
@@ -122,8 +125,8 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
             'the column "video_id" is missing; did you mean',
         ),
         ("item_id,video_id,system,elements\n", "holds no items"),
-        (KEY + "s12ab-001,x,a,1\n", "s12ab-001 stands twice"),
-        (KEY + "s12ab-003,v,a,1\n", "v, a stands twice"),
+        (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
+        (KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
         (KEY + "s12ab-003,x,,1\n", "system: is empty"),
         (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
         (KEY + "s12ab-003,x,a,9999 2\n", "elements: are 10,001 elements of one caption"),
@@ -243,7 +246,7 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     ("header", "rater", "name", "told"),
     [
         ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
-        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" stands twice'),
+        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" is duplicated'),
         ("rater", "", "\u200b.csv", "line 1: names no rater, and the file's name cannot"),
     ],
 )
