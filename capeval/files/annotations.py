@@ -84,7 +84,9 @@ def _records_of(name: str, file: Path) -> Iterator[tuple[str, Any]]:
         entries: Iterable[Any] = read(file)
         for entry in entries:
             if not (isinstance(entry, tuple) and len(entry) == 2):
-                raise InputError(f"{where} must yield (place, record), not {shown(entry)}")
+                raise InputError(
+                    f"{where} must yield (place, record), not {shown(entry)}", file=file
+                )
             place, record = entry
             found = True
             yield str(place), record.model_dump() if isinstance(record, Annotation) else record

@@ -123,7 +123,7 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
     except _NotANumber as fault:
         at = _lines_before(text, str(fault).__eq__)
         raise InputError(
-            f"{str(fault)[:60]} is not a valid JSON number",
+            f"{str(fault)[:60]} is not a number in JSON",
             file=file,
             where=f"line {line + at}",
         ) from None

@@ -131,7 +131,7 @@ def test_runs_that_are_named_are_added_and_none_twice(typed: Typed, typed_path: 
 SCORES = "scores.json"
 VERDICTS = "judgments.jsonl"
 REPLACED: dict[str, tuple[str, str, str, str]] = {
-    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a valid JSON number"),
+    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a number in JSON"),
     "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "is duplicated"),
     "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
     "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),

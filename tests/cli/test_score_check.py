@@ -232,7 +232,7 @@ REFUSED: list[tuple[str, str]] = [
     ("[]", "must be a JSON object"),
     ("3", "must be a JSON object"),
     ('{"a": 1}', "is no scores.json"),
-    ('{"overall": NaN}', "NaN is not a valid JSON number"),
+    ('{"overall": NaN}', "NaN is not a number in JSON"),
     ('{"overall": -Infinity}', "-Infinity is not a number"),
     ('{"overall": 1e999}', "1e999 is not a number"),
     ('{"overall": 1, "overall": 2}', 'the key "overall" is duplicated'),

@@ -101,11 +101,11 @@ WRONG = {
     ),
     "NaN": (
         '{"index": "v", "caption": "a"}\n{"index": "w", "caption": NaN}',
-        "line 2: NaN is not a valid JSON number",
+        "line 2: NaN is not a number in JSON",
     ),
     "NaN in another field": (
         '{"index": "v", "caption": "a", "p": NaN}',
-        "line 1: NaN is not a valid JSON number",
+        "line 1: NaN is not a number in JSON",
     ),
     "raw NUL": (
         '{"index": "v", "caption": "a\x00b"}',

@@ -101,7 +101,7 @@ def test_missing_and_empty_files_have_no_lines(tmp_path: Path) -> None:
     [
         (b'{"a', "line 2: broken JSON at column 2"),
         (b"\xff", "line 2: is damaged (not UTF-8); remove the line and run again"),
-        (b'{"a": NaN}', "line 2: NaN is not a valid JSON number"),
+        (b'{"a": NaN}', "line 2: NaN is not a number in JSON"),
     ],
 )
 def test_damage_before_the_last_line_is_told(tmp_path: Path, line: bytes, message: str) -> None:

@@ -136,8 +136,10 @@ def test_labels_of_elements_are_three_way_or_binary(
         ("video_id,element_id\nv,1.1\n", 'line 1: the column "label" is missing'),
         (
             "video_id,element_id,label\nv,1.1,1\nv,1.1,0\n",
-            "line 3: video_id, system, element_id: v, 1.1, human is duplicated "
-            "(line 2 and this line)",
+            (
+                "line 3: video_id, system, element_id: v, 1.1, human is duplicated "
+                "(line 2 and this line)"
+            ),
         ),
         ('video_id,score\nv,"\n1"\nw,"\nx"\n', r'line 4: score: "\nx" is not a number'),
         ('video_id,score\nu,1\n"v,1\nw,2\n', f"line 3: is not CSV ({OPEN})"),
