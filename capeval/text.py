@@ -55,6 +55,16 @@ def cut(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def listed(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first few names, and how many more there are.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
 def nearest(value: Any, valid: Sequence[str]) -> str:
     """Return `; did you mean X?` when one of `valid` is near, else an empty string.
 

@@ -23,6 +23,16 @@ from capeval.text import nearest, shown
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
 
+
+def caption_name(key: Key) -> str:
+    """Return the name of a caption in messages.
+
+    >>> caption_name(("v1", "model")), caption_name(("v1", None))
+    ('v1 of model', 'v1')
+    """
+    return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
+
+
 _WIDE = re.compile(r"human(_[0-9]+)?")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
@@ -122,13 +132,13 @@ class RatingTable:
 
 @dataclass(frozen=True)
 class LabelTable:
-    """Labels of elements, (n,) each; `raters` are positions in `names`."""
+    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names."""
 
     file: Path
     keys: Keys
     elements: Sequence[str]
-    raters: Sequence[int]
-    names: tuple[str, ...]
+    rater: Sequence[int]
+    raters: tuple[str, ...]
     labels: Sequence[str]
     scale: LabelScale
     lines: Sequence[int]

@@ -67,6 +67,15 @@ class Annotation(_Noun):
     events: tuple[Event, ...] = Field(min_length=1)
 
     @property
+    def elements(self) -> dict[str, VisualElement]:
+        """The visual elements by id (EVENT.ELEMENT, both from 1), in order."""
+        return {
+            f"{number}.{place}": element
+            for number, event in enumerate(self.events, start=1)
+            for place, element in enumerate(event.visual_elements, start=1)
+        }
+
+    @property
     def element_count(self) -> int:
         """Number of visual elements over all events."""
         return sum(len(event.visual_elements) for event in self.events)

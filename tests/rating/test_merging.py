@@ -168,7 +168,7 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
     table = load_human(human)
     assert isinstance(table, LabelTable)
     assert list(table.keys) == [(index.strip(), f"s{index}".strip())] * 3
-    assert table.names == (f"={index}".strip(),)
+    assert table.raters == (f"={index}".strip(),)
     for text in (key_csv(sheet), sheet_csv(sheet), human.read_text(encoding="utf-8")):
         for row in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")):
             assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
