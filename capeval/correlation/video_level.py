@@ -233,11 +233,11 @@ def _warnings(scores: _Scores) -> list[str]:
     found = []
     if videos < FEW:
         what = ("video" if scores.design.repeats else "caption") + ("" if videos == 1 else "s")
-        told = f"{videos} {what} are few (below {FEW}): intervals will be wide"
+        warning = f"{videos} {what} are few (below {FEW}): intervals will be wide"
         if videos < FEWEST:
             none = ", and no p" if scores.design.repeats else ""
-            told = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
-        found.append(f"{who}: {told}")
+            warning = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
+        found.append(f"{who}: {warning}")
     ties = {name: pair.ties("pooled") for name, pair in scores.metrics.items()}
     shares = {who: next(iter(ties.values()))[1]}
     shares |= {name: of_metric for name, (of_metric, _) in ties.items()}

@@ -138,7 +138,7 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
         ) from None
 
 
-# The text is valid JSON up to the mistake: only strings have to be told from everything else.
+# The text is valid JSON up to the mistake: strings must not be confused with the rest.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACE_OR_KEY = re.compile(rf"([{{}}])|({_STRING})(\s*:)?", re.DOTALL)
 _STRING_OR_WORD = re.compile(rf"{_STRING}|[^\s\"\[\]{{}}:,]+", re.DOTALL)
