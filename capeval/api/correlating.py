@@ -1,4 +1,4 @@
-"""`capeval.correlate`: metrics held against people."""
+"""`capeval.correlate`: compares metrics with human ratings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from capeval.api.scoring import Annotations
 from capeval.api.sync_async import awaitable
-from capeval.correlation.from_files import Question, correlate_files
-from capeval.correlation.joining import Missing
+from capeval.correlation.from_files import CorrelateRequest, correlate_files
+from capeval.correlation.joining import IfMissing
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
@@ -23,7 +23,7 @@ def correlate(
     metric_columns: Sequence[str] = (),
     annotations: Annotations | None = None,
     runs: str | Path = "runs",
-    missing: Missing = "error",
+    missing: IfMissing = "error",
     raters: RaterMode = "mean",
     ci: Kind | None = None,
     draws: int | None = None,
@@ -32,7 +32,7 @@ def correlate(
     statistics: Sequence[str] = (),
     groupings: Sequence[str] = (),
 ) -> Correlations:
-    """Hold metrics against people.
+    """Compare metrics with human ratings.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def correlate(
         annotations = (
             str(annotations) if isinstance(annotations, str | Path) else tuple(annotations)
         )
-    question = Question(
+    request = CorrelateRequest(
         human=Path(human),
         auto=tuple(named),
         metric_columns=tuple(metric_columns),
@@ -76,7 +76,7 @@ def correlate(
     )
     wanted = protocol_of(protocol, statistics, groupings)
     return correlate_files(
-        question, Settings(protocol=wanted, ci=ci, draws=draws, seed=seed, raters=raters)
+        request, Settings(protocol=wanted, ci=ci, resamples=draws, seed=seed, raters=raters)
     )
 
 

@@ -115,7 +115,7 @@ def correlate(
     """Hold metrics against people."""
     from rich.console import Console
 
-    from capeval.correlation.from_files import Question, correlate_files
+    from capeval.correlation.from_files import CorrelateRequest, correlate_files
     from capeval.correlation.protocols import protocol as protocol_of
     from capeval.correlation.video_level import Settings
     from capeval.errors import UsageError
@@ -130,7 +130,7 @@ def correlate(
     columns = _parts(metric_cols)
     if metric_cols and not columns:
         raise UsageError("--metric-cols names no column")
-    question = Question(
+    request = CorrelateRequest(
         human=human,
         auto=tuple(_named(text, runs) for text in auto or ()),
         metric_columns=tuple(columns),
@@ -142,15 +142,15 @@ def correlate(
     settings = Settings(
         protocol=protocol_of(protocol, _parts(statistic), _parts(grouping)),
         ci=ci.value if ci else None,
-        draws=draws,
+        resamples=draws,
         seed=seed,
         raters=raters.value,
     )
     if out is not None:
-        every = not question.auto and not columns
-        named = [path for _, path in question.auto]
+        every = not request.auto and not columns
+        named = [path for _, path in request.auto]
         check_output(out, [human, *files_read(named, annotations, runs if every else None)])
-    found = correlate_files(question, settings)
+    found = correlate_files(request, settings)
     text = dumps(found.model_dump(mode="json"), indent=1)
     if out is not None:
         write_output(out, text + "\n")

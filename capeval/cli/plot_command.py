@@ -181,14 +181,14 @@ def _of_people(
     wanted: list[str],
     seed: int,
 ) -> dict[str, list[Figure]]:
-    from capeval.correlation.from_files import Question, both_sides
+    from capeval.correlation.from_files import CorrelateRequest, read_inputs
     from capeval.reporting.human_figures import confusions_of, scatters_of
     from capeval.text import one_line
 
     if not set(wanted) & set(_OF_PEOPLE):
         return {}
-    sides = both_sides(
-        Question(
+    sides = read_inputs(
+        CorrelateRequest(
             human=human,
             auto=tuple((one.file.parent.name, one.file) for one in judged.values()),
             annotations=annotations,

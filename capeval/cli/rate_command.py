@@ -140,7 +140,7 @@ def merge(
     """Join raters' files into human.csv, and show how well the raters agree."""
     from capeval.errors import UsageError
     from capeval.rating.agreement import agreement, agreement_by_type
-    from capeval.rating.merging import check_key, human_csv, read_key, read_rated, together
+    from capeval.rating.merging import check_key, checked_raters, human_csv, read_key, read_rated
     from capeval.runs.outputs import check_output, write_output
     from capeval.runs.sources import annotations_of
 
@@ -154,7 +154,7 @@ def merge(
         # Of an empty sheet the error says enough.
         if file.missing and file.labels:
             sys.stderr.write(_missing_line(file) + "\n")
-    raters = together(rated, partial=partial)
+    raters = checked_raters(rated, partial=partial)
     text = human_csv(raters, items)
     if out.is_file() and not force and out.read_bytes() != text.encode("utf-8"):
         raise UsageError(

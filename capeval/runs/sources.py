@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.files.annotations import annotations_hash, load_annotations, split_format
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.packaged import sample_folder
 from capeval.files.validation import validated
@@ -77,8 +77,8 @@ class Source:
 
 
 def annotations_file(path: str) -> Path:
-    """Return the file that a path of annotations means: the sample's by its name, else itself."""
-    file = Path(path)
+    """Return the file of annotations: the sample's by its name, without the prefix of a format."""
+    file = split_format(path)[1]
     return sample_folder() / "annotations.json" if path == SAMPLE and not file.is_file() else file
 
 
@@ -91,18 +91,21 @@ def annotations_of(path: str) -> tuple[Annotation, ...]:
         The file is not right.
     """
     file = annotations_file(path)
+    source = file if split_format(path)[0] is None else path
     try:
         status = file.stat()
     except (OSError, ValueError):
-        return load_annotations(file)
+        return load_annotations(source)
     stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
-    return _unchanged(file, Path.cwd(), stamp)
+    return _unchanged(source, Path.cwd(), stamp)
 
 
 @lru_cache(maxsize=2)
-def _unchanged(file: Path, _folder: Path, _stamp: tuple[int, ...]) -> tuple[Annotation, ...]:
+def _unchanged(
+    source: Path | str, _folder: Path, _stamp: tuple[int, ...]
+) -> tuple[Annotation, ...]:
     # A hundred captions files against one set of annotations: it is read once.
-    return load_annotations(file)
+    return load_annotations(source)
 
 
 def from_file(
@@ -217,16 +220,18 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
 
 
 def _beside(run: RunFolder, named: str) -> str | None:
-    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
+    name, file = split_format(named)
+    if named == SAMPLE or file.exists() or file.is_absolute():
         return None
-    there = run.path.parent.parent / named
+    prefix = "" if name is None else f"{name}:"
+    there = run.path.parent.parent / file
     try:
-        digest = annotations_hash(annotations_of(str(there)))
+        digest = annotations_hash(annotations_of(f"{prefix}{there}"))
     except InputError:
         return None
     if digest != run.read_manifest()["annotations"].get("sha256"):
         return None
-    return os.path.relpath(there)
+    return prefix + os.path.relpath(there)
 
 
 def sample_captions() -> dict[str, Path]:

@@ -180,8 +180,8 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "human.csv").write_text(text, "utf-8")
     result = found(tmp_path, "--human", "human.csv", "--metric-cols", "m")
     assert result["warnings"] == [
-        "people's score: 10 captions are few (below 30): intervals will be wide",
-        "people's score ties 44% of all pairs (above 30%): see acc_eq",
+        "human score: 10 captions are few (below 30): intervals will be wide",
+        "human score ties 44% of all pairs (above 30%): see acc_eq",
     ]
 
 
@@ -328,7 +328,7 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
         (("--auto", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
         (
             ("--auto", "m=metric.csv", "--protocol", "tuna", "--grouping", "item"),
-            "it takes kendall_b by pooled, spearman by pooled, pearson by pooled",
+            "it has kendall_b by pooled, spearman by pooled, pearson by pooled",
         ),
         (("--auto", "m=other.csv"), "none of its 24 captions has a score of m"),
         (("--auto", "m=metric.csv", "--auto", "m=metric.csv"), "m has two scores of"),
@@ -361,7 +361,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     assert ceiling["low"] < ceiling["value"] < ceiling["high"]
     # What differs by rater alone is said once.
-    few = "people's score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
@@ -476,7 +476,7 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     path = labelled(tmp_path, {**labels, ("y1", "one"): "++ +", ("y2", "one"): "++ +"})
     done = correlate(tmp_path, "--human", "human.csv", *QUICK)
     line = len(alone.splitlines()) + 1
-    told = f'line {line}: video_id: "y1" has no annotation, nor has 1 other; {LACKING}'
+    told = f'line {line}: video_id: "y1" has no annotation (and 1 other labelled video); {LACKING}'
     assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
     result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert result["results"] == asked
@@ -503,7 +503,7 @@ def test_four_videos_have_no_interval_and_are_told_why(tmp_path: Path) -> None:
     typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK)
     done = correlate(tmp_path, *typed)
     assert done.err == (
-        "warning: people's score: 4 videos: no intervals, and no p by resampling (needs 5)\n"
+        "warning: human score: 4 videos: no intervals, and no p by resampling (needs 5)\n"
     )
     summary, pooled, item, *_ = done.out.split("\n\n")
     assert summary.count("no interval") == 4

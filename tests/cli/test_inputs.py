@@ -66,7 +66,7 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     ),
     "twice": (
         GOOD.replace('"w"', '"v"').encode(),
-        'bad: index "v": index: stands twice (entry 1 and entry 2)',
+        'bad: index "v": index: is duplicated (entry 1 and entry 2)',
     ),
     "no events": (
         b'{"index": "v", "events": []}',
@@ -91,7 +91,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     ),
     "overflow": (
         CAPTION.replace("}", ', "score": 1e999}').encode(),
-        "bad: line 1: 1e999 is not a number that JSON can hold",
+        "bad: line 1: 1e999 is not a number in JSON",
     ),
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
@@ -154,7 +154,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score", "capeval score --help"),
         ("score none.jsonl", "none.jsonl: does not exist"),
         ("score good.jsonl", "--annotations"),
-        ("score good.jsonl --annotations good.json", "good.jsonl: holds no judgments"),
+        ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
         ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],

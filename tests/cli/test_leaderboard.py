@@ -131,8 +131,8 @@ def test_runs_that_are_named_are_added_and_none_twice(typed: Typed, typed_path: 
 SCORES = "scores.json"
 VERDICTS = "judgments.jsonl"
 REPLACED: dict[str, tuple[str, str, str, str]] = {
-    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a number that JSON can hold"),
-    "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "stands twice"),
+    "NaN": (SCORES, '"value": 1.0', '"value": NaN', "NaN is not a number in JSON"),
+    "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "is duplicated"),
     "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
     "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),
     "text for a number": (SCORES, '"n": 5', '"n": "3"', "must be a whole number"),
@@ -154,7 +154,7 @@ REPLACED: dict[str, tuple[str, str, str, str]] = {
     "judge": (SCORES, "|judge:gpt-4o-2024", "|judge:gpt-5-2026", "the signature's judge is"),
     "baseline": (SCORES, '"baseline": false', '"baseline": true', "settings.baseline says true"),
     "data": (SCORES, '"data": "', '"data": "0', "the annotations have changed"),
-    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "stands twice"),
+    "verdict doubled": (VERDICTS, '"index": "a"', '"index": "b", "index": "a"', "is duplicated"),
     "verdict extra": (VERDICTS, '"status"', '"extra": 1, "status"', "extra: is not a known key"),
     "verdict NaN": (VERDICTS, '"usage": {}', '"usage": NaN', "NaN is not a number"),
     "verdict cut": (VERDICTS, '{"index": "b"', '{\n{"index": "b"', "line 2: broken JSON"),

@@ -93,7 +93,7 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
         (("--metric-cols", "x,y"), 'the columns "x", "y" are missing'),
         (
             ("--metric-cols", "score"),
-            "holds people's ratings; --metric-cols names those of metrics",
+            "has human ratings; --metric-cols takes columns with the scores of metrics",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_an_empty_sheet_is_one_line_and_a_sparse_one_two(tmp_path: Path) -> None
     sheet = tmp_path / "rating" / "sheet.csv"
     empty = typed(tmp_path, "rate", "merge", str(sheet), "--key", "rating/key.csv")
     assert empty.code == 2
-    assert empty.err.splitlines() == [f"capeval: {sheet}: holds no labels"]
+    assert empty.err.splitlines() == [f"capeval: {sheet}: has no labels"]
     fill(sheet, tmp_path / "few.csv", leave=100)
     few = typed(tmp_path, "rate", "merge", "few.csv", "--key", "rating/key.csv")
     assert few.code == 2
@@ -152,7 +152,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (
             ("sheet", "--videos", "40"),
-            "40 videos are asked for, but 10 are captioned by all runs; ask for --videos 10",
+            "40 videos were requested, but 10 are captioned by all runs; use --videos 10",
         ),
         (("sheet", "--run", "sample-ters"), "is neither a captions file nor a run"),
         (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),

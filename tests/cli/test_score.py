@@ -223,7 +223,7 @@ def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "a", "status": "perhaps"}', 'index "a": '),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
-        ("[]", "holds no records"),
+        ("[]", "has no records"),
         ("7\n", "7"),
         ('{"index": "a"', "holds no judgments"),
     ],
