@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 from capeval.version import __version__
 
 if TYPE_CHECKING:
+    from capeval.api.comparing import compare, compare_async
     from capeval.api.correlating import correlate, correlate_async
     from capeval.api.generating import generate, generate_async
+    from capeval.api.inspecting import inspect, inspect_async
     from capeval.api.judging import judge, judge_async
-    from capeval.api.scoring import score, score_async
+    from capeval.api.leaderboards import leaderboard, leaderboard_async
+    from capeval.api.plotting import plot, plot_async
+    from capeval.api.rating_files import rate_merge, rate_merge_async, rate_sheet, rate_sheet_async
+    from capeval.api.reports import report, report_async
+    from capeval.api.resources import cache_info, clear_cache, models, sample_frames
+    from capeval.api.scoring import check_scores, check_scores_async, score, score_async
     from capeval.captioners.plan import Generation
     from capeval.correlation.result import Correlations
     from capeval.schema import Annotation, Caption, Judgment
@@ -30,41 +37,68 @@ __all__ = [
     "Judgment",
     "Scores",
     "__version__",
+    "cache_info",
+    "check_scores",
+    "check_scores_async",
+    "clear_cache",
+    "compare",
+    "compare_async",
     "correlate",
     "correlate_async",
     "generate",
     "generate_async",
+    "inspect",
+    "inspect_async",
     "judge",
     "judge_async",
+    "leaderboard",
+    "leaderboard_async",
+    "models",
+    "plot",
+    "plot_async",
+    "rate_merge",
+    "rate_merge_async",
+    "rate_sheet",
+    "rate_sheet_async",
+    "report",
+    "report_async",
+    "sample_frames",
     "score",
     "score_async",
 ]
 
 _HOMES = {
-    "correlate": "capeval.api.correlating",
-    "correlate_async": "capeval.api.correlating",
-    "Correlations": "capeval.correlation.result",
-    "generate": "capeval.api.generating",
-    "generate_async": "capeval.api.generating",
-    "Generation": "capeval.captioners.plan",
-    "judge": "capeval.api.judging",
-    "judge_async": "capeval.api.judging",
-    "score": "capeval.api.scoring",
-    "score_async": "capeval.api.scoring",
-    "Annotation": "capeval.schema",
-    "Caption": "capeval.schema",
-    "Judgment": "capeval.schema",
-    "Scores": "capeval.scoring",
+    "capeval.api.comparing": ("compare", "compare_async"),
+    "capeval.api.correlating": ("correlate", "correlate_async"),
+    "capeval.api.generating": ("generate", "generate_async"),
+    "capeval.api.inspecting": ("inspect", "inspect_async"),
+    "capeval.api.judging": ("judge", "judge_async"),
+    "capeval.api.leaderboards": ("leaderboard", "leaderboard_async"),
+    "capeval.api.plotting": ("plot", "plot_async"),
+    "capeval.api.rating_files": (
+        "rate_merge",
+        "rate_merge_async",
+        "rate_sheet",
+        "rate_sheet_async",
+    ),
+    "capeval.api.reports": ("report", "report_async"),
+    "capeval.api.resources": ("cache_info", "clear_cache", "models", "sample_frames"),
+    "capeval.api.scoring": ("check_scores", "check_scores_async", "score", "score_async"),
+    "capeval.captioners.plan": ("Generation",),
+    "capeval.correlation.result": ("Correlations",),
+    "capeval.schema": ("Annotation", "Caption", "Judgment"),
+    "capeval.scoring": ("Scores",),
 }
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     # Names load when they are first used, so that `capeval --help` need not wait for numpy.
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'capeval' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and reading values that typer has no type for."""
+"""Options that several commands share, and values that typer has no type for."""
 
 from __future__ import annotations
 
@@ -6,40 +6,60 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal
 
 import typer
 
 from capeval.errors import UsageError
 
 INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
-"""Panels of the help."""
+"""Panels of the help text."""
 
 Only = Annotated[
     list[str] | None,
     typer.Option(
         metavar="INDEX",
-        help="Only these indexes (repeat, or separate by commas).",
+        help="Only these indexes; repeat the option or separate them by commas.",
         show_default=False,
         rich_help_panel=INPUTS,
     ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(min=1, help="Only the first so many.", show_default=False, rich_help_panel=INPUTS),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Only the first N videos.",
+        show_default=False,
+        rich_help_panel=INPUTS,
+    ),
 ]
 MaxConcurrency = Annotated[
-    int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=LIMITS)
+    int,
+    typer.Option(
+        min=1,
+        max=4096,
+        metavar="N",
+        help="Maximum number of parallel calls.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 Timeout = Annotated[
     float,
-    typer.Option(min=0.1, max=86_400, help="Seconds for one call.", rich_help_panel=LIMITS),
+    typer.Option(
+        min=0.1,
+        max=86_400,
+        metavar="SECONDS",
+        help="Maximum duration of one call.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 MaxCost = Annotated[
     float | None,
     typer.Option(
         min=0.0,
-        help="Stop calling after so many US dollars; implies --yes.",
+        metavar="DOLLARS",
+        help="Stop calling when this much is spent, in US dollars; implies --yes.",
         show_default=False,
         rich_help_panel=LIMITS,
     ),
@@ -53,7 +73,7 @@ Yes = Annotated[
 JudgedRuns = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN",
+        metavar="RUN...",
         help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
         "TUNA result files.",
         show_default=False,
@@ -62,7 +82,8 @@ JudgedRuns = Annotated[
 WhichJudge = Annotated[
     str | None,
     typer.Option(
-        help="Which of several judges: its folder's name, or the beginning of it.",
+        metavar="NAME",
+        help="Which of several judges: the name of its folder, or the beginning of it.",
         show_default=False,
     ),
 ]
@@ -70,26 +91,90 @@ RunAnnotations = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
+        help="Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that "
+        "a run names.",
         show_default=False,
     ),
 ]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where the runs are.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)]
+IgnoreUnknown = Annotated[
+    bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
+]
+Human = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Human ratings or labels.", show_default=False),
+]
+Resamples = Annotated[
+    int | None,
+    typer.Option(
+        min=99,
+        # More would need more memory than a CI machine has, and would change nothing visible.
+        max=100_000,
+        metavar="N",
+        help="Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for "
+        "p-values and 1,000 for comparisons.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the statistics.")]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of the runs.")]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Also write the result to this file.", show_default=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, alone on stdout.")]
+TableFormat = Annotated[
+    Literal["table", "markdown", "latex"] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of the tables: table, markdown or latex. [default: table]",
+        show_default=False,
+    ),
+]
+Full = Annotated[bool, typer.Option("--full", help="Print every table.")]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print only errors, and warnings about money or lost work.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
-N = TypeVar("N", bound=str)
+RENAMED = {
+    "anyway": "allow-mismatch",
+    "auto": "metric",
+    "draws": "resamples",
+    "metric-cols": "metric-columns",
+}
+"""Options by their old names, which are still accepted."""
+
+
+def check_format(form: str | None, *, as_json: bool) -> None:
+    """Refuse --format with --json.
+
+    Raises
+    ------
+    UsageError
+        Both are given.
+    """
+    if as_json and form is not None:
+        raise UsageError("--format is for tables, and --json prints none; omit one of them")
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many may stay undone: a number, or a share of all."""
+    """How many items may remain undone: a number, or a percentage of all."""
 
     number: Decimal
     is_share: bool
 
     @classmethod
     def read(cls, text: str, option: str = "--max-unscored") -> Allowance:
-        """Read `5` or `0.5%`, as given to `option`.
+        """Parse `5` or `0.5%`, as given to `option`.
 
         Raises
         ------
@@ -112,46 +197,33 @@ class Allowance:
         return cls(number, share)
 
     def allows(self, undone: int, total: int) -> bool:
-        """Say whether so many may stay undone."""
+        """Return whether so many items may remain undone."""
         return 100 * undone <= self.number * (total if self.is_share else 100)
 
 
+def listed(values: Sequence[str] | None, option: str) -> list[str]:
+    """Return the values of a repeatable option that also takes commas.
+
+    Raises
+    ------
+    UsageError
+        The option was given without any value.
+
+    >>> listed(["a, b", "c"], "--only")
+    ['a', 'b', 'c']
+    """
+    found = [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+    if values and not found:
+        raise UsageError(f"{option} is empty; name at least one, or omit it")
+    return found
+
+
 def indexes(values: Sequence[str]) -> list[str]:
-    """Return the indexes of a repeatable option that also takes commas.
+    """Return the indexes that --only names.
 
     Raises
     ------
     UsageError
         The option was given without any index.
     """
-    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
-    if values and not found:
-        raise UsageError("--only names no index")
-    return found
-
-
-def chosen(values: Sequence[str], known: Sequence[N], option: str) -> list[N]:
-    """Return what a repeatable option, which also takes commas, chooses of what is known.
-
-    Raises
-    ------
-    UsageError
-        It names nothing, or something unknown.
-
-    >>> chosen(["b,a", "b"], ["a", "b"], "--some")
-    ['b', 'a']
-    """
-    # Not above: `capeval --help` needs these options and no file.
-    from capeval.text import nearest, shown
-
-    by_name = {str(one): one for one in known}
-    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
-    for name in found:
-        if name not in by_name:
-            raise UsageError(
-                f"{option}: {shown(name)} is unknown; one of {', '.join(known)}"
-                f"{nearest(name, known)}"
-            )
-    if not found:
-        raise UsageError(f"{option} names nothing; one of {', '.join(known)}")
-    return [by_name[name] for name in dict.fromkeys(found)]
+    return listed(values, "--only")

@@ -89,8 +89,9 @@ def load_judged(
     *,
     runs: Path = Path("runs"),
     judge: str | None = None,
-    annotations: str | None = None,
+    annotations: str | Path | Sequence[Annotation] | None = None,
     seed: int = 0,
+    ignore_unknown: bool = False,
 ) -> JudgedRun:
     """Load a judged run.
 
@@ -99,7 +100,8 @@ def load_judged(
     typed : a run's name under `runs`, its folder, a judge's folder, a `judgments.jsonl`, or a
         result file of the TUNA repository
     judge : which of several judges, by its folder's name or the beginning of it
-    annotations : their file; else the run's manifest names them
+    annotations : their file, or the annotations themselves; else the run's manifest names them
+    ignore_unknown : skip verdicts on videos without an annotation
 
     Raises
     ------
@@ -108,11 +110,14 @@ def load_judged(
     """
     file = stored_at(typed, runs=runs, judge=judge)
     full = file.absolute()
-    named = annotations or annotations_named_by(full)
-    if named is None:
-        raise UsageError(f"{typed}: name its annotations with --annotations")
-    loaded = _annotations(named, None if annotations else typed)
-    judgments, captioned = stored_judgments(file, loaded)
+    if annotations is None or isinstance(annotations, str | Path):
+        named = str(annotations or annotations_named_by(full) or "")
+        if not named:
+            raise UsageError(f"{typed}: name its annotations with --annotations")
+        loaded = _annotations(named, None if annotations else typed)
+    else:
+        named, loaded = "memory", tuple(annotations)
+    judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
     run = RunFolder(full.parent.parent)
     known = {annotation.index for annotation in loaded}
     captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
