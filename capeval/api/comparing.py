@@ -16,6 +16,9 @@ from capeval.scoring import DRAWS
 from capeval.scoring.comparison_result import Comparison, Matrix
 from capeval.scoring.gates import On, read_coverage, read_gates, through
 
+# More need more memory than a CI machine has, and change no digit that is shown.
+_MOST_RESAMPLES = 100_000
+
 
 def compare(
     judged_runs: Sequence[FilePath],
@@ -37,36 +40,31 @@ def compare(
 
     Parameters
     ----------
-    judged_runs : names under `runs`, folders, `judgments.jsonl` or TUNA result files
-    judge : which of several judges, by its folder's name or the beginning of it
-    annotations : a file or `"sample"`; by default the runs' own
+    judged_runs, judge, annotations, seed, out, runs : see `capeval.api`
     allow_mismatch : compare runs that differ in judge, prompts, repeats or data
     fail_under : gates in points, such as `"f1=-0.5"`; whether each passed is in `gates`
     gate : what the gates test, the estimate or the lower end of its interval
     min_coverage : a further gate: how many annotated videos must be compared, `"99%"` or `"990"`
     resamples : number of bootstrap resamples and of permutations
-    seed : seed of both
-    out : also write the comparison to this file, as JSON
-    runs : the folder of the runs
 
     Raises
     ------
     InputError, UsageError
         A run cannot be loaded, the runs cannot be compared, or `out` cannot be written.
     """
+    if not 99 <= resamples <= _MOST_RESAMPLES:
+        raise UsageError(f"--resamples must be from 99 to {_MOST_RESAMPLES:,}, not {resamples:,}")
     gates = read_gates(fail_under, on=gate)
     coverage = None if min_coverage is None else read_coverage(min_coverage)
-    folder = Path(runs)
-    if out is not None:
-        inputs = files_behind(judged_runs, runs=folder, judge=judge, annotations=annotations)
-        check_output(Path(out), inputs)
     if len(judged_runs) < 2:
         raise UsageError("name two runs or more")
     if gates and len(judged_runs) > 2:
         raise UsageError("--fail-under compares two runs; name two")
     loaded = load_judged_runs(
-        judged_runs, runs=folder, judge=judge, annotations=annotations, seed=seed
+        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
     )
+    if out is not None:
+        check_output(Path(out), files_behind(loaded.values()))
     found = compare_judged(loaded, draws=resamples, seed=seed, anyway=allow_mismatch)
     found = found.model_copy(update={"gates": through(found, tuple(gates), coverage)})
     if out is not None:

@@ -50,17 +50,15 @@ def correlate(
         them; without any and without `metric_columns`, every judged run, or the judged sample
     metric_columns : columns of the human file that contain metrics
     annotations : a file, `"sample"`, or `Annotation`s; by default the runs' own
-    runs : the folder of the runs
+    runs, seed, out : see `capeval.api`
     missing : "error", or "drop" to leave out captions for which a metric has no score
     raters : how the ratings of several raters are aggregated; "each" keeps the raters apart
     ci : "bootstrap", "analytic" or "none"; by default what suits each statistic
     resamples : number of bootstrap resamples and of permutations; by default 10,000 for intervals,
         2,000 for p-values and 1,000 for comparisons
-    seed : seed of both
     protocol : "tuna" or "wmt23"; by default every statistic and grouping
     statistics, groupings : only these
     published : add the correlations that the TUNA paper reports, for reference
-    out : also write `correlations.json` to this file
     draws : deprecated name of `resamples`
 
     Raises

@@ -53,16 +53,12 @@ async def inspect_async(
     Parameters
     ----------
     index : the video's index
-    judged_runs : names under `runs`, folders, or `judgments.jsonl` files; by default every judged
-        run under `runs` that has the video
-    judge : which of several judges, by its folder's name or the beginning of it
+    judged_runs : by default every judged run under `runs` that has the video
+    judge, annotations, runs, on_notice : see `capeval.api`
     raw : add the model's own replies, from the cache
     prompts : with `raw`, the prompt set or folder that the video was judged with, if it is neither
         packaged nor in the working directory
     human : a file of human labels, shown next to the verdicts
-    annotations : a file or `"sample"`; by default the runs' own
-    runs : the folder of the runs
-    on_notice : called with one line for each run that is left out
 
     Raises
     ------

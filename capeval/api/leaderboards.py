@@ -30,13 +30,11 @@ def leaderboard(
     Parameters
     ----------
     named : runs in addition to those under `runs`: folders of runs or of judges
-    annotations : a file for runs whose own annotations have moved
     published : add the 21 models of the TUNA paper, in a section of their own
     min_coverage : fraction of the videos that must be scored for a rank
-    out : also write the leaderboard to this file
+    annotations, out, runs : see `capeval.api`
     form : format of the file: "table", "markdown", "latex", "csv" or "json"
     by : tables in the file; CSV and JSON contain all
-    runs : the folder of the runs
 
     Raises
     ------

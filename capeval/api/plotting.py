@@ -59,16 +59,11 @@ def plot(
     ----------
     what : "types", "characteristics", "domains", "events", "elements", "frames"; "forest" for two
         runs; "scatter" and "confusion" with `human`; or "all"
-    judged_runs : names under `runs`, folders, `judgments.jsonl` or TUNA result files
+    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
     out : the folder of the figures
     formats : "svg", "pdf" or "png", one or more
     width : that of a column (3.3 inches) or of the text (6.9 inches)
     human : a file of human ratings or labels
-    judge : which of several judges, by its folder's name or the beginning of it
-    annotations : a file or `"sample"`; by default the runs' own
-    seed : seed of the intervals
-    runs : the folder of the runs
-    on_notice : called with one line for each warning and each figure that is left out
 
     Raises
     ------
@@ -83,15 +78,14 @@ def plot(
     if not str(out).strip():
         raise UsageError("--out names no folder")
     require_plot_extra()
-    target, folder = Path(out), Path(runs)
-    inputs = files_behind(judged_runs, runs=folder, judge=judge, annotations=annotations)
+    judged = load_judged_runs(
+        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
+    )
+    target, inputs = Path(out), files_behind(judged.values())
     inputs += [] if human is None else [Path(human)]
     for name in wanted:
         for form in forms:
             check_output(target / f"{name}.{form}", inputs)
-    judged = load_judged_runs(
-        judged_runs, runs=folder, judge=judge, annotations=annotations, seed=seed
-    )
     drawings = _of_runs(judged, wanted, seed, on_notice)
     if human is not None and set(wanted) & set(_OF_HUMANS):
         drawings |= _of_humans(judged, Path(human), annotations, wanted, seed, on_notice)

@@ -12,7 +12,6 @@ from capeval.api import FilePath, Notices, ignore
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
-from capeval.files.captions import known_captions, load_captions
 from capeval.files.jsonl import write_atomic
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
@@ -29,7 +28,14 @@ from capeval.rating.sheet import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output, write_output
-from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    annotations_of,
+    from_file,
+    from_run,
+    sample_captions,
+)
 from capeval.schema import Annotation, ElementType
 
 
@@ -80,13 +86,9 @@ def rate_sheet(
     named : the runs to sample captions from; by default all runs, or the sample if there are none
     videos : number of videos; by default 40, or all if there are fewer
     per_video : captions of each video; by default one from every run
-    seed : seed of the sampling
-    annotations : a file or `"sample"`; by default the runs' own
+    seed, annotations, ignore_unknown, runs, on_notice : see `capeval.api`
     video_dir : the folder of the videos that the page plays
     out : the folder of the three files
-    ignore_unknown : skip captions without an annotation
-    runs : the folder of the runs
-    on_notice : called with one line if there are fewer videos than usual
 
     Raises
     ------
@@ -161,7 +163,7 @@ def rate_merge(
         computed by type of element
     partial : accept files in which labels are missing
     force : replace `out` if it has other contents
-    on_notice : called with one line for each file in which labels are missing
+    on_notice : see `capeval.api`
 
     Raises
     ------
@@ -206,11 +208,8 @@ def _sources(
     sample = sample_captions()
 
     def bundled(name: str) -> Source:
-        known = annotations_of(annotations or SAMPLE)
-        captions = known_captions(
-            load_captions(sample[name]), known, file=sample[name], ignore_unknown=ignore_unknown
-        )
-        return Source(name, None, known, captions, annotations or SAMPLE)
+        known = annotations or SAMPLE
+        return from_file(sample[name], known, runs=runs, name=name, ignore_unknown=ignore_unknown)
 
     def source_of(name: str) -> Source:
         try:

@@ -53,17 +53,12 @@ def report(
 
     Parameters
     ----------
-    judged_runs : names under `runs`, folders, `judgments.jsonl` or TUNA result files
+    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
     out : the file; by default `report.html` in the judge's folder of a single run, or in the
         working directory
     human : a file of human labels, shown next to the verdicts
     frames : number of frames for each video; by default 8, or none for more than 100 videos
     videos : the folder of the videos; by default `videos` next to the annotations
-    judge : which of several judges, by its folder's name or the beginning of it
-    annotations : a file or `"sample"`; by default the runs' own
-    seed : seed of the bootstrap
-    runs : the folder of the runs
-    on_notice : called with one line for everything that the report lacks
     track : wraps the iterator over the videos' frames, given with its length, to show progress
 
     Raises
@@ -71,28 +66,21 @@ def report(
     InputError, UsageError
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
-    folder = Path(runs)
     loaded = load_judged_runs(
-        judged_runs, runs=folder, judge=judge, annotations=annotations, seed=seed
+        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
     )
     same_annotations(loaded)
     file = _default_file(list(loaded.values())) if out is None else Path(out)
-    inputs = files_behind(judged_runs, runs=folder, judge=judge, annotations=annotations)
-    check_output(file, [*inputs, *([human] if human else [])])
+    check_output(file, [*files_behind(loaded.values()), *([human] if human else [])])
     _check_overwrite(file)
     stale = _stale(loaded, on_notice)
     labels = None
     if human is not None:
         labels = load_human_labels(Path(human))
         _check_labels(labels, Path(human), loaded, on_notice)
-    run = next(iter(loaded.values()))
-    page = report_html(
-        loaded,
-        human=labels,
-        strips=_strips(run, frames, None if videos is None else Path(videos), on_notice, track),
-        prices=read_prices(CONFIG),
-        stale=stale,
-    )
+    prices = read_prices(CONFIG)
+    strips_of = _strips(next(iter(loaded.values())), frames, videos, on_notice, track)
+    page = report_html(loaded, human=labels, strips=strips_of, prices=prices, stale=stale)
     write_output(file, page)
     return Report(file, len(page.encode("utf-8")))
 
@@ -182,7 +170,7 @@ def _count(number: int, noun: str) -> str:
 def _strips(
     run: JudgedRun,
     frames: int | None,
-    videos: Path | None,
+    videos: FilePath | None,
     on_notice: Notices,
     track: Callable[[Strips, int], Strips],
 ) -> dict[str, Strip]:
@@ -196,12 +184,11 @@ def _strips(
     count = (0 if many else _FRAMES) if frames is None else frames
     if not count:
         return {}
-    folder = videos if videos is not None else default_videos(run.annotations_path)
+    folder = default_videos(run.annotations_path) if videos is None else Path(videos)
     if videos is None and not folder.is_dir():
         on_notice(f"no frames are shown: {folder} is not a folder; name the videos with --videos")
         return {}
     try:
-        # A missing folder that was named is an error; missing packages are, if frames were asked.
         taken = dict(
             track(strips(run.annotations, VideoFolder(folder), count), len(run.annotations))
         )

@@ -10,8 +10,8 @@ from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
 from capeval.runs.checking import Checked, scores_at
 from capeval.runs.checking import check_scores as check_stored
-from capeval.runs.judged_run import JudgedRun, load_judged
-from capeval.runs.outputs import check_output, run_files, write_output
+from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
+from capeval.runs.outputs import check_output, write_output
 from capeval.schema import Annotation
 from capeval.scoring import Scores
 
@@ -41,9 +41,7 @@ def score_run(
         ignore_unknown=ignore_unknown,
     )
     if out is not None:
-        folder = judged.run.path if judged.run else judged.file
-        inputs = [*run_files(folder, scores=False), Path(judged.annotations_path)]
-        check_output(Path(out), inputs, scores=True)
+        check_output(Path(out), files_behind([judged], scores=False), scores=True)
         write_output(Path(out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
     return judged
 
@@ -63,12 +61,8 @@ def score(
     Parameters
     ----------
     run : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
-    annotations : a file, `"sample"`, or `Annotation`s; by default the run's own
-    judge : which of several judges, by its folder's name or the beginning of it
-    seed : seed of the bootstrap
-    ignore_unknown : skip verdicts on videos without an annotation
-    out : also write `scores.json` to this file
-    runs : the folder of the runs
+    annotations : a file, `"sample"`, or `Annotation`s; by default those that the run names
+    judge, seed, ignore_unknown, out, runs : see `capeval.api`
 
     Raises
     ------
@@ -99,7 +93,7 @@ def check_scores(
 
     Parameters
     ----------
-    run, annotations, judge, ignore_unknown, runs : as for `score`
+    run, annotations, judge, ignore_unknown, runs : see `capeval.score`
     file : the scores to check: a `scores.json`, or a run or judge's folder that contains one
 
     Raises

@@ -55,7 +55,7 @@ def compare(
         typer.Option(
             metavar="VALUE",
             help="What --fail-under tests: estimate, or lower for the lower end of the interval. "
-            "[default: estimate]",
+            "By default estimate.",
             show_default=False,
         ),
     ] = None,

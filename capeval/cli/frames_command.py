@@ -28,7 +28,7 @@ def frames(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The contact sheet. [default: VIDEO's stem + .frames.png]",
+            help="The contact sheet. By default VIDEO's stem + .frames.png.",
             show_default=False,
         ),
     ] = None,

@@ -73,7 +73,7 @@ Yes = Annotated[
 JudgedRuns = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
         "TUNA result files.",
         show_default=False,
@@ -107,8 +107,6 @@ Resamples = Annotated[
     int | None,
     typer.Option(
         min=99,
-        # More would need more memory than a CI machine has, and would change nothing visible.
-        max=100_000,
         metavar="N",
         help="Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for "
         "p-values and 1,000 for comparisons.",
@@ -120,20 +118,35 @@ Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="FILE", help="Also write the result to this file.", show_default=False
+        "--out",
+        metavar="FILE",
+        help="Write the result to this file.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, alone on stdout.")]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print everything as JSON, alone on stdout.", rich_help_panel=OUTPUT
+    ),
+]
 TableFormat = Annotated[
     Literal["table", "markdown", "latex"] | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of the tables: table, markdown or latex. [default: table]",
+        help="Format of the tables: table, markdown or latex. By default table.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print every table.")]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Print everything, not only the first screen.", rich_help_panel=OUTPUT
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option(

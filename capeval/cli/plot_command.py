@@ -36,7 +36,7 @@ def plot(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="svg, pdf or png; repeat the option or separate them by commas. [default: pdf]",
+            help="svg, pdf or png; repeat the option or separate them by commas. By default pdf.",
             show_default=False,
         ),
     ] = None,

@@ -93,7 +93,7 @@ def sheet(
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="The raters' files, one each.", show_default=False),
+        typer.Argument(metavar="FILE", help="The raters' files, one each.", show_default=False),
     ],
     key: Annotated[
         Path, typer.Option(metavar="FILE", help="The sheet's key.csv.", show_default=False)

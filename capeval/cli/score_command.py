@@ -39,7 +39,7 @@ def score(
     seed: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="N", help="Seed of the bootstrap. [default: 0]", show_default=False
+            min=0, metavar="N", help="Seed of the bootstrap. By default 0.", show_default=False
         ),
     ] = None,
     ignore_unknown: IgnoreUnknown = False,

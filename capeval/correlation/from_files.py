@@ -90,7 +90,7 @@ def both_sides(question: Question, *, binary: bool = False) -> Sides:
     sources = gather(question.auto, runs, annotations, systems)
     for name in question.metric_columns:
         if name in sources.metrics:
-            raise UsageError(f"{name} is both a column and a name of --auto; rename one")
+            raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(question.human)])
     if isinstance(table, RatingTable):
         return Sides(table, annotations, sources, [from_ratings(table)], table.warnings)

@@ -92,7 +92,7 @@ def analyse(
     if least > _REACHED and comparisons:
         warnings.append(
             f"{draws} draws for {pairs} pairs of metrics: no adjusted p of a permutation can be "
-            f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
+            f"below {min(least, 1.0):.2g}; leave --resamples out, or take {100 * pairs} or more"
         )
     return results, comparisons, warnings
 

@@ -127,7 +127,7 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
     table = read_table(path)
     if "element_id" in table.columns or "label" in table.columns:
         if metric_columns:
-            raise table.fault("labels of elements have no columns of metrics; see --metric-cols")
+            raise table.fault("labels of elements have no columns of metrics; see --metric-columns")
         return _labels(table)
     warnings: tuple[str, ...] = ()
     if is_direct_assessment(table):
@@ -141,8 +141,8 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
 
 
 _HINT = (
-    "; remove it, or name it with --metric-cols if it holds a metric's scores",
-    "; remove them, or name them with --metric-cols if they hold metrics' scores",
+    "; remove it, or name it with --metric-columns if it holds a metric's scores",
+    "; remove them, or name them with --metric-columns if they hold metrics' scores",
 )
 _KEYS = ("video_id", "system", "rater")
 # What a misspelt column may be meant for in any layout.
@@ -153,7 +153,7 @@ def _refuse_people(table: Table, metric_columns: Sequence[str]) -> None:
     for name in metric_columns:
         if name == "score" or _WIDE.fullmatch(name):
             raise table.fault(
-                f"the column {shown(name)} holds people's ratings; --metric-cols names those of "
+                f"the column {shown(name)} holds people's ratings; --metric-columns names those of "
                 "metrics"
             )
         if name in _KEYS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,9 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.reading import first_line
 from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.outputs import run_files
 from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
-from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
+from capeval.runs.sources import SAMPLE, annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 from capeval.text import nearest
@@ -166,22 +167,18 @@ def load_judged_runs(
     return named_apart(loaded)
 
 
-def files_behind(
-    typed: Sequence[str | Path],
-    *,
-    runs: Path = Path("runs"),
-    judge: str | None = None,
-    annotations: str | None = None,
-) -> list[Path]:
-    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Path]:
+    """Return the files that judged runs were read from, so that none of them is overwritten.
 
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, or it is not judged.
+    Parameters
+    ----------
+    scores : False if `scores.json` may be written anew
     """
-    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
-    return files_read(files, annotations, None)
+    return [
+        file
+        for run in loaded
+        for file in (*run_files(run.file, scores=scores), annotations_file(run.annotations_path))
+    ]
 
 
 def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:

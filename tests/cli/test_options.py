@@ -78,5 +78,5 @@ def test_indexes_are_repeated_or_separated_by_commas(values: list[str], read: li
 
 
 def test_an_option_that_names_no_index_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="names no index"):
+    with pytest.raises(UsageError, match="--only is empty"):
         indexes([" , "])

@@ -127,7 +127,7 @@ def test_draws_grow_so_that_the_best_comparison_can_be_significant() -> None:
     *_, found = analyse(given, Settings(narrow, ci="none", draws=999))
     assert found[-1] == (
         "999 draws for 55 pairs of metrics: no adjusted p of a permutation can be below 0.055; "
-        "leave --draws out, or take 5500 or more"
+        "leave --resamples out, or take 5500 or more"
     )
 
 
