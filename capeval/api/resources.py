@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,11 +88,8 @@ def cache_info() -> CacheInfo:
     """Return where the cache of judges' replies is, and how many it contains."""
     from capeval.llm import ReplyCache
 
-    cache = ReplyCache()
-    try:
+    with closing(ReplyCache()) as cache:
         return cache.info()
-    finally:
-        cache.close()
 
 
 def clear_cache(model: str | None = None) -> int:
@@ -108,8 +106,5 @@ def clear_cache(model: str | None = None) -> int:
     """
     from capeval.llm import ReplyCache
 
-    cache = ReplyCache()
-    try:
+    with closing(ReplyCache()) as cache:
         return cache.clear(model)
-    finally:
-        cache.close()

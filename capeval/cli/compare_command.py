@@ -7,34 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from capeval.cli.options import (
-    Full,
-    Json,
-    JudgedRuns,
-    OutFile,
-    Quiet,
-    Resamples,
-    RunAnnotations,
-    Runs,
-    Seed,
-    TableFormat,
-    WhichJudge,
-    check_format,
-)
-
-HELP = """Compare judged runs over the videos that are scored in all of them: is B better than A?
-
-Differences are second − first, in points: `capeval compare OLD NEW` shows what NEW gained. More
-than two runs make a matrix with ranks.
-
-`--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
-"""
+from capeval.cli import options
 
 
 def compare(
-    run: JudgedRuns,
-    judge: WhichJudge = None,
-    annotations: RunAnnotations = None,
+    run: options.JudgedRuns,
+    judge: options.WhichJudge = None,
+    annotations: options.RunAnnotations = None,
     allow_mismatch: Annotated[
         bool,
         typer.Option(
@@ -44,28 +23,22 @@ def compare(
     ] = False,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MEASURE=POINTS",
-            help="Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.",
-            show_default=False,
+        options.optional(
+            "MEASURE=POINTS",
+            "Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.",
         ),
     ] = None,
     gate: Annotated[
         Literal["estimate", "lower"] | None,
-        typer.Option(
-            metavar="VALUE",
-            help="What --fail-under tests: estimate, or lower for the lower end of the interval. "
+        options.optional(
+            "VALUE",
+            "What --fail-under tests: estimate, or lower for the lower end of the interval. "
             "By default estimate.",
-            show_default=False,
         ),
     ] = None,
     min_coverage: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="How many annotated videos must be compared: 99% or a number.",
-            show_default=False,
-        ),
+        options.optional("SHARE", "How many annotated videos must be compared: 99% or a number."),
     ] = None,
     power: Annotated[
         bool,
@@ -77,16 +50,22 @@ def compare(
             min=0, metavar="N", help="How many changed videos and flipped elements to show."
         ),
     ] = 5,
-    resamples: Resamples = None,
-    seed: Seed = 0,
-    out: OutFile = None,
-    as_json: Json = False,
-    form: TableFormat = None,
-    full: Full = False,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    resamples: options.Resamples = None,
+    seed: options.Seed = 0,
+    out: options.OutFile = None,
+    as_json: options.Json = False,
+    form: options.TableFormat = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Compare judged runs."""
+    """Compare judged runs over the videos that are scored in all of them: is B better than A?
+
+    Differences are second − first, in points: `capeval compare OLD NEW` shows what NEW gained. More
+    than two runs make a matrix with ranks.
+
+    `--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
+    """
     from capeval.api import comparing
     from capeval.cli.output import Output
     from capeval.errors import UsageError
@@ -97,7 +76,7 @@ def compare(
         raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")
     if power and len(run) > 2:
         raise UsageError(f"--power needs two runs, not {len(run)}; name two")
-    check_format(form, as_json=as_json)
+    options.check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
     found = comparing.compare(
         run,

@@ -7,53 +7,28 @@ from typing import Annotated, Literal
 
 import typer
 
-from capeval.cli.options import (
-    Full,
-    Json,
-    OutFile,
-    Quiet,
-    Resamples,
-    RunAnnotations,
-    Runs,
-    Seed,
-    TableFormat,
-    check_format,
-    listed,
-)
-
-HELP = """Correlate metrics with human ratings: does the judge rank captions as humans do?
-
-The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?` with
-`score`, or with `element_id, label`; or wide, with `human, human_2, ...`.
-
-Without --metric and --metric-columns, the metrics are all judged runs under runs/; if there is none
-of yours, the judged sample.
-"""
+from capeval.cli import options
 
 
 def correlate(
-    human: Annotated[
-        Path, typer.Option(metavar="FILE", help="Human ratings or labels.", show_default=False)
-    ],
+    human: Annotated[Path, options.optional("FILE", "Human ratings or labels.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of "
+        options.optional(
+            "NAME=PATH",
+            "A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of "
             "video_id, system?, score. Repeatable; one NAME may have several files.",
-            show_default=False,
         ),
     ] = None,
     metric_columns: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Columns of the human file that contain metrics; repeat the option or separate "
+        options.optional(
+            "COLUMN",
+            "Columns of the human file that contain metrics; repeat the option or separate "
             "them by commas.",
-            show_default=False,
         ),
     ] = None,
-    annotations: RunAnnotations = None,
+    annotations: options.RunAnnotations = None,
     missing: Annotated[
         Literal["error", "drop"],
         typer.Option(
@@ -70,60 +45,53 @@ def correlate(
     ] = "mean",
     ci: Annotated[
         Literal["bootstrap", "analytic", "none"] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Kind of intervals: bootstrap, analytic or none. By default what suits each "
-            "statistic.",
-            show_default=False,
+        options.optional(
+            "KIND",
+            "Kind of intervals: bootstrap, analytic or none. By default what suits each statistic.",
         ),
     ] = None,
-    resamples: Resamples = None,
-    seed: Seed = 0,
+    resamples: options.Resamples = None,
+    seed: options.Seed = 0,
     protocol: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only the statistics of a published protocol: tuna or wmt23.",
-            show_default=False,
-        ),
+        options.optional("NAME", "Only the statistics of a published protocol: tuna or wmt23."),
     ] = None,
     statistic: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.",
-            show_default=False,
-        ),
+        options.optional("NAME", "Only these of kendall_b, kendall_c, spearman, pearson, acc_eq."),
     ] = None,
     grouping: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only these of pooled, item, within_system, system.",
-            show_default=False,
-        ),
+        options.optional("NAME", "Only these of pooled, item, within_system, system."),
     ] = None,
     published: Annotated[
         bool, typer.Option("--published", help="Add the TUNA paper's table 3 for reference.")
     ] = False,
-    out: OutFile = None,
-    as_json: Json = False,
-    form: TableFormat = None,
-    full: Full = False,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    out: options.OutFile = None,
+    as_json: options.Json = False,
+    form: options.TableFormat = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Correlate metrics with human ratings."""
+    """Correlate metrics with human ratings: does the judge rank captions as humans do?
+
+    The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?`
+    with `score`, or with `element_id, label`; or wide, with `human, human_2, ...`.
+
+    Without --metric and --metric-columns, the metrics are all judged runs under runs/; if there is
+    none of yours, the judged sample.
+    """
     from capeval.api import correlating
     from capeval.cli.output import Output
     from capeval.reporting.correlations.tables import print_correlations
 
-    check_format(form, as_json=as_json)
+    options.check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
     found = correlating.correlate(
         human,
         _metrics(metric or ()),
-        metric_columns=listed(metric_columns, "--metric-columns"),
+        metric_columns=options.listed(metric_columns, "--metric-columns"),
         annotations=annotations,
         runs=runs,
         missing=missing,
@@ -132,8 +100,8 @@ def correlate(
         resamples=resamples,
         seed=seed,
         protocol=protocol,
-        statistics=listed(statistic, "--statistic"),
-        groupings=listed(grouping, "--grouping"),
+        statistics=options.listed(statistic, "--statistic"),
+        groupings=options.listed(grouping, "--grouping"),
         published=published,
         out=out,
     )

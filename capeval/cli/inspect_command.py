@@ -7,12 +7,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import Full, Human, Json, RunAnnotations, Runs, WhichJudge
-
-HELP = """Show why one video has its score: its caption, events, verdicts and repairs.
-
-Without --run, it shows every judged run under runs/ that has the video.
-"""
+from capeval.cli import options
 
 
 def inspect(
@@ -21,32 +16,32 @@ def inspect(
     ],
     run: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run's name, its folder, a judge's folder, or a judgments.jsonl. Repeatable.",
-            show_default=False,
+        options.optional(
+            "RUN", "A run's name, its folder, a judge's folder, or a judgments.jsonl. Repeatable."
         ),
     ] = None,
-    judge: WhichJudge = None,
+    judge: options.WhichJudge = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Add the model's own replies, from the cache.")
     ] = False,
     prompts: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --raw: the prompt set or folder that the video was judged with, if it is "
+        options.optional(
+            "NAME",
+            "With --raw: the prompt set or folder that the video was judged with, if it is "
             "not found by its name.",
-            show_default=False,
         ),
     ] = None,
-    human: Human = None,
-    annotations: RunAnnotations = None,
-    as_json: Json = False,
-    full: Full = False,
-    runs: Runs = Path("runs"),
+    human: options.Human = None,
+    annotations: options.RunAnnotations = None,
+    as_json: options.Json = False,
+    full: options.Full = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Show one video."""
+    """Show why one video has its score: its caption, events, verdicts and repairs.
+
+    Without --run, it shows every judged run under runs/ that has the video.
+    """
     from capeval.api import inspecting
     from capeval.cli.output import Output
     from capeval.reporting.viewer.terminal import print_cards, print_raw_replies

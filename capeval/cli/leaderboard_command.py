@@ -7,16 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from capeval.cli.options import Full, Json, OutFile, Quiet, RunAnnotations, Runs
-
-HELP = """Rank all judged runs by overall F1.
-
-It shows the scores of every judge of every run under runs/, and of the runs that are named. Runs
-that differ in judge, prompts, repeats or data are in separate sections.
-
-Scores that do not match the verdicts next to them are left out with a line on stderr, and the exit
-code is 3.
-"""
+from capeval.cli import options
 
 
 def leaderboard(
@@ -40,24 +31,31 @@ def leaderboard(
         Literal["table", "markdown", "latex", "csv", "json"],
         typer.Option("--format", metavar="FORMAT", help="table, markdown, latex, csv or json."),
     ] = "table",
-    as_json: Json = False,
+    as_json: options.Json = False,
     published: Annotated[
         bool,
         typer.Option("--published", help="Add the TUNA paper's 21 models (tables 8, 9 and 10)."),
     ] = False,
-    annotations: RunAnnotations = None,
+    annotations: options.RunAnnotations = None,
     min_coverage: Annotated[
         str,
         typer.Option(
             metavar="SHARE", help="Percentage of the videos that must be scored for a rank."
         ),
     ] = "99%",
-    out: OutFile = None,
-    full: Full = False,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    out: options.OutFile = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Rank all judged runs."""
+    """Rank all judged runs by overall F1.
+
+    It shows the scores of every judge of every run under runs/, and of the runs that are named.
+    Runs that differ in judge, prompts, repeats or data are in separate sections.
+
+    Scores that do not match the verdicts next to them are left out with a line on stderr, and the
+    exit code is 3.
+    """
     from capeval.api import leaderboards
     from capeval.cli.output import Output
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
@@ -87,9 +85,8 @@ def leaderboard(
 
 
 def _fraction(text: str) -> float:
-    from capeval.cli.options import Allowance
     from capeval.errors import UsageError
 
     if not text.strip().endswith("%"):
         raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
-    return float(Allowance.read(text, "--min-coverage").number) / 100
+    return float(options.Allowance.read(text, "--min-coverage").number) / 100

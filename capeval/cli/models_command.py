@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import Json
+from capeval.cli import options
 
 
 def models(
@@ -21,7 +21,7 @@ def models(
     paper: Annotated[
         bool, typer.Option("--paper", help="Only the models of the TUNA paper's table 7.")
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """List the models that `capeval generate` knows.
 

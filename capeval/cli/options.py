@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,53 +15,47 @@ from capeval.errors import UsageError
 INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
 """Panels of the help text."""
 
+
+def optional(
+    metavar: str, text: str, *names: str, panel: str | None = None, **limits: float
+) -> Any:
+    """Return an option without a default value to show, with its help `text`.
+
+    Parameters
+    ----------
+    names : as they are typed; by default the parameter's
+    limits : `min` and `max` of a number
+    """
+    shown: dict[str, Any] = {"show_default": False, "rich_help_panel": panel, **limits}
+    return typer.Option(*names, metavar=metavar, help=text, **shown)
+
+
 Only = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="INDEX",
-        help="Only these indexes; repeat the option or separate them by commas.",
-        show_default=False,
-        rich_help_panel=INPUTS,
+    optional(
+        "INDEX", "Only these indexes; repeat the option or separate them by commas.", panel=INPUTS
     ),
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Only the first N videos.",
-        show_default=False,
-        rich_help_panel=INPUTS,
-    ),
-]
+Limit = Annotated[int | None, optional("N", "Only the first N videos.", panel=INPUTS, min=1)]
 MaxConcurrency = Annotated[
     int,
     typer.Option(
-        min=1,
-        max=4096,
-        metavar="N",
-        help="Maximum number of parallel calls.",
-        rich_help_panel=LIMITS,
+        min=1, max=4096, metavar="N", help="Maximum parallel calls.", rich_help_panel=LIMITS
     ),
 ]
 Timeout = Annotated[
     float,
     typer.Option(
-        min=0.1,
-        max=86_400,
-        metavar="SECONDS",
-        help="Maximum duration of one call.",
-        rich_help_panel=LIMITS,
+        min=0.1, max=86_400, metavar="SECONDS", help="Longest call.", rich_help_panel=LIMITS
     ),
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option(
+    optional(
+        "DOLLARS",
+        "Stop calling when this much is spent, in US dollars; implies --yes.",
+        panel=LIMITS,
         min=0.0,
-        metavar="DOLLARS",
-        help="Stop calling when this much is spent, in US dollars; implies --yes.",
-        show_default=False,
-        rich_help_panel=LIMITS,
     ),
 ]
 Yes = Annotated[
@@ -81,49 +75,33 @@ JudgedRuns = Annotated[
 ]
 WhichJudge = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Which of several judges: the name of its folder, or the beginning of it.",
-        show_default=False,
-    ),
+    optional("NAME", "Which of several judges: the name of its folder, or the beginning of it."),
 ]
 RunAnnotations = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that "
-        "a run names.",
-        show_default=False,
+    optional(
+        "FILE",
+        "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a "
+        "run names.",
     ),
 ]
 IgnoreUnknown = Annotated[
     bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
 ]
-Human = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Human ratings or labels.", show_default=False),
-]
+Human = Annotated[Path | None, optional("FILE", "Human ratings or labels.")]
 Resamples = Annotated[
     int | None,
-    typer.Option(
+    optional(
+        "N",
+        "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
+        "and 1,000 for comparisons.",
         min=99,
-        metavar="N",
-        help="Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for "
-        "p-values and 1,000 for comparisons.",
-        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the statistics.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of the runs.")]
 OutFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write the result to this file.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
+    Path | None, optional("FILE", "Write the result to this file.", "--out", panel=OUTPUT)
 ]
 Json = Annotated[
     bool,
@@ -133,12 +111,11 @@ Json = Annotated[
 ]
 TableFormat = Annotated[
     Literal["table", "markdown", "latex"] | None,
-    typer.Option(
+    optional(
+        "FORMAT",
+        "Format of the tables: table, markdown or latex. By default table.",
         "--format",
-        metavar="FORMAT",
-        help="Format of the tables: table, markdown or latex. By default table.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        panel=OUTPUT,
     ),
 ]
 Full = Annotated[

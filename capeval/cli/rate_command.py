@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import IgnoreUnknown, Quiet, RunAnnotations, Runs, Seed
+from capeval.cli import options
 
 app = typer.Typer(
     help="Have humans rate captions without knowing who wrote them.", no_args_is_help=True
@@ -19,45 +19,32 @@ app = typer.Typer(
 def sheet(
     run: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run to sample captions from; repeatable. By default all under runs/, or the "
+        options.optional(
+            "RUN",
+            "A run to sample captions from; repeatable. By default all under runs/, or the "
             "sample if there are none.",
-            show_default=False,
         ),
     ] = None,
     videos: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Number of videos. By default 40, or all if there are fewer.",
-            show_default=False,
-        ),
+        options.optional("N", "Number of videos. By default 40, or all if there are fewer.", min=1),
     ] = None,
     per_video: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Captions of each video. By default one of every run.",
-            show_default=False,
-        ),
+        options.optional("N", "Captions of each video. By default one of every run.", min=1),
     ] = None,
-    seed: Seed = 0,
-    annotations: RunAnnotations = None,
+    seed: options.Seed = 0,
+    annotations: options.RunAnnotations = None,
     video_dir: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="The folder of the videos that the page plays.", show_default=False
-        ),
+        options.optional("DIR", "The folder of the videos that the page plays."),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")] = Path(
         "rating"
     ),
-    ignore_unknown: IgnoreUnknown = False,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    ignore_unknown: options.IgnoreUnknown = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
     """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you."""
     from capeval.api import rating_files
@@ -95,19 +82,16 @@ def merge(
         list[Path],
         typer.Argument(metavar="FILE", help="The raters' files, one each.", show_default=False),
     ],
-    key: Annotated[
-        Path, typer.Option(metavar="FILE", help="The sheet's key.csv.", show_default=False)
-    ],
+    key: Annotated[Path, options.optional("FILE", "The sheet's key.csv.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path(
         "human.csv"
     ),
     annotations: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Check the key against these annotations, and show agreement by type of element; "
+        options.optional(
+            "FILE",
+            "Check the key against these annotations, and show agreement by type of element; "
             "'sample' for the bundled ones.",
-            show_default=False,
         ),
     ] = None,
     partial: Annotated[
@@ -116,7 +100,7 @@ def merge(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an --out file that has other contents.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Merge the raters' files into human.csv, and show how well the raters agree."""
     from capeval.api import rating_files

@@ -7,59 +7,45 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import typer
-
-from capeval.cli.options import (
-    Human,
-    JudgedRuns,
-    OutFile,
-    Quiet,
-    RunAnnotations,
-    Runs,
-    Seed,
-    WhichJudge,
-)
+from capeval.cli import options
 
 T = TypeVar("T")
 
-HELP = """Write one HTML file that shows what a model gets wrong, and why.
-
-It opens from disk and loads nothing: scores with intervals, what became of the annotated weight,
-and every video with its frames, caption, matches and verdicts. Several runs are shown side by side.
-
-Without --out, it is report.html in the judge's folder of a single run, or in the working directory.
-"""
-
 
 def report(
-    run: JudgedRuns,
-    out: OutFile = None,
-    human: Human = None,
+    run: options.JudgedRuns,
+    out: options.OutFile = None,
+    human: options.Human = None,
     frames: Annotated[
         int | None,
-        typer.Option(
+        options.optional(
+            "N",
+            "Frames of each video. By default 8, or none for more than 100 videos.",
             min=0,
             max=64,
-            metavar="N",
-            help="Frames of each video. By default 8, or none for more than 100 videos.",
-            show_default=False,
         ),
     ] = None,
     videos: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The folder of the videos. By default videos/ next to the annotations.",
-            show_default=False,
+        options.optional(
+            "DIR", "The folder of the videos. By default videos/ next to the annotations."
         ),
     ] = None,
-    judge: WhichJudge = None,
-    annotations: RunAnnotations = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    judge: options.WhichJudge = None,
+    annotations: options.RunAnnotations = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Write one HTML file on judged runs."""
+    """Write one HTML file that shows what a model gets wrong, and why.
+
+    It opens from disk and loads nothing: scores with intervals, what became of the annotated
+    weight, and every video with its frames, caption, matches and verdicts. Several runs are shown
+    side by side.
+
+    Without --out, it is report.html in the judge's folder of a single run, or in the working
+    directory.
+    """
     from capeval.api import reports
     from capeval.cli.output import Output
 

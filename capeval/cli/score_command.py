@@ -7,22 +7,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli.options import (
-    Full,
-    IgnoreUnknown,
-    Json,
-    OutFile,
-    Quiet,
-    RunAnnotations,
-    Runs,
-    WhichJudge,
-)
-
-HELP = """Score stored verdicts again, without any model.
-
-`capeval score RUN --check FILE` recomputes a published scores.json, lists the values that differ,
-and exits with 4 if there are any.
-"""
+from capeval.cli import options
 
 
 def score(
@@ -34,30 +19,30 @@ def score(
             show_default=False,
         ),
     ],
-    judge: WhichJudge = None,
-    annotations: RunAnnotations = None,
+    judge: options.WhichJudge = None,
+    annotations: options.RunAnnotations = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, metavar="N", help="Seed of the bootstrap. By default 0.", show_default=False
-        ),
+        options.optional("N", "Seed of the bootstrap. By default 0.", min=0),
     ] = None,
-    ignore_unknown: IgnoreUnknown = False,
-    out: OutFile = None,
+    ignore_unknown: options.IgnoreUnknown = False,
+    out: options.OutFile = None,
     check: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Compare with this scores.json, or that of a run or judge's folder, instead.",
-            show_default=False,
+        options.optional(
+            "FILE", "Compare with this scores.json, or that of a run or judge's folder, instead."
         ),
     ] = None,
-    as_json: Json = False,
-    full: Full = False,
-    quiet: Quiet = False,
-    runs: Runs = Path("runs"),
+    as_json: options.Json = False,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Score stored verdicts again, or check a file of scores."""
+    """Score stored verdicts again, without any model.
+
+    `capeval score RUN --check FILE` recomputes a published scores.json, lists the values that
+    differ, and exits with 4 if there are any.
+    """
     from capeval.api import scoring
     from capeval.cli.output import Output
     from capeval.errors import UsageError
