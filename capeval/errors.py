@@ -14,6 +14,7 @@ A user can cause all of these; each becomes one line on stderr and an exit code.
     │   ├── RequestRefused      this one request is refused (filter, too long)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply came but breaks its contract             asked again
+    ├── JudgeError              a user's judge failed, or its verdict is wrong   unscored
     ├── BudgetReached           the cost cap is spent                            exit 3
     └── CacheMiss               an offline client has no stored reply            (dry run)
 
@@ -97,6 +98,10 @@ class RetriesExhausted(EndpointError):
 
 class ReplyError(CapevalError):
     """A reply breaks its contract; the message is the reason that the model is told."""
+
+
+class JudgeError(CapevalError):
+    """A judge of another package failed on one caption, or returned an unusable verdict."""
 
 
 class BudgetReached(CapevalError):

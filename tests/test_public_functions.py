@@ -40,7 +40,8 @@ ONLY_TO_CALL = {"cache_info", "clear_cache", "models", "sample_frames"}
 
 def test_face_is_this() -> None:
     twins = [f"{name}_async" for name in FUNCTIONS if name not in ONLY_TO_CALL]
-    nouns = ["Annotation", "Caption", "Correlations", "Generation", "Judgment", "Scores"]
+    nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
+    nouns += ["JudgeOptions", "Judgment", "Scores"]
     assert dir(capeval) == sorted([*FUNCTIONS, *twins, *nouns, "__version__"])
     assert set(capeval.__all__) == set(dir(capeval))
 

@@ -1,75 +1,45 @@
-"""`capeval.generate`: videos in, captions out."""
+"""`capeval.generate`: videos in, captions out. `capeval generate` runs the same session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
 
+from capeval.api.options import GenerateOptions, takes
 from capeval.api.sync_async import blocking
+from capeval.captioners.estimate import GenerationEstimate, estimate_generation
 from capeval.captioners.frames import FrameReader, open_reader
-from capeval.captioners.images import ImageKind
-from capeval.captioners.plan import Generation, Wanted, default_run, default_videos
+from capeval.captioners.merging import Merge, merge_parts
+from capeval.captioners.plan import (
+    Generation,
+    GenerationPlan,
+    Wanted,
+    default_run,
+    default_videos,
+    plan_generation,
+)
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.protocol import Captioner
-from capeval.captioners.run import GeneratingProgress, generate_run
-from capeval.captioners.selection import CaptionerChoice, open_captioner
-from capeval.llm import ChatClient
+from capeval.captioners.run import generate_run
+from capeval.captioners.selection import (
+    CaptionerChoice,
+    OpenCaptioner,
+    choose_model,
+    open_captioner,
+)
+from capeval.errors import UsageError
+from capeval.files.videos import VideoFolder
+from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import SAMPLE, annotations_of, run_name
 
 
-async def generate_async(
-    model: str | Captioner | None = None,
-    annotations: str | Path = SAMPLE,
-    *,
-    videos: str | Path | None = None,
-    frames: str | FrameReader | None = None,
-    prompt: str | Path | None = None,
-    run: str | None = None,
-    runs: str | Path = "runs",
-    base_url: str | None = None,
-    api_key: str | None = None,
-    max_new_tokens: int | None = None,
-    batch_size: int | Literal["auto"] = "auto",
-    device: str | None = None,
-    decoder: str = "pyav",
-    shuffle: int | None = None,
-    images: ImageKind | None = None,
-    jpeg_quality: int = 90,
-    max_side: int | None = None,
-    shard: str | None = None,
-    only: Collection[str] = (),
-    limit: int | None = None,
-    max_concurrency: int = 32,
-    timeout: float = 300.0,
-    max_cost: float | None = None,
-    cache: str | Path | None = None,
-    client: ChatClient | None = None,
-    progress: GeneratingProgress | None = None,
-) -> Generation:
+@takes(GenerateOptions)
+async def generate_async(options: GenerateOptions) -> Generation:
     """Caption videos with a video-language model; the captions are a run, ready for `judge`.
 
-    Parameters
-    ----------
-    model : a name of the catalogue, `hf:ORG/NAME`, a server's name for its model, or a `Captioner`
-    annotations : their file, or `"sample"`; they list the videos
-    videos : the folder of the videos; else `videos` beside the annotations, or their folder
-    frames : a sampling policy such as `"32"`, `"2fps"` or `"auto"`; else the catalogue's
-    prompt : a file; else the annotations' `question`, else the catalogue's
-    run : the run's name under `runs`; else the model's
-    base_url, api_key : of an OpenAI-compatible endpoint
-    max_new_tokens : tokens that a caption may have; else the catalogue's
-    batch_size, device : of a model in this process
-    shuffle : a seed; the frames are shown in an order drawn by it
-    images, jpeg_quality, max_side : how an endpoint gets frames
-    shard : `"I/N"`; the last shard to end merges all
-    only, limit : caption these videos only, and at most so many
-    max_cost : US dollars after which no further call is made
-    cache : SQLite file of replies; by default in the user's cache folder
-    client : stands in for the endpoint
-    progress : is told of every video
+    The parameters are those of `capeval.GenerateOptions`.
 
     Raises
     ------
@@ -78,46 +48,131 @@ async def generate_async(
     EndpointRefused, EndpointDown, BudgetReached
         Generating had to stop; what was done is kept.
     """
-    named = None if model is None or isinstance(model, str) else model
-    choice = CaptionerChoice(
-        model=model if isinstance(model, str) else None,
-        base_url=base_url,
-        api_key=api_key,
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        device=device,
-        images=images,
-        jpeg_quality=jpeg_quality,
-        max_side=max_side,
-        max_concurrency=max_concurrency,
-        timeout=timeout,
-        max_cost=max_cost,
-        cache_path=None if cache is None else Path(cache),
-        client=client,
-        captioner=named,
-    )
-    path = str(annotations)
-    async with open_captioner(choice) as opened:
-        if frames is None or isinstance(frames, str):
-            frames = open_reader(frames or opened.entry.frames, decoder, shuffle=shuffle)
-        wanted = Wanted(
-            annotations=annotations_of(path),
-            annotations_path=path,
-            videos=default_videos(path) if videos is None else Path(videos),
-            prompts=load_caption_prompts(
-                None if prompt is None else Path(prompt), opened.entry.prompt
-            ),
-            only=tuple(only),
-            limit=limit,
-            shard=None if shard is None else Shard.read(shard),
-        )
-        folder = RunFolder(Path(runs) / run_name(run or default_run(opened.captioner.name)))
-        generation, _ = await generate_run(
-            folder, wanted, opened.captioner, frames, progress=progress
-        )
+    if options.merge:
+        return merge_shards(options)
+    async with open_generating(options) as session:
+        generation, _ = await session.run(options.progress)
     if generation.stopped:
         raise generation.stopped
     return generation
 
 
 generate = blocking(generate_async)
+
+
+class GeneratingSession:
+    """One captioner and the run that it writes; `plan` is what the run lacks."""
+
+    def __init__(self, options: GenerateOptions, wanted: Wanted, opened: OpenCaptioner) -> None:
+        self.opened, self._wanted = opened, wanted
+        self._reader = _reader(options, opened.entry.frames)
+        name = options.run or default_run(opened.captioner.name)
+        self._run = RunFolder(Path(options.runs) / run_name(name))
+        self.plan: GenerationPlan = plan_generation(
+            self._run, wanted, opened.captioner, self._reader
+        )
+
+    async def estimate(self) -> GenerationEstimate:
+        """Return the expected cost; reads up to three videos and calls nothing."""
+        return await estimate_generation(self.plan.todo, self._reader, self.opened)
+
+    async def run(self, progress: Progress | None = None) -> tuple[Generation, Merge | None]:
+        """Caption the videos; the last shard to finish merges all."""
+        meter = self.opened.meter
+        return await generate_run(
+            self._run,
+            self._wanted,
+            self.opened.captioner,
+            self._reader,
+            progress=progress,
+            dollars=lambda: meter.spent,
+        )
+
+
+@asynccontextmanager
+async def open_generating(
+    options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[GeneratingSession]:
+    """Check the inputs, then open the captioner; its model or connections go with the block.
+
+    Raises
+    ------
+    UsageError, MissingExtra, InputError, EndpointRefused
+        The captioner cannot be opened, or the inputs are not right.
+    """
+    for name, value in (("--run", options.run), ("--frames", options.frames)):
+        if isinstance(value, str) and not value.strip():
+            raise UsageError(f"{name} is empty; leave it off or give it a value")
+    choice = _choice(options)
+    entry = choose_model(choice)
+    # Everything that can be wrong is found before a model is loaded or called.
+    wanted = _wanted(options, entry.prompt if entry else None)
+    if entry:
+        _reader(options, entry.frames)
+    async with open_captioner(choice, on_notice=on_notice) as opened:
+        yield GeneratingSession(options, wanted, opened)
+
+
+def merge_shards(options: GenerateOptions) -> Generation:
+    """Merge the shards of a run that exist, finished or not.
+
+    Raises
+    ------
+    UsageError, InputError, RunLocked
+        There are none, a shard is still being generated, or they do not fit together.
+    """
+    name = options.run or (default_run(options.model) if isinstance(options.model, str) else None)
+    if name is None:
+        raise UsageError("name the run whose shards are to be merged with --run")
+    run = RunFolder(Path(options.runs) / run_name(name))
+    if not run.path.is_dir():
+        raise UsageError(f"{run.path} does not exist")
+    path = options.annotations or run.annotations_path()
+    if path is None:
+        raise UsageError(f"{run.path}: name its annotations with --annotations")
+    return merge_parts(run, annotations_of(str(path)), str(path))
+
+
+def _choice(options: GenerateOptions) -> CaptionerChoice:
+    model = options.model
+    return CaptionerChoice(
+        model=model if isinstance(model, str) else None,
+        base_url=options.base_url,
+        api_key=options.api_key,
+        max_new_tokens=options.max_new_tokens,
+        batch_size=options.batch_size,
+        device=options.device,
+        images=options.images,
+        jpeg_quality=options.jpeg_quality,
+        max_side=options.max_side,
+        max_concurrency=options.max_concurrency,
+        timeout=options.timeout,
+        max_cost=options.max_cost,
+        cache_path=None if options.cache is None else Path(options.cache),
+        client=options.client,
+        captioner=None if model is None or isinstance(model, str) else model,
+    )
+
+
+def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
+    path = SAMPLE if options.annotations is None else str(options.annotations)
+    file = Path(options.prompt) if options.prompt else None
+    wanted = Wanted(
+        annotations=annotations_of(path),
+        annotations_path=path,
+        videos=Path(options.videos) if options.videos else default_videos(path),
+        prompts=load_caption_prompts(file, prompt or "tuna-cap-v1"),
+        only=tuple(options.only),
+        limit=options.limit,
+        shard=Shard.read(options.shard) if options.shard else None,
+    )
+    wanted.chosen()
+    VideoFolder(wanted.videos)
+    return wanted
+
+
+def _reader(options: GenerateOptions, default: str) -> FrameReader:
+    frames = options.frames
+    if frames is not None and not isinstance(frames, str):
+        return frames
+    return open_reader(frames or default, options.decoder, shuffle=options.shuffle)

@@ -1,132 +1,310 @@
-"""`capeval.judge`: captions in, scores out."""
+"""`capeval.judge`: captions in, scores out. `capeval judge` runs the same session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from capeval.api.scoring import Annotations
+from capeval.api.options import JudgeOptions, takes
 from capeval.api.sync_async import blocking
-from capeval.errors import UsageError
-from capeval.judging.prompts import DEFAULT_PROMPTS
-from capeval.judging.run import Progress, execute, plan_run
-from capeval.judging.selection import JudgeChoice, open_judge
-from capeval.llm import ChatClient
+from capeval.errors import CapevalError, UsageError
+from capeval.judging.estimate import Estimate, estimate
+from capeval.judging.registry import LEXICAL
+from capeval.judging.run import JudgingPlan, JudgingWork
+from capeval.judging.selection import JudgeChoice, OpenJudge, is_configured, open_judge
+from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder
-from capeval.runs.sources import Source, from_file, from_memory, from_run
-from capeval.schema import Caption
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    from_file,
+    from_memory,
+    from_run,
+    run_name,
+    sample_captions,
+)
+from capeval.schema import Caption, Scored
 from capeval.scoring import Scores
 
 Captions = str | Path | Mapping[str, str] | Sequence[Caption]
 
 
-async def judge_async(
-    captions: Captions,
-    annotations: Annotations | None = None,
-    *,
-    judge: str | None = None,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    prompts: str | Path = DEFAULT_PROMPTS,
-    run: str | None = None,
-    runs: str | Path = "runs",
-    repeats: int = 1,
-    max_concurrency: int = 64,
-    timeout: float = 120.0,
-    only: Collection[str] = (),
-    limit: int | None = None,
-    max_cost: float | None = None,
-    ignore_unknown: bool = False,
-    seed: int = 0,
-    cache: str | Path | None = None,
-    client: ChatClient | None = None,
-    progress: Progress | None = None,
-) -> Scores:
+@dataclass(frozen=True)
+class Target:
+    """Captions to judge, loaded when they are needed: hundreds of runs may not fit in memory."""
+
+    name: str
+    load: Callable[[], Source]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The result of judging one target.
+
+    `file` is its scores.json, or None if nothing was stored; `unscored` are the reasons of the
+    captions that were asked for and have no verdict; `stopped` says why judging ended early.
+    """
+
+    name: str
+    scores: Scores
+    file: Path | None
+    unscored: dict[str, str]
+    stopped: CapevalError | None
+
+    def without_videos(self) -> Judged:
+        """Return the same without the scores of single videos."""
+        return replace(self, scores=self.scores.model_copy(update={"videos": {}}))
+
+
+@takes(JudgeOptions)
+async def judge_async(options: JudgeOptions) -> Scores:
     """Judge captions against annotations and return their scores.
 
-    Parameters
-    ----------
-    captions : a captions file, a run's name or folder, `{index: caption}`, or `Caption`s
-    annotations : their file, `"sample"`, or `Annotation`s; a run knows its own
-    judge : a model's name or `"lexical"`; without it the default model or the endpoint's sole one
-    base_url, api_key : of an OpenAI-compatible endpoint; else from OPENAI_BASE_URL, OPENAI_API_KEY
-    prompts : a packaged prompt set's name, or a folder with one
-    run : the run's name under `runs`; captions in memory are stored only when they have one
-    repeats : how often each caption is judged; the majority label counts
-    timeout : seconds for one call
-    only, limit : judge these videos only, and at most so many
-    max_cost : US dollars after which no further call is made
-    seed : of the bootstrap
-    cache : SQLite file of replies; by default in the user's cache folder
-    client : stands in for the endpoint
-    progress : is told of every judgment
+    The parameters are those of `capeval.JudgeOptions`.
 
     Raises
     ------
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; what was done is kept when the captions have a run.
+        Judging had to stop; what was done is kept if the captions have a run.
 
     Example
     -------
-    >>> scores = judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
+    >>> import capeval
+    >>> scores = capeval.judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
     >>> scores.counts.captioned, scores.counts.scored
     (1, 1)
     """
-    choice = JudgeChoice(
-        model=judge,
-        base_url=base_url,
-        api_key=api_key,
-        prompts=prompts,
-        max_concurrency=max_concurrency,
-        timeout=timeout,
-        max_cost=max_cost,
-        cache_path=None if cache is None else Path(cache),
-        client=client,
-    )
-    source = _source(captions, annotations, run, Path(runs), ignore_unknown)
-    async with open_judge(choice) as opened:
-        with source.run.locked() if source.run else nullcontext():
-            source.store()
-            prompt_name = opened.prompts.name if opened.prompts else None
-            folder = source.run.judge(opened.judge.name, prompt_name) if source.run else None
-            plan = plan_run(
-                source.name,
-                folder,
-                source.annotations,
-                source.captions,
-                opened,
-                repeats=repeats,
-                only=only,
-                limit=limit,
-            )
-            outcome = await execute(plan, opened, seed=seed, progress=progress)
-    if outcome.stopped:
-        raise outcome.stopped
-    return outcome.scores
+    async with open_judging(options, [_target(options)]) as session:
+        async for result in session.results(options.progress):
+            if result.stopped:
+                raise result.stopped
+    return result.scores
 
 
 judge = blocking(judge_async)
 
 
-def _source(
-    captions: Captions,
-    annotations: Annotations | None,
-    run: str | None,
-    runs: Path,
-    ignore_unknown: bool,
-) -> Source:
-    if not isinstance(captions, str | Path):
-        if annotations is None:
-            raise UsageError("annotations are needed to judge captions")
-        return from_memory(
-            captions, annotations, name=run, runs=runs, ignore_unknown=ignore_unknown
+class JudgingSession:
+    """One judge and the targets that it judges, one after the other."""
+
+    def __init__(
+        self,
+        options: JudgeOptions,
+        targets: Sequence[Target],
+        opened: OpenJudge,
+        on_notice: Callable[[str], None],
+    ) -> None:
+        self._options, self._targets, self._on_notice = options, targets, on_notice
+        self.opened = opened
+
+    async def estimate(self) -> tuple[Estimate, dict[str, int]]:
+        """Check every target and return the expected cost, and the captions to judge by name.
+
+        Nothing is called and nothing is written.
+
+        Raises
+        ------
+        InputError, UsageError
+            A target is not right.
+        """
+        total, todo = Estimate(cost=0.0), {}
+        for target in self._targets:
+            plan = self._work(target.load()).plan()
+            self._report_stale(plan)
+            todo[plan.name] = len(plan.todo)
+            total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
+        return total, todo
+
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
+        """Judge the targets and yield the result of each; the last may have been stopped.
+
+        Raises
+        ------
+        InputError, UsageError, EndpointRefused
+            A target could not be judged; those yielded before are complete.
+        """
+        for target in self._targets:
+            source = target.load()
+            work = self._work(source)
+            # Planned again inside the lock: another process may have judged meanwhile.
+            finished = await execute(work, progress)
+            left = {
+                annotation.index: "not judged: the run was stopped" if reason is None else reason
+                for annotation, _ in finished.plan.todo
+                for judgment in [finished.done.get(annotation.index)]
+                if not isinstance(judgment, Scored)
+                for reason in [judgment.reason if judgment else None]
+            }
+            folder = work.store.folder
+            file = folder.scores if folder and folder.scores.is_file() else None
+            yield Judged(source.name, work.store.scores, file, left, finished.stopped)
+            if finished.stopped:
+                return
+
+    def _work(self, source: Source) -> JudgingWork:
+        o = self._options
+        return JudgingWork(
+            source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit, seed=o.seed
         )
-    if annotations is not None and not isinstance(annotations, str | Path):
-        raise UsageError("with captions in a file, name the annotations' file")
-    path = None if annotations is None else str(annotations)
-    if Path(captions).is_file():
-        return from_file(Path(captions), path, runs=runs, name=run, ignore_unknown=ignore_unknown)
-    return from_run(RunFolder.find(runs, str(captions)), path, ignore_unknown=ignore_unknown)
+
+    def _report_stale(self, plan: JudgingPlan) -> None:
+        for changed, count in plan.stale.items():
+            self._on_notice(
+                f"{plan.name}: {count:,} stored {'verdict' if count == 1 else 'verdicts'} "
+                f"of another {changed}: judged again and replaced"
+            )
+
+
+@asynccontextmanager
+async def open_judging(
+    options: JudgeOptions,
+    targets: Sequence[Target],
+    *,
+    offline: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[JudgingSession]:
+    """Open the judge for some targets; its connections close with the block.
+
+    `offline` needs no key and makes no call: enough for an estimate.
+
+    Raises
+    ------
+    UsageError, InputError, EndpointRefused
+        No judge can be opened.
+    """
+    choice = _choice(options, targets, offline=offline)
+    async with open_judge(choice, on_notice=on_notice) as opened:
+        yield JudgingSession(options, targets, opened, on_notice)
+
+
+def _choice(options: JudgeOptions, targets: Sequence[Target], *, offline: bool) -> JudgeChoice:
+    choice = JudgeChoice(
+        model=options.judge,
+        base_url=options.base_url,
+        api_key=options.api_key,
+        prompts=options.prompts,
+        max_concurrency=options.max_concurrency,
+        timeout=options.timeout,
+        max_cost=options.max_cost,
+        cache_path=None if options.cache is None else Path(options.cache),
+        offline=offline,
+        client=options.client,
+    )
+    if options.judge is not None or offline or is_configured(choice):
+        return choice
+    if all(target.load().is_sample for target in targets):
+        return JudgeChoice(model=LEXICAL)
+    raise UsageError(
+        "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
+        "or take the baseline that only compares words with --judge lexical"
+    )
+
+
+def targets_named(
+    typed: Sequence[str],
+    options: JudgeOptions,
+    *,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> list[Target]:
+    """Return what `capeval judge NAME ...` judges; without a name every run, or the sample.
+
+    Raises
+    ------
+    InputError, UsageError
+        A name means nothing, or two targets would become the same run.
+    """
+    runs = Path(options.runs)
+    if options.run is not None and len(typed) != 1:
+        raise UsageError("--run names the run of one captions file; name that file alone")
+    if typed:
+        targets = [target for name in typed for target in _meant(name, options)]
+    else:
+        mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
+        targets = [_run(run, options) for run in mine]
+    if not targets:
+        if options.annotations not in (None, SAMPLE):
+            raise UsageError("name the captions that --annotations are for")
+        on_notice(f"There is no run of yours under {runs}/: judging the bundled sample.")
+        targets = _sample(options)
+    name, count = Counter(target.name for target in targets).most_common(1)[0]
+    if count > 1:
+        raise UsageError(f"{count} of the captions files would become the run {name!r}")
+    return targets
+
+
+def _meant(typed: str, options: JudgeOptions) -> list[Target]:
+    path, runs = Path(typed), Path(options.runs)
+    if typed == SAMPLE and not path.exists() and not (runs / typed).exists():
+        if options.annotations not in (None, SAMPLE):
+            raise UsageError("the sample has annotations of its own; leave --annotations off")
+        return _sample(options)
+    if path.is_file():
+        run = RunFolder(path.parent)
+        if path.name != run.captions.name or not run.manifest.is_file():
+            name = path.stem if options.run is None else options.run
+            return [_file(path, _path(options), name, options)]
+    else:
+        run = RunFolder.find(runs, typed)
+    if options.run and options.run != run.name:
+        raise UsageError(f"{typed} is a run already; --run names that of a captions file")
+    return [_run(run, options)]
+
+
+def _target(options: JudgeOptions) -> Target:
+    """The one target of `capeval.judge`."""
+    captions, annotations = options.captions, options.annotations
+    if isinstance(captions, str | Path):
+        if annotations is not None and not isinstance(annotations, str | Path):
+            raise UsageError("with captions in a file, name the annotations' file")
+        targets = _meant(str(captions), options)
+        if len(targets) > 1:
+            raise UsageError("name one of the sample's runs: " + ", ".join(t.name for t in targets))
+        return targets[0]
+    if annotations is None:
+        raise UsageError("annotations are needed to judge captions")
+    load = partial(
+        from_memory,
+        captions,
+        annotations,
+        name=options.run,
+        runs=Path(options.runs),
+        ignore_unknown=options.ignore_unknown,
+    )
+    return Target(options.run or "captions", load)
+
+
+def _file(path: Path, annotations: str | None, name: str, options: JudgeOptions) -> Target:
+    if name.startswith(f"{SAMPLE}-") and annotations != SAMPLE:
+        raise UsageError(
+            f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
+            "choose another with --run"
+        )
+    load = partial(
+        from_file,
+        path,
+        annotations,
+        runs=Path(options.runs),
+        name=name,
+        ignore_unknown=options.ignore_unknown,
+    )
+    return Target(run_name(name), load)
+
+
+def _run(run: RunFolder, options: JudgeOptions) -> Target:
+    load = partial(from_run, run, _path(options), ignore_unknown=options.ignore_unknown)
+    return Target(run.name, load)
+
+
+def _sample(options: JudgeOptions) -> list[Target]:
+    return [_file(path, SAMPLE, name, options) for name, path in sample_captions().items()]
+
+
+def _path(options: JudgeOptions) -> str | None:
+    annotations = options.annotations
+    return str(annotations) if isinstance(annotations, str | Path) else None

@@ -19,11 +19,12 @@ from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
 from capeval.files.jsonl import dumps, write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.videos import VideoFolder
+from capeval.runs.engine import Plan, select
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.shards import Part, Shard, lines_by_index
 from capeval.runs.sources import SAMPLE
 from capeval.schema import Annotation, Usage
-from capeval.text import nearest, shown
+from capeval.text import shown
 
 
 @dataclass(frozen=True)
@@ -46,46 +47,49 @@ class Wanted:
         InputError
             `only` names a video that is not annotated.
         """
-        indexes = [annotation.index for annotation in self.annotations]
-        for index in self.only:
-            if index not in indexes:
-                raise InputError(
-                    f"no annotation has the index {shown(index)}{nearest(index, indexes)}",
-                    field="--only",
-                )
-        chosen = [
+        chosen = select(
+            tuple(enumerate(self.annotations)),
+            lambda placed: placed[1].index,
+            only=self.only,
+            missing="no annotation has the index",
+        )
+        return tuple(
             annotation
-            for position, annotation in enumerate(self.annotations)
-            if (not self.only or annotation.index in self.only)
-            and (self.shard is None or self.shard.holds(position))
-        ]
-        return tuple(chosen[: self.limit])
+            for position, annotation in chosen
+            if self.shard is None or self.shard.holds(position)
+        )[: self.limit]
 
 
 @dataclass(frozen=True)
-class GenerationPlan:
+class CaptionOutcome:
+    """The line of a caption, or the reason why a video has none."""
+
+    index: str
+    line: Mapping[str, Any] | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class GenerationPlan(Plan[CaptionOutcome]):
     """What generating will do.
 
-    `kept` are caption lines that are there already, `work` what is to be captioned now, `missing`
-    why videos have no file; `failed` the ungenerated of earlier runs; `again` the number of lines
-    that had another prompt.
+    `kept` has the caption lines that are stored and the failures of earlier runs, `todo` the jobs
+    of the videos to caption now. `missing` are the reasons of videos that have no file; `again`
+    counts stored captions that are written again because their prompt or video file changed.
     """
 
     run: RunFolder
     part: Part
     wanted: Wanted
     settings: Mapping[str, Any]
-    kept: Mapping[str, Mapping[str, Any]]
-    work: tuple[Job, ...]
     missing: Mapping[str, str]
-    failed: Mapping[str, str]
     again: int
     asked: int
     """How many videos this plan is for, done or not."""
 
     @property
     def settings_id(self) -> str:
-        """A short hash of the settings, which every caption line bears."""
+        """A short hash of the settings, which every caption line carries."""
         return settings_id(self.settings)
 
 
@@ -187,7 +191,7 @@ def plan_generation(
     prompts = {a.index: wanted.prompts.of(a) for a in wanted.annotations}
     by_index = {annotation.index: annotation for annotation in wanted.annotations}
     folder = VideoFolder(wanted.videos)
-    kept = {
+    lines = {
         index: line
         for index, line in stored.items()
         if line.get("prompt") == prompt_hash(prompts[index])
@@ -195,30 +199,34 @@ def plan_generation(
         and _same_video(line, by_index[index], folder)
     }
     chosen = wanted.chosen()
-    todo = [annotation for annotation in chosen if annotation.index not in kept]
-    work, missing = _located(todo, folder, prompts)
-    if todo and not work and not kept:
+    left = [annotation for annotation in chosen if annotation.index not in lines]
+    todo, missing = _located(left, folder, prompts)
+    if left and not todo and not lines:
         index, reason = next(iter(missing.items()))
         raise InputError(
-            f"none of the {len(todo)} videos is there ({index}: {reason}); "
+            f"none of the {len(left)} videos is there ({index}: {reason}); "
             "name their folder with --videos",
             file=wanted.videos,
         )
     failed = {
         index: str(line.get("reason"))
         for index, line in lines_by_index(part.ungenerated).items()
-        if index in indexes and index not in kept
+        if index in indexes and index not in lines
+    }
+    kept = {index: CaptionOutcome(index, line) for index, line in lines.items()} | {
+        index: CaptionOutcome(index, None, reason)
+        for index, reason in {**failed, **missing}.items()
     }
     return GenerationPlan(
+        name=f"{run.name} (shard {wanted.shard})" if wanted.shard else run.name,
+        kept=kept,
+        todo=todo,
         run=run,
         part=part,
         wanted=wanted,
         settings=settings,
-        kept=kept,
-        work=work,
         missing=missing,
-        failed=failed,
-        again=len(stored) - len(kept),
+        again=len(stored) - len(lines),
         asked=len(chosen),
     )
 

@@ -1,12 +1,12 @@
-"""Generating one run: doing what is left, and the files that it leaves."""
+"""Generating the captions of one run, or of one shard of it, and the files it leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from capeval.captioners.frames import FrameReader
 from capeval.captioners.merging import (
@@ -18,6 +18,7 @@ from capeval.captioners.merging import (
 )
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.plan import (
+    CaptionOutcome,
     Generation,
     GenerationPlan,
     Wanted,
@@ -29,27 +30,15 @@ from capeval.captioners.plan import (
 )
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
-from capeval.errors import BudgetReached, EndpointDown
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import JsonlAppender, dumps, write_atomic
+from capeval.files.jsonl import dumps, write_atomic
+from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
 from capeval.runs.folder import RunFolder
-from capeval.runs.shards import Shard, parts_of
+from capeval.runs.shards import parts_of
 from capeval.schema import Usage
 from capeval.version import __version__
 
 _STOPPED = "not generated: the run was stopped"
-
-
-class GeneratingProgress(Protocol):
-    """Told how generating goes."""
-
-    def begin(self, plan: GenerationPlan) -> None:
-        """Videos are about to be captioned."""
-        ...
-
-    def generated(self, outcome: Captioned | Uncaptioned) -> None:
-        """One video is done."""
-        ...
 
 
 async def generate_run(
@@ -58,118 +47,146 @@ async def generate_run(
     captioner: Captioner,
     reader: FrameReader,
     *,
-    progress: GeneratingProgress | None = None,
+    progress: Progress | None = None,
+    dollars: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Generation, Merge | None]:
-    """Plan and generate a run, or a shard of it; the last shard to end merges them all.
+    """Generate a run, or a shard of it; the last shard to finish merges them all.
+
+    `dollars` returns what the captioner's calls have cost so far.
 
     Raises
     ------
-    InputError, RunLocked, EndpointRefused, OSError
-        As `plan_generation`, `hold` and `execute_generation` say.
+    InputError, RunLocked
+        The run cannot be continued with these settings, or another process works on it.
+    EndpointRefused
+        No call can succeed; what was generated before is kept.
+    OSError
+        The captions cannot be written; those written before are kept.
     """
-    annotations, path = wanted.annotations, wanted.annotations_path
-    with hold(run, wanted.shard):
-        if wanted.shard is None and parts_of(run.path):
-            same_settings(run, generation_settings(wanted, captioner, reader))
-            merge_into(run, annotations, path, parts_of(run.path))
-        # Planned inside the lock: another process may have generated meanwhile.
-        plan = plan_generation(run, wanted, captioner, reader)
-        mine = await execute_generation(plan, captioner, reader, progress=progress)
+    work = GenerationWork(run, wanted, captioner, reader, dollars)
+    finished = await execute(work, progress)
+    mine = work.generation(finished)
     if wanted.shard is None or mine.stopped:
         return mine, None
-    merge = try_to_merge(run, wanted.shard, annotations, path)
+    merge = try_to_merge(run, wanted.shard, wanted.annotations, wanted.annotations_path)
     if merge.generation is None:
         return mine, merge
     return replace(merge.generation, new=mine.new, usage=mine.usage), merge
 
 
-@contextmanager
-def hold(run: RunFolder, shard: Shard | None) -> Iterator[None]:
-    """Hold a run, or a shard of it, for this process.
+class GenerationWork:
+    """Captions the videos of a run with one captioner; see `capeval.runs.engine.Work`."""
 
-    Raises
-    ------
-    RunLocked
-        Another process works on the same.
-    """
+    labels = Labels(doing="captioning", item="video", done="done", failed="ungenerated")
+
+    def __init__(
+        self,
+        run: RunFolder,
+        wanted: Wanted,
+        captioner: Captioner,
+        reader: FrameReader,
+        dollars: Callable[[], float],
+    ) -> None:
+        self._run, self._wanted, self._captioner = run, wanted, captioner
+        self._reader, self._dollars = reader, dollars
+        self._usage = Usage()
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the run, or the shard of it."""
+        return _locked(self._run, self._wanted)
+
+    def plan(self) -> GenerationPlan:
+        """Merge shards that a killed process left, and compare what is stored with the videos."""
+        run, wanted = self._run, self._wanted
+        if wanted.shard is None and parts_of(run.path):
+            same_settings(run, generation_settings(wanted, self._captioner, self._reader))
+            merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
+        return plan_generation(run, wanted, self._captioner, self._reader)
+
+    def create(self, plan: GenerationPlan) -> None:
+        """Write the manifest."""
+        run, wanted = plan.run, plan.wanted
+        with ExitStack() as stack:
+            if wanted.shard:  # shards start together, and each writes the same
+                stack.enter_context(run.locked(wait=WAIT_FOR_OTHERS))
+                same_settings(run, plan.settings)
+            manifest = run.read_manifest()
+            before = dict(manifest)
+            manifest["annotations"] = {
+                "path": wanted.annotations_path,
+                "sha256": annotations_hash(wanted.annotations),
+                "count": len(wanted.annotations),
+            }
+            manifest["videos"] = str(wanted.videos)
+            manifest["generation"] = dict(plan.settings)
+            manifest["capeval"] = __version__
+            if manifest != before:
+                write_atomic(run.manifest, dumps(manifest, indent=2) + "\n")
+
+    async def perform(self, plan: GenerationPlan, record: Callable[[CaptionOutcome], None]) -> None:
+        """Caption what the plan lists."""
+
+        def captioned(
+            job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
+        ) -> None:
+            if isinstance(outcome, Uncaptioned):
+                record(CaptionOutcome(job.index, None, outcome.reason))
+            else:
+                self._usage += outcome.usage
+                record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
+
+        await caption_videos(plan.todo, self._reader, self._captioner, record=captioned)
+
+    def line(
+        self, plan: GenerationPlan, outcome: CaptionOutcome
+    ) -> tuple[Path, Mapping[str, Any]] | None:
+        """Return where a caption, or the reason for its absence, is appended."""
+        if outcome.line is not None:
+            return plan.part.captions, outcome.line
+        return plan.part.ungenerated, {"index": outcome.index, "reason": outcome.reason}
+
+    def finish(self, plan: GenerationPlan, done: Mapping[str, CaptionOutcome]) -> None:
+        """Write the captions, and the reasons of the videos without one, in order."""
+        reasons = {index: one.reason for index, one in done.items() if one.reason is not None}
+        captions = in_order(plan.wanted.annotations, _lines(done))
+        write_part(plan.part, plan.wanted.annotations, captions, reasons)
+
+    def spent(self) -> Spent:
+        """Return what the captions used."""
+        return Spent(self._usage.input_tokens + self._usage.output_tokens, self._dollars())
+
+    def generation(self, finished: Finished[GenerationPlan, CaptionOutcome]) -> Generation:
+        """Return the result of this run or shard."""
+        plan, done = finished.plan, finished.done
+        lines = _lines(done)
+        return Generation(
+            run=plan.run,
+            shard=plan.wanted.shard,
+            annotated=len(plan.wanted.annotations),
+            asked=plan.asked,
+            captions=in_order(plan.wanted.annotations, lines),
+            ungenerated={
+                a.index: (done[a.index].reason if a.index in done else None) or _STOPPED
+                for a in plan.wanted.chosen()
+                if a.index not in lines
+            },
+            new=len(finished.new & lines.keys()),
+            usage=self._usage,
+            stopped=finished.stopped,
+        )
+
+
+@contextmanager
+def _locked(run: RunFolder, wanted: Wanted) -> Iterator[None]:
+    shard = wanted.shard
     with run.locked(part=shard.label if shard else ""):
         if shard is None:
             nobody_works_on(parts_of(run.path), run)
         yield
 
 
-async def execute_generation(
-    plan: GenerationPlan,
-    captioner: Captioner,
-    reader: FrameReader,
-    *,
-    progress: GeneratingProgress | None = None,
-) -> Generation:
-    """Caption what the plan says and write its files; the run must be held.
-
-    Captions are appended as they come; when all is done the file is rewritten in the annotations'
-    order. Interrupted, it leaves a file from which the next run goes on.
-
-    Raises
-    ------
-    EndpointRefused
-        No call can succeed; what was generated before is kept.
-    OSError
-        The captions cannot be written; those written before are kept.
-    """
-    done: dict[str, Mapping[str, Any]] = dict(plan.kept)
-    reasons = {**plan.failed, **plan.missing}
-    stopped: BudgetReached | EndpointDown | None = None
-    usage = Usage()
-    if progress:
-        progress.begin(plan)
-    _write_manifest(plan)
-    with ExitStack() as stack:
-        append = _appending(stack, plan.part.captions)
-        fail = _appending(stack, plan.part.ungenerated)
-
-        def failed(index: str, reason: str) -> None:
-            fail({"index": index, "reason": reason})
-            reasons[index] = reason
-
-        def record(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
-            nonlocal usage
-            if isinstance(outcome, Uncaptioned):
-                failed(job.index, outcome.reason)
-            else:
-                line = _caption_line(job, outcome, frames, plan)
-                append(line)
-                done[job.index] = line
-                reasons.pop(job.index, None)
-                usage += outcome.usage
-            if progress:
-                progress.generated(outcome)
-
-        for index, reason in plan.missing.items():
-            if plan.failed.get(index) != reason:
-                failed(index, reason)
-        try:
-            await caption_videos(plan.work, reader, captioner, record=record)
-        except (BudgetReached, EndpointDown) as failure:
-            stopped = failure
-    captions = in_order(plan.wanted.annotations, done)
-    write_part(plan.part, plan.wanted.annotations, captions, reasons)
-    left = {
-        annotation.index: reasons.get(annotation.index, _STOPPED)
-        for annotation in plan.wanted.chosen()
-        if annotation.index not in done
-    }
-    return Generation(
-        run=plan.run,
-        shard=plan.wanted.shard,
-        annotated=len(plan.wanted.annotations),
-        asked=plan.asked,
-        captions=captions,
-        ungenerated=left,
-        new=len(done) - len(plan.kept),
-        usage=usage,
-        stopped=stopped,
-    )
+def _lines(done: Mapping[str, CaptionOutcome]) -> dict[str, Mapping[str, Any]]:
+    return {index: one.line for index, one in done.items() if one.line is not None}
 
 
 def _caption_line(
@@ -190,35 +207,3 @@ def _caption_line(
         "seconds": round(outcome.seconds, 3),
         "warnings": list(outcome.warnings),
     }
-
-
-def _appending(stack: ExitStack, path: Path) -> Callable[[Any], None]:
-    """An appender that makes its file with the first line: an empty file is no captions file."""
-    opened: list[JsonlAppender] = []
-
-    def append(value: Any) -> None:
-        if not opened:
-            opened.append(stack.enter_context(JsonlAppender(path)))
-        opened[0].append(value)
-
-    return append
-
-
-def _write_manifest(plan: GenerationPlan) -> None:
-    run, wanted = plan.run, plan.wanted
-    with ExitStack() as stack:
-        if wanted.shard:  # shards start together, and each writes the same
-            stack.enter_context(run.locked(wait=WAIT_FOR_OTHERS))
-            same_settings(run, plan.settings)
-        manifest = run.read_manifest()
-        before = dict(manifest)
-        manifest["annotations"] = {
-            "path": wanted.annotations_path,
-            "sha256": annotations_hash(wanted.annotations),
-            "count": len(wanted.annotations),
-        }
-        manifest["videos"] = str(wanted.videos)
-        manifest["generation"] = dict(plan.settings)
-        manifest["capeval"] = __version__
-        if manifest != before:
-            write_atomic(run.manifest, dumps(manifest, indent=2) + "\n")

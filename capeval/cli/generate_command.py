@@ -1,175 +1,49 @@
-"""`capeval generate`: what it takes; the work is in `generating_session`."""
+"""`capeval generate`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from capeval.cli.options import (
-    INPUTS,
-    LIMITS,
-    OUTPUT,
-    Limit,
-    MaxConcurrency,
-    MaxCost,
-    Only,
-    Quiet,
-    Timeout,
-    Yes,
-)
+from capeval.api.options import FRAMES, LIMITS, OUTPUT, GenerateOptions
+from capeval.cli.declared import declared_by
+from capeval.cli.options import Quiet, Yes
+from capeval.errors import UsageError
+
+if TYPE_CHECKING:
+    from capeval.api.generating import GeneratingSession
+    from capeval.captioners.estimate import GenerationEstimate
+    from capeval.captioners.merging import Merge
+    from capeval.captioners.plan import Generation
+    from capeval.captioners.selection import OpenCaptioner
+    from capeval.cli.session import Session
 
 HELP = (
     "Caption videos with a video-language model.\n\n"
     "The model is one of the catalogue (`capeval models`), any of the hub as hf:ORG/NAME, or what "
     "a server at --base-url serves. Captions go to runs/NAME/captions.jsonl, ready for "
-    "`capeval judge`; each line says which frames the model saw.\n\n"
+    "`capeval judge`; each line records which frames the model saw.\n\n"
     "Run the same command again to go on where it stopped."
 )
 
-_MODEL, _FRAMES, _WORK = "Model", "Frames", "Several machines"
 
-
+@declared_by(GenerateOptions)
 def generate(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A model of the catalogue, hf:ORG/NAME, or a server's name for its model.",
-            show_default=False,
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            help="An OpenAI-compatible endpoint, such as http://localhost:8000/v1.",
-            show_default=False,
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The prompt for every video. Default: the annotations' question where they have "
-            "one, else tuna-cap-v1.",
-            show_default=False,
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Tokens a caption may have. Default: the catalogue's, 1024 for most.",
-            show_default=False,
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    batch_size: Annotated[
-        str,
-        typer.Option(
-            help="Videos at a time on a device: a number or auto.", rich_help_panel=_MODEL
-        ),
-    ] = "auto",
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="cuda, mps or cpu. Default: the best there is.",
-            show_default=False,
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.",
-            show_default=False,
-            rich_help_panel=INPUTS,
-        ),
-    ] = None,
-    videos: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of the videos. Default: videos/ beside the annotations, else that folder.",
-            show_default=False,
-            rich_help_panel=INPUTS,
-        ),
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the run. Default: the model's.",
-            show_default=False,
-            rich_help_panel=INPUTS,
-        ),
-    ] = None,
-    only: Only = None,
-    limit: Limit = None,
-    frames: Annotated[
-        str | None,
-        typer.Option(
-            help="32 spread evenly, 2fps, or auto (2 a second below 16 s, else 1). "
-            "Default: the catalogue's.",
-            show_default=False,
-            rich_help_panel=_FRAMES,
-        ),
-    ] = None,
-    decoder: Annotated[str, typer.Option(help="pyav or decord.", rich_help_panel=_FRAMES)] = "pyav",
+    declared: dict[str, Any],
+    *,
     shuffle: Annotated[
         bool,
         typer.Option(
             "--shuffle",
-            help="Show the frames in an order drawn by --seed.",
-            rich_help_panel=_FRAMES,
+            help="Show the frames in a random order, drawn with --seed.",
+            rich_help_panel=FRAMES,
         ),
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of --shuffle.", rich_help_panel=_FRAMES)
+        int, typer.Option(min=0, help="Seed of --shuffle.", rich_help_panel=FRAMES)
     ] = 0,
-    images: Annotated[
-        str | None,
-        typer.Option(
-            help="How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM). "
-            "Default: the catalogue's, jpeg for most.",
-            show_default=False,
-            rich_help_panel=_FRAMES,
-        ),
-    ] = None,
-    jpeg_quality: Annotated[
-        int, typer.Option(min=1, max=100, help="Quality of JPEGs.", rich_help_panel=_FRAMES)
-    ] = 90,
-    max_side: Annotated[
-        int | None,
-        typer.Option(
-            min=16,
-            help="Shrink frames for an endpoint to so many pixels. Default: as they are.",
-            show_default=False,
-            rich_help_panel=_FRAMES,
-        ),
-    ] = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Do part I of N; the last to end merges all.",
-            show_default=False,
-            rich_help_panel=_WORK,
-        ),
-    ] = None,
-    merge: Annotated[
-        bool,
-        typer.Option(
-            "--merge",
-            help="Merge the shards of --run that are there, and stop.",
-            rich_help_panel=_WORK,
-        ),
-    ] = False,
-    max_concurrency: MaxConcurrency = 32,
-    timeout: Timeout = 300.0,
-    max_cost: MaxCost = None,
     max_ungenerated: Annotated[
         str,
         typer.Option(
@@ -188,43 +62,184 @@ def generate(
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print what came of it as JSON.", rich_help_panel=OUTPUT),
+        typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Caption videos with a model; `HELP` is what `--help` says."""
-    from capeval.cli.generating_session import GenerateArguments, run_session
+    """Caption videos with a model; `HELP` is what `--help` shows."""
+    # Heavy modules are imported when the command runs, so that `--help` is fast.
+    from capeval.api.generating import merge_shards, open_generating
+    from capeval.cli.options import Allowance, indexes
+    from capeval.cli.session import DONE, INCOMPLETE, Session, ask
 
-    code = run_session(
-        GenerateArguments(
-            model=model,
-            base_url=base_url,
-            prompt=prompt,
-            max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
-            device=device,
-            annotations=annotations,
-            videos=videos,
-            run=run,
-            only=tuple(only or ()),
-            limit=limit,
-            frames=frames,
-            decoder=decoder,
-            shuffle=shuffle,
-            seed=seed,
-            images=images,
-            jpeg_quality=jpeg_quality,
-            max_side=max_side,
-            shard=shard,
-            merge=merge,
-            max_concurrency=max_concurrency,
-            timeout=timeout,
-            max_cost=max_cost,
-            max_ungenerated=max_ungenerated,
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-            quiet=quiet,
-        )
+    allowance = Allowance.read(max_ungenerated, "--max-ungenerated")
+    session = Session(as_json=as_json, quiet=quiet)
+    typed = declared | {
+        "only": indexes(declared["only"] or ()),
+        "batch_size": _batch_size(declared["batch_size"]),
+    }
+    options = GenerateOptions(**typed, shuffle=seed if shuffle else None)
+
+    async def run() -> int:
+        if options.merge:
+            generation, merge = merge_shards(options), None
+            _show(session, generation, merge, None, as_json=as_json, merging=True)
+        else:
+            if options.annotations is None:
+                session.notice("No --annotations are given: captioning the bundled sample.")
+            async with open_generating(options, on_notice=session.notice) as generating:
+                _introduce(session, generating)
+                expected = await generating.estimate()
+                if dry_run:
+                    _show_estimate(session, generating, expected, as_json=as_json)
+                    return DONE
+                ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
+                with session.showing() as progress:
+                    generation, merge = await generating.run(progress)
+                _show(session, generation, merge, generating.opened, as_json=as_json)
+        left, asked = len(generation.ungenerated), generation.asked
+        complete = not generation.stopped and allowance.allows(left, asked)
+        return DONE if complete else INCOMPLETE
+
+    raise typer.Exit(session.until_stopped(run))
+
+
+def _batch_size(typed: str) -> int | Literal["auto"]:
+    if typed == "auto":
+        return "auto"
+    if not typed.isdecimal() or not 1 <= int(typed) <= 4096:
+        raise UsageError(f"--batch-size: {typed!r} must be a number or auto")
+    return int(typed)
+
+
+def _introduce(session: Session, generating: GeneratingSession) -> None:
+    from capeval.reporting.numbers import thousands
+
+    plan, opened = generating.plan, generating.opened
+    where = f" at {opened.base_url}" if opened.base_url else ""
+    settings = plan.settings
+    session.print(
+        f"Captioner: {opened.captioner.name}{where}, frames {settings['frames']} by "
+        f"{settings['decoder']}, prompt {settings['prompt']['source']}"
     )
-    raise typer.Exit(code)
+    if plan.again:
+        session.notice(
+            f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
+            "another video file, or are empty, and are written again"
+        )
+    if plan.missing:
+        index, reason = next(iter(plan.missing.items()))
+        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
+        session.notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
+
+
+def _show_estimate(
+    session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
+) -> None:
+    from capeval.cli.session import expected_cost
+    from capeval.files.jsonl import dumps
+    from capeval.reporting.numbers import thousands
+
+    plan, opened, usage = generating.plan, generating.opened, expected.usage
+    if as_json:
+        found = {
+            "run": plan.run.name,
+            "asked": plan.asked,
+            "done": plan.asked - len(plan.todo) - len(plan.missing),
+            "to_caption": len(plan.todo),
+            "missing": dict(plan.missing),
+            "calls": len(plan.todo) if opened.base_url else 0,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": expected.cost,
+            "settings": plan.settings,
+        }
+        typer.echo(dumps(found, indent=1))
+        return
+    session.print(f"{plan.run.name}: {thousands(len(plan.todo))} videos to caption")
+    if opened.base_url is None:
+        session.print("Nothing was run")
+        return
+    if usage.calls:
+        session.print(
+            f"  about {expected.frames} frames each, {thousands(usage.input_tokens)} tokens "
+            f"in, {thousands(usage.output_tokens)} out"
+        )
+    cost = expected_cost(expected.cost, opened.priced)
+    if expected.cost is not None:
+        cost += ", less what the cache holds"
+    session.print(f"Expected: {thousands(len(plan.todo))} calls, {cost}; nothing was called")
+
+
+def _show(
+    session: Session,
+    generation: Generation,
+    merge: Merge | None,
+    opened: OpenCaptioner | None,
+    *,
+    as_json: bool,
+    merging: bool = False,
+) -> None:
+    from capeval.files.jsonl import dumps
+    from capeval.reporting.numbers import thousands
+
+    if as_json:
+        typer.echo(dumps(_summary(generation, merge, opened), indent=1))
+    run, left = generation.run, generation.ungenerated
+    shard = f" (shard {generation.shard})" if generation.shard else ""
+    captioned = generation.asked - len(left)
+    new = f", {thousands(generation.new)} of them now" if generation.new < captioned else ""
+    of = f"{thousands(captioned)}/{thousands(generation.asked)}"
+    session.print(f"{run.name}{shard}: captioned {of}{new}")
+    for index, reason in list(left.items())[:5]:
+        session.print(f"{run.name}: {index} is ungenerated: {reason}")
+    if len(left) > 5:
+        session.print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
+    for warning, count in generation.warnings.items():
+        session.print(f"{run.name}: {thousands(count)} captions: {warning}")
+    if len(generation.revisions) > 1:
+        session.print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
+    if generation.stopped:
+        sys.stderr.write(f"capeval: {generation.stopped}\n")
+    if left and merging:
+        session.print("Generate what is missing without --merge, and --run with this name.")
+    elif left:
+        session.print("Run the same command again to try the ungenerated once more.")
+    if opened is not None and opened.base_url is not None:
+        session.print_spent(opened.meter, opened.priced)
+    elif opened is not None and generation.usage.output_tokens:
+        usage = generation.usage
+        session.print(
+            f"{thousands(usage.input_tokens)} tokens in, {thousands(usage.output_tokens)} out"
+        )
+    if merge and merge.waiting_for:
+        others = ", ".join(map(str, merge.waiting_for[:8]))
+        session.print(
+            f"Not merged yet: {others} {'is' if len(merge.waiting_for) == 1 else 'are'} not "
+            f"done here. The last shard to finish merges all; or: capeval generate --merge "
+            f"--run {run.name}"
+        )
+    elif generation.captions:
+        session.print(f"{run.captions}")
+        session.print(f"Judge them: capeval judge {run.name}")
+
+
+def _summary(
+    generation: Generation, merge: Merge | None, opened: OpenCaptioner | None
+) -> dict[str, Any]:
+    return {
+        "run": generation.run.name,
+        "captions": str(generation.run.captions) if generation.run.exists() else None,
+        "shard": str(generation.shard) if generation.shard else None,
+        "annotated": generation.annotated,
+        "asked": generation.asked,
+        "captioned": generation.asked - len(generation.ungenerated),
+        "new": generation.new,
+        "ungenerated": dict(generation.ungenerated),
+        "warnings": generation.warnings,
+        "revisions": generation.revisions,
+        "usage": generation.usage.model_dump(),
+        "cost": opened.meter.spent if opened and opened.base_url else None,
+        "waiting_for": [str(shard) for shard in merge.waiting_for] if merge else [],
+        "stopped": str(generation.stopped) if generation.stopped else None,
+    }

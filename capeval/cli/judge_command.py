@@ -1,106 +1,44 @@
-"""`capeval judge`: what it takes; the work is in `judging_session`."""
+"""`capeval judge`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import (
-    INPUTS,
-    LIMITS,
-    OUTPUT,
-    Limit,
-    MaxConcurrency,
-    MaxCost,
-    Only,
-    Quiet,
-    Timeout,
-    Yes,
-)
+from capeval.api.options import LIMITS, OUTPUT, JudgeOptions
+from capeval.cli.declared import declared_by
+from capeval.cli.options import Quiet, Yes
+
+if TYPE_CHECKING:
+    from capeval.api.judging import Judged
+    from capeval.judging.estimate import Estimate
+    from capeval.judging.selection import OpenJudge
 
 HELP = (
     "Judge captions event by event and score them: precision, recall and F1.\n\n"
     "A judge splits each caption into events, matches them in order to the annotated events, and "
-    "says of every annotated visual element whether the caption entails, lacks or contradicts "
+    "decides for every annotated visual element whether the caption entails, lacks or contradicts "
     "it.\n\n"
     "Run the same command again to go on where it stopped: nothing is paid for twice."
 )
 
-_JUDGE = "Judge"
 
-
+@declared_by(JudgeOptions)
 def judge(
+    declared: dict[str, Any],
+    *,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="RUN",
             help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
-            "Without any: every run; where there is none, the bundled sample (its name: sample).",
+            "Default: every run; if there is none, the bundled sample (its name: sample).",
             show_default=False,
         ),
     ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones.",
-            show_default=False,
-            rich_help_panel=INPUTS,
-        ),
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the run that a captions file becomes; else the file's stem.",
-            show_default=False,
-            rich_help_panel=INPUTS,
-        ),
-    ] = None,
-    only: Only = None,
-    limit: Limit = None,
-    ignore_unknown: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-unknown",
-            help="Skip captions that the annotations do not know.",
-            rich_help_panel=INPUTS,
-        ),
-    ] = False,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="A chat model, or 'lexical', the embedded baseline. Default: "
-            "gpt-4o-2024-08-06, or the sole model of the endpoint.",
-            show_default=False,
-            rich_help_panel=_JUDGE,
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            help="An OpenAI-compatible endpoint, such as http://localhost:8000/v1; "
-            "else OPENAI_BASE_URL.",
-            show_default=False,
-            rich_help_panel=_JUDGE,
-        ),
-    ] = None,
-    prompts: Annotated[
-        str,
-        typer.Option(help="A packaged prompt set, or a folder with one.", rich_help_panel=_JUDGE),
-    ] = "tuna-cap-v1",
-    repeats: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=100,
-            help="Judge so many times; the majority label counts.",
-            rich_help_panel=_JUDGE,
-        ),
-    ] = 1,
-    max_concurrency: MaxConcurrency = 64,
-    timeout: Timeout = 120.0,
-    max_cost: MaxCost = None,
     max_unscored: Annotated[
         str,
         typer.Option(
@@ -122,34 +60,123 @@ def judge(
         typer.Option("--json", help="Print {run: scores} alone on stdout.", rich_help_panel=OUTPUT),
     ] = False,
     quiet: Quiet = False,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the bootstrap.", rich_help_panel=OUTPUT)
-    ] = 0,
 ) -> None:
-    """Judge captions and score them; `HELP` is what `--help` says."""
-    from capeval.cli.judging_session import JudgeArguments, run_session
+    """Judge captions and score them; `HELP` is what `--help` shows."""
+    # Heavy modules are imported when the command runs, so that `--help` is fast.
+    from capeval.api.judging import open_judging, targets_named
+    from capeval.cli.options import Allowance, indexes
+    from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
+    from capeval.errors import CapevalError
+    from capeval.files.jsonl import dumps
+    from capeval.reporting.numbers import thousands
+    from capeval.reporting.score_tables import print_scores, unscored_lines
 
-    code = run_session(
-        JudgeArguments(
-            targets=tuple(targets or ()),
-            annotations=annotations,
-            run=run,
-            only=tuple(only or ()),
-            limit=limit,
-            ignore_unknown=ignore_unknown,
-            judge=judge,
-            base_url=base_url,
-            prompts=prompts,
-            repeats=repeats,
-            max_concurrency=max_concurrency,
-            timeout=timeout,
-            max_cost=max_cost,
-            max_unscored=max_unscored,
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-            quiet=quiet,
-            seed=seed,
+    allowance = Allowance.read(max_unscored)
+    session = Session(as_json=as_json, quiet=quiet)
+    # The captions are the targets: several, and each loaded when it is judged.
+    options = JudgeOptions(captions={}, **declared | {"only": indexes(declared["only"] or ())})
+
+    async def run() -> int:
+        typed = list(targets or ())
+        found = targets_named(typed, options, on_notice=session.notice)
+        async with open_judging(
+            options, found, offline=dry_run, on_notice=session.notice
+        ) as judging:
+            opened = judging.opened
+            session.print(f"Judge: {opened.judge.title}")
+            # Everything is read and checked before anything is called or written.
+            expected, todo = await judging.estimate()
+            cost = expected_cost(expected.cost, opened.judge.name)
+            if dry_run:
+                if as_json:
+                    typer.echo(dumps(_estimate(expected, todo), indent=1))
+                else:
+                    for line in _estimate_lines(expected, todo, cost):
+                        session.print(line)
+                return DONE
+            ask(expected.cost, expected.usage.calls, yes=yes, max_cost=options.max_cost)
+            results: list[Judged] = []
+            failure: CapevalError | None = None
+            with session.showing() as progress:
+                try:
+                    async for result in judging.results(progress):
+                        # With hundreds of runs, the scores of every video would fill the memory.
+                        results.append(result.without_videos())  # noqa: PERF401 - keeps what came
+                except CapevalError as error:
+                    failure = error
+            # What was finished is shown, whatever became of the rest.
+            if results or not failure:
+                _show(results, opened)
+            names = {result.name for result in results}
+            left = [target.name for target in found if target.name not in names]
+            if left and results:
+                session.notice(f"Not judged: {', '.join(left)}")
+            if failure:
+                raise failure
+        complete = all(
+            not result.stopped
+            and allowance.allows(len(result.unscored), result.scores.counts.captioned)
+            for result in results
         )
-    )
-    raise typer.Exit(code)
+        return DONE if complete else INCOMPLETE
+
+    def _show(results: list[Judged], opened: OpenJudge) -> None:
+        if as_json:
+            _print_json(results)
+        print_scores({result.name: result.scores for result in results}, session.console)
+        for result in results:
+            for line in unscored_lines(result.name, result.unscored):
+                session.print(line)
+            if result.stopped:
+                sys.stderr.write(f"capeval: {result.stopped}\n")
+        if any(result.unscored for result in results):
+            session.print("Run the same command again to try the unscored once more.")
+        session.print_spent(opened.meter, opened.judge.name)
+        if opened.meter.guessed:
+            session.print(
+                f"{thousands(opened.meter.guessed)} replies came without token counts: "
+                "their cost is an estimate"
+            )
+        for result in results:
+            if result.file:
+                session.print(f"{result.file}")
+
+    raise typer.Exit(session.until_stopped(run))
+
+
+def _estimate(expected: Estimate, todo: Mapping[str, int]) -> dict[str, Any]:
+    usage = expected.usage
+    return {
+        "runs": todo,
+        "calls": usage.calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost": expected.cost,
+        "stages": {k: v.model_dump() for k, v in expected.stages.items()},
+    }
+
+
+def _estimate_lines(expected: Estimate, todo: Mapping[str, int], cost: str) -> list[str]:
+    from capeval.reporting.numbers import thousands
+
+    lines = [f"{name}: {thousands(count)} captions to judge" for name, count in todo.items()]
+    lines += [
+        f"  {stage:<9} {thousands(part.calls):>9} calls, about "
+        f"{thousands(part.input_tokens)} tokens in, {thousands(part.output_tokens)} out"
+        for stage, part in expected.stages.items()
+    ]
+    calls = thousands(expected.usage.calls)
+    return [*lines, f"Expected: {calls} calls, {cost}; nothing was called"]
+
+
+def _print_json(results: list[Judged]) -> None:
+    from capeval.files.jsonl import dumps
+
+    # Run by run from the files just written: all of them at once may not fit in memory.
+    before = "{"
+    for result in results:
+        if result.file:
+            text = result.file.read_text(encoding="utf-8").rstrip()
+            sys.stdout.write(f"{before}\n{dumps(result.name)}: {text}")
+            before = ","
+    sys.stdout.write("\n}\n" if before == "," else "{}\n")

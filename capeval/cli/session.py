@@ -1,66 +1,82 @@
-"""What long commands that may cost money have in common: how they ask, speak, and are stopped."""
+"""What long commands that may cost money share: asking, printing, progress and stopping."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from abc import ABC, abstractmethod
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from capeval.cli.progress import WorkProgress
+from capeval.cli.progress import ProgressDisplay
 from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 from capeval.text import one_line
 
 DONE, INCOMPLETE = 0, 3
-RUNS = Path("runs")
 
+# Below this many US dollars nobody is asked.
 _ASK_ABOVE = 1.0
 
 
-class Session(ABC):
-    """One command from its first line to its last."""
+class Session:
+    """The output of one command, and its progress while it works."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self.progress: WorkProgress | None = None
+        self._progress: ProgressDisplay | None = None
         self._quiet = quiet
-        # With --json stdout carries that alone.
+        # With --json, stdout has the JSON alone.
         self.console = Console(stderr=as_json, quiet=as_json and quiet)
 
-    @abstractmethod
-    async def run(self) -> int:
-        """Do the work and return the exit code."""
-
-    def until_stopped(self) -> int:
-        """Do the work and return the exit code; on Ctrl-C say how to go on."""
+    def until_stopped(self, run: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Run the command and return its exit code; on Ctrl-C print how to continue."""
         try:
-            return asyncio.run(self.run())
+            return asyncio.run(run())
         except KeyboardInterrupt:
-            kept = self.progress.kept() if self.progress else ""
+            kept = self._progress.kept() if self._progress else ""
             kept = f"{kept}; " if kept else ""
             sys.stderr.write(f"capeval: stopped; {kept}run the same command to go on\n")
             return 130
 
+    @contextmanager
+    def showing(self) -> Iterator[ProgressDisplay]:
+        """Show progress until the block ends."""
+        with ProgressDisplay(quiet=self._quiet) as progress:
+            self._progress = progress
+            yield progress
+
     def notice(self, text: str) -> None:
-        """Say something on stderr, above the progress."""
-        if self.progress:
-            self.progress.say(text)
+        """Print a line on stderr, above the progress."""
+        if self._progress:
+            self._progress.say(text)
         elif not self._quiet:
             sys.stderr.write(f"{one_line(text, 600)}\n")
 
     def print(self, text: str) -> None:
         """Print a line of the result."""
-        # Names and reasons are data: no escape sequence of theirs reaches the terminal.
+        # Names and reasons are data: no escape sequence in them reaches the terminal.
         self.console.print(Text(one_line(text, 600)), soft_wrap=True)
+
+    def print_spent(self, meter: Meter, model: str) -> None:
+        """Print what calls took and cost, if there were any."""
+        if not (meter.calls or meter.cached_calls):
+            return
+        usage = meter.usage
+        cost = f", {money(meter.spent)}" if meter.price(model) else ""
+        self.print(
+            f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the "
+            f"cache), {thousands(usage.input_tokens)} tokens in, "
+            f"{thousands(usage.output_tokens)} out{cost}"
+        )
 
 
 def expected_cost(cost: float | None, model: str) -> str:
-    """Return what is expected to be spent on a model, in words."""
+    """Return the expected cost of a model's calls in words."""
     return f"no price is known for {model}" if cost is None else f"about {money(cost)}"
 
 
@@ -70,7 +86,7 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
     Raises
     ------
     UsageError
-        The answer is no, nobody can be asked, or a cap is set on what has no price.
+        The answer is no, nobody can be asked, or a cap is set on a model without a price.
     """
     if max_cost is not None and cost is None:
         raise UsageError(
@@ -85,15 +101,3 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
         raise UsageError("nothing was called")
-
-
-def spent(meter: Meter, model: str) -> str | None:
-    """Return what calls took and cost, or None where there was none."""
-    if not (meter.calls or meter.cached_calls):
-        return None
-    usage = meter.usage
-    cost = f", {money(meter.spent)}" if meter.price(model) else ""
-    return (
-        f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the cache), "
-        f"{thousands(usage.input_tokens)} tokens in, {thousands(usage.output_tokens)} out{cost}"
-    )

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contract import Contract, Part
-from capeval.judging.ids_contract import IdsContract
-from capeval.judging.match_order import repair_order
+from capeval.judging.contracts import CONTRACTS, Contract, Part
 from capeval.judging.prompts import PromptSet, Stage
-from capeval.judging.protocol import Tally
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import read_reply
 from capeval.judging.split_checks import clean, words
-from capeval.judging.tuna_contract import TunaContract
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
-from capeval.schema import Annotation, Relation, Verdict, lacking
+from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
 
 T = TypeVar("T")
-
-_CONTRACTS: Mapping[str, Contract] = {"ids": IdsContract(), "tuna": TunaContract()}
 
 # Characters per token of English prose, on the low side: what is bounded by it must not be cut.
 _CHARACTERS = 3.0
@@ -28,48 +24,50 @@ def _tokens(*texts: str) -> int:
     return round(sum(map(len, texts)) / _CHARACTERS)
 
 
-class LLMJudge:
-    """Asks any chat model, one call per stage; what breaks the contract is asked again.
+class LLMJudge(PreparedJudge):
+    """Asks any chat model, one call per stage; a reply that breaks the contract is asked again.
 
     Parameters
     ----------
     asker : caches, checks and meters the calls
-    model : as the endpoint names it
+    model : the name that the endpoint gives it
     prompts : the templates and their reply contract
-    base_url : of the endpoint; verdicts of two endpoints are not mixed
+    base_url : the endpoint's address; verdicts record it
+    endpoint : the endpoint's name, if one is configured; see `schema.endpoint_name`
+    concurrency : how many captions are judged at the same time
     """
 
-    def __init__(self, asker: Asker, model: str, prompts: PromptSet, *, base_url: str = "") -> None:
-        self._asker, self._model, self._prompts = asker, model, prompts
-        self._contract = _CONTRACTS[prompts.contract]
-        self._base_url = base_url
+    def __init__(
+        self,
+        asker: Asker,
+        model: str,
+        prompts: PromptSet,
+        *,
+        base_url: str = "",
+        endpoint: str | None = None,
+        concurrency: int = 1,
+    ) -> None:
+        self._asker, self._prompts, self._contract = asker, prompts, CONTRACTS[prompts.contract]
+        self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
+        self.base_url, self.endpoint = base_url or None, endpoint
+        self._endpoint = endpoint or endpoint_name(base_url)
+        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
-    @property
-    def name(self) -> str:
-        """The model, as it was asked for."""
-        return self._model
+    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
+        """Return today's identity, and that of older versions, which held the address.
 
-    @property
-    def prompts(self) -> str | None:
-        """Name and hash of the prompt set."""
-        return self._prompts.label
-
-    @property
-    def base_url(self) -> str | None:
-        """The endpoint."""
-        return self._base_url or None
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Model, endpoint and prompts."""
-        return (self._model, self._base_url, self._prompts.hash)
+        A stored verdict counts under its own address if that address has this endpoint's name.
+        """
+        if made.base_url and made.endpoint_name != self._endpoint:
+            return (self.identity,)
+        return (self.identity, (self.name, made.base_url or "", self._prompts.hash))
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `Judge.judge`."""
         notes: list[str] = []
-        ask = _Stages(self._asker, self._model, self._prompts, self._contract, repeat, tally, notes)
+        ask = _Stages(self._asker, self.name, self._prompts, self._contract, repeat, tally, notes)
         events = await ask.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
         matches = await ask.match(events, references)
@@ -97,28 +95,24 @@ class LLMJudge:
         )
 
 
+@dataclass
 class _Stages:
-    """One pass over one caption."""
+    """The stages of one repeat for one caption."""
 
-    def __init__(
-        self,
-        asker: Asker,
-        model: str,
-        prompts: PromptSet,
-        contract: Contract,
-        repeat: int,
-        tally: Tally,
-        notes: list[str],
-    ) -> None:
-        self._asker, self._model, self._prompts, self._contract = asker, model, prompts, contract
-        self._repeat, self._tally, self._notes = repeat, tally, notes
+    asker: Asker
+    model: str
+    prompts: PromptSet
+    contract: Contract
+    repeat: int
+    tally: Tally
+    notes: list[str]
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
         return await self._ask(
             "split",
-            {"caption": self._contract.show_caption(caption)},
-            lambda value, notes: self._contract.read_split(value, caption, notes),
+            {"caption": self.contract.show_caption(caption)},
+            lambda value, notes: self.contract.read_split(value, caption, notes),
             256 + 2 * _tokens(caption),
             material=(caption,),
         )
@@ -128,10 +122,10 @@ class _Stages:
         matches = await self._ask(
             "match",
             {
-                "candidate_events": self._contract.show_events(events),
-                "reference_events": self._contract.show_events(references),
+                "candidate_events": self.contract.show_events(events),
+                "reference_events": self.contract.show_events(references),
             },
-            lambda value, notes: self._contract.read_matches(
+            lambda value, notes: self.contract.read_matches(
                 value, len(events), len(references), notes
             ),
             256 + 32 * len(events),
@@ -140,7 +134,7 @@ class _Stages:
         repaired = repair_order(matches, [len(words(event)) for event in events])
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
             if before != after:
-                self._notes.append(
+                self.notes.append(
                     f"match: candidate event {number} to reference event {before} breaks the "
                     "order of time; taken as unmatched"
                 )
@@ -148,11 +142,11 @@ class _Stages:
 
     async def classify(self, parts: Sequence[Part]) -> list[tuple[Relation, ...]]:
         """Stage 3: the relation of each matched event's elements."""
-        shown = self._contract.show_parts(parts)
+        shown = self.contract.show_parts(parts)
         return await self._ask(
             "classify",
             {"match_data": shown},
-            lambda value, notes: self._contract.read_relations(value, parts, notes),
+            lambda value, notes: self.contract.read_relations(value, parts, notes),
             # The benchmark's contract echoes all that it was shown.
             256 + 32 * sum(len(part.elements) for part in parts) + 2 * _tokens(shown),
             material=tuple(part.text for part in parts),
@@ -167,32 +161,73 @@ class _Stages:
         *,
         material: Sequence[str],
     ) -> T:
-        self._tally.stage = stage
+        self.tally.stage = stage
         request = ChatRequest(
-            model=self._model,
-            messages=({"role": "user", "content": self._prompts.render(stage, data)},),
+            model=self.model,
+            messages=({"role": "user", "content": self.prompts.render(stage, data)},),
             max_tokens=max_tokens,
-            repeat=self._repeat,
-            schema=self._contract.schemas.get(stage),
+            repeat=self.repeat,
+            schema=self.contract.schemas.get(stage),
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
             return read_reply(reply.text, read, stage, material)
 
         try:
-            answer = await self._asker.ask(request, check)
+            answer = await self.asker.ask(request, check)
         except (ReplyBroken, ReplyRefused) as failure:
             self._count(stage, failure)
             raise
         self._count(stage, answer)
         value, notes = answer.value
-        self._notes += [f"{stage}: asked again: {why}" for why in answer.complaints] + notes
+        self.notes += [f"{stage}: asked again: {why}" for why in answer.complaints] + notes
         return value
 
     def _count(self, stage: Stage, answer: Answer[Any] | ReplyBroken | ReplyRefused) -> None:
-        self._tally.add(stage, answer.usage)
+        self.tally.add(stage, answer.usage)
         for reply in answer.replies:
-            self._tally.models.add(reply.model)
-            self._tally.left_off.update(reply.left_off)
+            self.tally.models.add(reply.model)
+            self.tally.left_off.update(reply.left_off)
             if reply.fingerprint:
-                self._tally.fingerprints.add(reply.fingerprint)
+                self.tally.fingerprints.add(reply.fingerprint)
+
+
+_Gain = tuple[int, int]
+
+
+def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[int | None]:
+    """Return the matches with those that break the order set to None.
+
+    What stays is the longest non-decreasing subsequence; among equals the one that keeps most
+    words, then the one whose events come earliest.
+
+    Parameters
+    ----------
+    matches : one reference number (from 1) or None per candidate event.
+    sizes : words of each candidate event.
+
+    >>> repair_order([1, 3, 2, None, 3], [5, 9, 4, 1, 6])
+    [1, 3, None, None, 3]
+    """
+    places = [place for place, match in enumerate(matches) if match is not None]
+    numbers = [match for match in matches if match is not None]
+    top = max(numbers, default=0)
+    # following[v]: the best gain of a subsequence of what comes later, all of it >= v.
+    following: list[_Gain] = [(0, 0)] * (top + 2)
+    gains: list[_Gain] = [(0, 0)] * len(places)
+    for at in range(len(places) - 1, -1, -1):
+        number = numbers[at]
+        count, words = following[number]
+        gains[at] = gain = (count + 1, words + sizes[places[at]])
+        for value in range(number, -1, -1):
+            if following[value] >= gain:
+                break
+            following[value] = gain
+
+    repaired: list[int | None] = [None] * len(matches)
+    wanted, least = following[0], 0
+    for at, place in enumerate(places):
+        if numbers[at] >= least and gains[at] == wanted and wanted[0] > 0:
+            repaired[place] = least = numbers[at]
+            wanted = (wanted[0] - 1, wanted[1] - sizes[place])
+    return repaired

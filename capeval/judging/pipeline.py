@@ -6,9 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from capeval.errors import BudgetReached, ReplyError, RequestRefused, RetriesExhausted
+from capeval.errors import (
+    BudgetReached,
+    JudgeError,
+    ReplyError,
+    RequestRefused,
+    RetriesExhausted,
+)
 from capeval.files.judgments import caption_hash, reference_hash, short_hash
-from capeval.judging.protocol import Judge, Tally
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.schema import (
     Annotation,
     Caption,
@@ -22,7 +28,7 @@ from capeval.schema import (
 )
 
 
-def inputs_of(judge: Judge, annotation: Annotation, caption: Caption) -> Inputs:
+def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:
     """Return the hashes of all that a verdict depends on."""
     return Inputs(
         judge=short_hash(judge.identity),
@@ -31,8 +37,22 @@ def inputs_of(judge: Judge, annotation: Annotation, caption: Caption) -> Inputs:
     )
 
 
+def is_by(judge: PreparedJudge, judgment: Judgment) -> bool:
+    """Return whether a stored judgment is by this judge, under today's identity or an older one."""
+    known = {short_hash(identity) for identity in judge.identities(judgment.provenance)}
+    return judgment.inputs is not None and judgment.inputs.judge in known
+
+
+def what_differs(judge: PreparedJudge, judgment: Judgment) -> str:
+    """Return in one word what sets this judge apart from the one that made a stored judgment."""
+    made = judgment.provenance
+    if judge.prompts is None or made.judge != judge.name:
+        return "judge"
+    return "prompts" if made.prompts != judge.prompts else "endpoint"
+
+
 async def judge_caption(
-    judge: Judge, annotation: Annotation, caption: Caption, *, repeats: int
+    judge: PreparedJudge, annotation: Annotation, caption: Caption, *, repeats: int
 ) -> Judgment:
     """Judge one caption `repeats` times.
 
@@ -55,7 +75,7 @@ async def judge_caption(
                 verdicts.append(
                     await judge.judge(annotation, caption.caption, repeat=repeat, tally=tally)
                 )
-        except (ReplyError, RequestRefused, RetriesExhausted) as failure:
+        except (JudgeError, ReplyError, RequestRefused, RetriesExhausted) as failure:
             where = f"{tally.stage}: " if tally.stage else ""
             which = f"repeat {repeat + 1}: " if repeats > 1 else ""
             return Unscored(
@@ -109,7 +129,7 @@ def majority(
 
 async def judge_captions(
     work: Sequence[tuple[Annotation, Caption]],
-    judge: Judge,
+    judge: PreparedJudge,
     *,
     repeats: int,
     concurrency: int,

@@ -1,19 +1,21 @@
-"""What a judge is."""
+"""What a judge is: the little that anyone has to write, and what the pipeline runs."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from capeval.schema import Annotation, Provenance, Usage, Verdict
 
 
 @dataclass
 class Tally:
-    """What judging one caption has cost and who answered; filled even when judging fails."""
+    """What judging one caption has cost and who answered; filled in even when judging fails."""
 
     stage: str = ""
-    """The stage that was begun last: where it failed, if it did."""
+    """The stage that began last: where judging failed, if it failed."""
     usage: dict[str, Usage] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)
     fingerprints: set[str] = field(default_factory=set)
@@ -23,7 +25,7 @@ class Tally:
         """Count the tokens of one stage."""
         self.usage[stage] = self.usage.get(stage, Usage()) + usage
 
-    def provenance(self, judge: Judge) -> Provenance:
+    def provenance(self, judge: PreparedJudge) -> Provenance:
         """Return who judged, in a fixed order."""
         return Provenance(
             judge=judge.name,
@@ -32,36 +34,61 @@ class Tally:
             models=tuple(sorted(self.models)),
             fingerprints=tuple(sorted(self.fingerprints)),
             left_off=tuple(sorted(self.left_off)),
+            baseline=judge.is_baseline,
+            endpoint=judge.endpoint,
         )
 
 
-class Judge(Protocol):
-    """Judges one caption against one annotation.
+Found = Verdict | Mapping[str, Any]
 
-    `name` and `prompts` (a label such as `tuna-cap-v1@1f3a9c`, or None) stand in the signature;
-    `identity` is whatever else two judgments must share to be one result.
+
+class Judge(Protocol):
+    """What a judge must have; `docs/extending.md` has an example.
+
+    A judge may also have these attributes:
+
+    - `prompts`: name and hash of its prompts, such as `my-prompts@1f3a9c`; by default None
+    - `base_url`: the endpoint that it calls, as verdicts record it; by default None
+    - `identity`: strings that two verdicts must share to count as one result, such as versions
+      and settings; name and prompts are always part of it
+    - `concurrency`: how many captions it judges at the same time; by default 1
+    - `description`: a few words after its name where a run begins
     """
 
     @property
     def name(self) -> str:
-        """Name of the judge."""
+        """Name and version, such as `my-judge-1`; it names the judge's folder in a run."""
         ...
 
     @property
-    def prompts(self) -> str | None:
-        """Name and hash of the prompt set, where there is one."""
+    def is_baseline(self) -> bool:
+        """Whether this is a baseline, whose scores are not to be reported."""
         ...
 
     @property
-    def base_url(self) -> str | None:
-        """The endpoint, where there is one."""
+    def judge(self) -> Callable[..., Found | Awaitable[Found]]:
+        """Judge a caption that is not empty: `judge(annotation, caption)` returns a `Verdict`.
+
+        It may be a coroutine function; if it is not, it runs in a thread. It is also given the
+        keywords `repeat` (from 0) and `tally` if it has parameters of these names.
+        """
         ...
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What a stored verdict depends on besides the caption and its annotation."""
-        ...
 
+class PreparedJudge(ABC):
+    """A judge as the pipeline runs it, with all attributes; see `Judge` for what they mean."""
+
+    name: str
+    is_baseline: bool = False
+    prompts: str | None = None
+    base_url: str | None = None
+    endpoint: str | None = None
+    """The endpoint's name, if one is configured for its address."""
+    identity: tuple[str, ...]
+    concurrency: int = 1
+    description: str = ""
+
+    @abstractmethod
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
@@ -69,54 +96,25 @@ class Judge(Protocol):
 
         Raises
         ------
-        ReplyError, RequestRefused, RetriesExhausted
+        JudgeError, ReplyError, RequestRefused, RetriesExhausted
             This caption could not be judged.
         EndpointRefused, EndpointDown, BudgetReached
             No caption can be judged any more.
         """
-        ...
 
+    def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
+        """Return the identities under which this judge may have stored a verdict."""
+        del made
+        return (self.identity,)
 
-class _Rules(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def judge(self, annotation: Annotation, caption: str) -> Verdict: ...
-
-
-class EmbeddedJudge:
-    """A deterministic judge in this process: it costs nothing and repeats itself."""
-
-    def __init__(self, rules: _Rules) -> None:
-        self._rules = rules
+    def close(self) -> None:
+        """Release what the judge holds; a call under way is not waited for."""
+        return
 
     @property
-    def name(self) -> str:
-        """Name and version of the rules."""
-        return self._rules.name
-
-    @property
-    def prompts(self) -> str | None:
-        """None: there are no prompts."""
-        return None
-
-    @property
-    def base_url(self) -> str | None:
-        """None: there is no endpoint."""
-        return None
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Name and version of the rules."""
-        return (self._rules.name,)
-
-    async def judge(
-        self,
-        annotation: Annotation,
-        caption: str,
-        *,
-        repeat: int,  # noqa: ARG002 - rules say the same every time
-        tally: Tally,  # noqa: ARG002 - and cost nothing
-    ) -> Verdict:
-        """Return the verdict on a caption."""
-        return self._rules.judge(annotation, caption)
+    def title(self) -> str:
+        """The judge in words, for the beginning of a run."""
+        where = f" at {self.base_url}" if self.base_url else ""
+        what = f" ({self.description})" if self.description else ""
+        with_prompts = f", prompts {self.prompts}" if self.prompts else ""
+        return f"{self.name}{where}{what}{with_prompts}"

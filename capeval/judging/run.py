@@ -1,222 +1,136 @@
-"""Judging one run: what is left to do, doing it, and the files that it leaves."""
+"""Judging one set of captions: what is left to judge, judging it, and the files it leaves."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
-from capeval.errors import BudgetReached, EndpointDown, InputError
-from capeval.files.jsonl import JsonlAppender, dumps, write_atomic
-from capeval.files.judgments import judgment_line, load_judgments, write_judgments
-from capeval.judging.pipeline import inputs_of, judge_captions
+from capeval.files.judgments import judgment_line
+from capeval.judging.pipeline import is_by, judge_captions, what_differs
 from capeval.judging.selection import OpenJudge
-from capeval.runs.folder import JudgeFolder
-from capeval.runs.rescoring import summarise
+from capeval.runs.engine import Labels, Plan, Spent, select
+from capeval.runs.sources import Source
+from capeval.runs.verdicts import VerdictStore, changed_since
 from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores, flaw_of
-from capeval.text import nearest, shown
-
-
-class Progress(Protocol):
-    """Told how judging goes."""
-
-    def begin(self, plan: RunPlan) -> None:
-        """A run is about to be judged."""
-        ...
-
-    def judged(self, judgment: Judgment) -> None:
-        """One caption is done."""
-        ...
 
 
 @dataclass(frozen=True)
-class RunPlan:
-    """What judging one run will do.
-
-    `kept` are stored judgments that are still right, `work` what is to be judged now; `stale`
-    counts stored verdicts that are out of date by what has changed since.
+class JudgingPlan(Plan[Judgment]):
+    """`todo` are pairs of annotation and caption; `stale` counts stored verdicts that are judged
+    again, by what has changed since.
     """
 
-    name: str
-    folder: JudgeFolder | None
-    annotations: tuple[Annotation, ...]
-    captions: tuple[Caption, ...]
-    kept: dict[str, Judgment]
-    work: tuple[tuple[Annotation, Caption], ...]
-    stale: dict[str, int]
-    repeats: int
+    stale: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A judged run: its scores, what stayed unscored of what was asked for, and why it stopped."""
+class JudgingWork:
+    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`.
 
-    plan: RunPlan
-    scores: Scores
-    unscored: dict[str, str]
-    stopped: BudgetReached | EndpointDown | None
-
-
-def selected(
-    captions: Sequence[Caption], only: Collection[str], limit: int | None
-) -> tuple[Caption, ...]:
-    """Return the captions that `--only` and `--limit` leave.
-
-    Raises
-    ------
-    InputError
-        `only` names a video without a caption.
+    A judge's folder is created with its first verdict, whether from the cache or the endpoint.
     """
-    indexes = [caption.index for caption in captions]
-    for index in only:
-        if index not in indexes:
-            raise InputError(
-                f"no caption has the index {shown(index)}{nearest(index, indexes)}", field="--only"
-            )
-    chosen = [caption for caption in captions if not only or caption.index in only]
-    return tuple(chosen[:limit])
+
+    labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
+
+    def __init__(
+        self,
+        source: Source,
+        opened: OpenJudge,
+        *,
+        repeats: int = 1,
+        only: Collection[str] = (),
+        limit: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._source, self._opened = source, opened
+        self._repeats, self._only, self._limit = repeats, only, limit
+        folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
+        self.store = VerdictStore(source, folder, seed=seed)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the run; captions in memory have none."""
+        return self._source.run.locked() if self._source.run else nullcontext()
+
+    def plan(self) -> JudgingPlan:
+        """Compare stored verdicts with the captions, the annotations and the judge of today.
+
+        Raises
+        ------
+        InputError
+            Stored judgments are damaged, `only` names no caption, or the run has other captions.
+        """
+        source = self._source
+        source.check()
+        by_index = {annotation.index: annotation for annotation in source.annotations}
+        stored = self.store.load()
+        kept: dict[str, Judgment] = {}
+        stale: Counter[str] = Counter()
+        for caption in source.captions:
+            judgment = stored.get(caption.index)
+            if judgment is None:
+                continue
+            changed = self._changed(judgment, by_index[caption.index], caption)
+            if changed:
+                stale[changed] += 1
+            else:
+                kept[caption.index] = judgment
+        chosen = select(source.captions, _index, only=self._only, limit=self._limit)
+        todo = [
+            (by_index[caption.index], caption)
+            for caption in chosen
+            if not isinstance(kept.get(caption.index), Scored)
+        ]
+        return JudgingPlan(source.name, kept, todo, stale)
+
+    def _changed(self, judgment: Judgment, annotation: Annotation, caption: Caption) -> str | None:
+        """Return what has changed since a judgment was stored, or None if it still holds."""
+        judge = self._opened.judge
+        if judgment.inputs is None:
+            return "origin"
+        changed = changed_since(judgment, annotation, caption)
+        if changed and changed[0] != "content of the file":
+            return changed[0]
+        if not is_by(judge, judgment):
+            return what_differs(judge, judgment)
+        if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) != self._repeats:
+            return "repeats"
+        return changed[0] if changed else None
+
+    def create(self, plan: JudgingPlan) -> None:  # noqa: ARG002 - the same for every plan
+        """Write the run's captions and manifest."""
+        self._source.store()
+
+    async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
+        """Judge what the plan lists."""
+        await judge_captions(
+            plan.todo,
+            self._opened.judge,
+            repeats=self._repeats,
+            concurrency=self._opened.concurrency,
+            record=record,
+        )
+
+    def line(
+        self,
+        plan: JudgingPlan,  # noqa: ARG002 - the same for every plan
+        outcome: Judgment,
+    ) -> tuple[Path, Mapping[str, Any]] | None:
+        """Return where a judgment is appended."""
+        folder = self.store.folder
+        return (folder.judgments, judgment_line(outcome)) if folder else None
+
+    def finish(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> None:  # noqa: ARG002
+        """Write `judgments.jsonl` and `scores.json`."""
+        self.store.finish(done)
+
+    def spent(self) -> Spent:
+        """Return what the judge's calls used."""
+        usage = self._opened.meter.usage
+        return Spent(usage.input_tokens + usage.output_tokens, self._opened.meter.spent)
 
 
-def plan_run(
-    name: str,
-    folder: JudgeFolder | None,
-    annotations: tuple[Annotation, ...],
-    captions: tuple[Caption, ...],
-    opened: OpenJudge,
-    *,
-    repeats: int,
-    only: Collection[str] = (),
-    limit: int | None = None,
-) -> RunPlan:
-    """Find out what is left to judge.
-
-    Raises
-    ------
-    InputError
-        Stored judgments are damaged, or `only` names no caption.
-    """
-    by_index = {annotation.index: annotation for annotation in annotations}
-    stored = load_judgments(folder.judgments) if folder else {}
-    kept: dict[str, Judgment] = {}
-    stale: Counter[str] = Counter()
-    for caption in captions:
-        judgment = stored.get(caption.index)
-        if judgment is None:
-            continue
-        changed = _changed(judgment, by_index[caption.index], caption, opened, repeats)
-        if changed:
-            stale[changed] += 1
-        else:
-            kept[caption.index] = judgment
-    work = tuple(
-        (by_index[caption.index], caption)
-        for caption in selected(captions, only, limit)
-        if not isinstance(kept.get(caption.index), Scored)
-    )
-    return RunPlan(
-        name=name,
-        folder=folder,
-        annotations=annotations,
-        captions=captions,
-        kept=kept,
-        work=work,
-        stale=dict(stale),
-        repeats=repeats,
-    )
-
-
-def _changed(
-    judgment: Judgment,
-    annotation: Annotation,
-    caption: Caption,
-    opened: OpenJudge,
-    repeats: int,
-) -> str | None:
-    """Return what has changed since a judgment was stored, or None if it still holds."""
-    now, then = inputs_of(opened.judge, annotation, caption), judgment.inputs
-    if then is None:
-        return "origin"
-    if then.caption != now.caption:
-        return "caption"
-    if then.reference != now.reference:
-        return "annotation"
-    if then.judge != now.judge:
-        same_endpoint = judgment.provenance.base_url == opened.base_url
-        return "prompts" if same_endpoint else "endpoint"
-    if not isinstance(judgment, Scored):
-        return None
-    if max(1, len(judgment.repeats)) != repeats:
-        return "repeats"
-    return "content of the file" if flaw_of(annotation, judgment) else None
-
-
-async def execute(
-    plan: RunPlan,
-    opened: OpenJudge,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Outcome:
-    """Judge what the plan says, score the whole run and write its files.
-
-    Judgments are appended as they come; when all is done the file is rewritten in the
-    annotations' order. Interrupted, it leaves a file from which the next run goes on.
-
-    Raises
-    ------
-    EndpointRefused
-        No call can succeed; what was judged before is kept.
-    """
-    done = dict(plan.kept)
-    stopped: BudgetReached | EndpointDown | None = None
-    if progress:
-        progress.begin(plan)
-    with ExitStack() as stack:
-        append: Callable[[Any], None] | None = None
-        if plan.folder:
-            append = stack.enter_context(JsonlAppender(plan.folder.judgments)).append
-
-        def record(judgment: Judgment) -> None:
-            if append:
-                append(judgment_line(judgment))
-            done[judgment.index] = judgment
-            if progress:
-                progress.judged(judgment)
-
-        try:
-            await judge_captions(
-                plan.work,
-                opened.judge,
-                repeats=plan.repeats,
-                concurrency=opened.concurrency,
-                record=record,
-            )
-        except (BudgetReached, EndpointDown) as failure:
-            stopped = failure
-    judgments = [
-        done[annotation.index] for annotation in plan.annotations if annotation.index in done
-    ]
-    scores = summarise(
-        plan.annotations,
-        judgments,
-        captioned=len(plan.captions),
-        seed=seed,
-    )
-    if plan.folder:
-        write_judgments(plan.folder.judgments, judgments)
-        write_atomic(plan.folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
-    return Outcome(plan=plan, scores=scores, unscored=_left(plan, done), stopped=stopped)
-
-
-def _left(plan: RunPlan, done: dict[str, Judgment]) -> dict[str, str]:
-    left: dict[str, str] = {}
-    for annotation, _ in plan.work:
-        judgment = done.get(annotation.index)
-        if judgment is None:
-            left[annotation.index] = "not judged: the run was stopped"
-        elif not isinstance(judgment, Scored):
-            left[annotation.index] = judgment.reason
-    return left
+def _index(caption: Caption) -> str:
+    return caption.index

@@ -15,7 +15,7 @@ from capeval.errors import InputError
 from capeval.schema.usage import Usage
 
 TABLE = Path(__file__).with_name("prices.toml")
-_TABLES = {"prices", "models"}
+_TABLES = {"prices", "models", "endpoints"}
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 

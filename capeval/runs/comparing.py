@@ -173,7 +173,7 @@ class _Common:
             name=name,
             signature=signature,
             model=run.model,
-            baseline=run.maker.prompts is None,
+            baseline=run.maker.baseline,
             annotated=len(run.annotations),
             captioned=run.captioned,
             scored=len(scored),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,23 +90,25 @@ class RunFolder:
         path = stored.get("path") if isinstance(stored, dict) else None
         return path if isinstance(path, str) else None
 
+    def check_captions(self, captions: Sequence[Caption]) -> None:
+        """Raise `InputError` if the run has other captions than these."""
+        if self.exists() and captions_hash(
+            load_captions(self.captions, unfinished=True)
+        ) != captions_hash(captions):
+            raise InputError(
+                "holds other captions than these; choose another name with --run", file=self.path
+            )
+
     def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
-        """Make the run, or find that it holds these very captions.
+        """Create the run, or check that it has these captions.
 
         Raises
         ------
         InputError
-            A run of this name holds other captions.
+            A run of this name has other captions.
         """
-        if self.exists():
-            if captions_hash(load_captions(self.captions, unfinished=True)) != captions_hash(
-                captions
-            ):
-                raise InputError(
-                    "holds other captions than these; choose another name with --run",
-                    file=self.path,
-                )
-        else:
+        self.check_captions(captions)
+        if not self.exists():
             lines = (caption.model_dump(exclude_none=True) for caption in captions)
             write_jsonl(self.captions, lines)
         if self.read_manifest() != manifest:
@@ -121,8 +123,10 @@ class RunFolder:
         RunLocked
             Another process holds it.
         """
+        is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / (f".lock.{part}" if part else ".lock"))
+        file = self.path / (f".lock.{part}" if part else ".lock")
+        lock = FileLock(file)
         try:
             lock.acquire(timeout=wait)
         except Timeout:
@@ -132,6 +136,11 @@ class RunFolder:
         try:
             yield
         finally:
+            # A start that was refused leaves no folder behind.
+            if is_new and list(self.path.iterdir()) == [file]:
+                file.unlink()
+                with suppress(OSError):
+                    self.path.rmdir()
             lock.release()
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -159,12 +159,17 @@ def _captions(path: Path) -> dict[str, Caption]:
 
 @dataclass(frozen=True, order=True)
 class Maker:
-    """What one set of scores must have in common: read from the verdicts, which bear it."""
+    """What one set of scores must have in common, as the verdicts record it.
+
+    The endpoint's name is part of it; its address is not (see `schema.endpoint_name`).
+    """
 
     judge: str = "unknown"
     prompts: str | None = "unknown"
-    base_url: str | None = None
+    endpoint: str | None = None
     repeats: int = 1
+    baseline: bool = False
+    base_url: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         parts = (self.judge, self.base_url and f"at {self.base_url}", self.prompts)
@@ -174,7 +179,14 @@ class Maker:
 def maker_of(judgment: Judgment) -> Maker:
     """Return who judged a caption, and how often."""
     made = judgment.provenance
-    return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
+    return Maker(
+        judge=made.judge,
+        prompts=made.prompts,
+        endpoint=made.endpoint_name,
+        repeats=max(1, len(judgment.repeats)),
+        baseline=made.is_baseline,
+        base_url=made.base_url,
+    )
 
 
 def signature_of(
@@ -201,7 +213,7 @@ def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
     maker, models = _made_by(judgments)
     return {
         "judge": maker.judge,
-        "baseline": maker.prompts is None,
+        "baseline": maker.baseline,
         "base_url": maker.base_url,
         "prompts": maker.prompts,
         "repeats": maker.repeats,

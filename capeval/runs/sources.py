@@ -46,6 +46,11 @@ class Source:
             and captions_hash(load_captions(bundled)) == captions_hash(self.captions)
         )
 
+    def check(self) -> None:
+        """Raise `InputError` if a run of this name has other captions."""
+        if self.run is not None:
+            self.run.check_captions(self.captions)
+
     def store(self) -> None:
         """Write the run's captions and manifest.
 

@@ -20,6 +20,7 @@ from capeval.schema.judgment import (
     Scored,
     Unscored,
     Verdict,
+    endpoint_name,
     lacking,
 )
 from capeval.schema.rating import (
@@ -57,5 +58,6 @@ __all__ = [
     "Usage",
     "Verdict",
     "VisualElement",
+    "endpoint_name",
     "lacking",
 ]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
+)
 
 from capeval.schema.annotation import Event
 from capeval.schema.usage import Usage
@@ -17,8 +24,27 @@ Relations = tuple[tuple[Relation, ...], ...]
 
 
 def lacking(event: Event) -> tuple[Relation, ...]:
-    """Return the relations of an event of which nothing is said."""
+    """Return the relations of an event that the caption does not mention."""
     return tuple("lack" for _ in event.visual_elements)
+
+
+def endpoint_name(base_url: str) -> str:
+    """Return the default name of an endpoint; the name is part of a judge's identity.
+
+    The address is not: a server that moves to another host or port is still the same judge, so
+    nothing is judged again. The rule has three parts.
+
+    1. A name that `[endpoints]` in `capeval.toml` gives to the address (`"https://HOST/v1" =
+       "NAME"`). Verdicts record it. It tells services apart that serve different models, or
+       differently quantised ones, under one model name.
+    2. Otherwise OpenAI's own API is `openai`.
+    3. Every other address is `other`.
+
+    >>> endpoint_name("https://api.openai.com/v1"), endpoint_name("http://node7:8000/v1")
+    ('openai', 'other')
+    """
+    host = base_url.partition("://")[2].partition("/")[0]
+    return "openai" if host == "api.openai.com" else "other"
 
 
 class _Noun(BaseModel):
@@ -26,11 +52,11 @@ class _Noun(BaseModel):
 
 
 class Verdict(_Noun):
-    """One complete pass of a judge over one caption.
+    """One complete repeat of a judge on one caption.
 
     `matches[i]` is the reference event (from 1) of `candidate_events[i]`, or None;
     `relations[e][k]` is the relation of the caption to element k of reference event e.
-    `notes` say what was repaired or asked again.
+    `notes` list what was repaired or requested again.
     """
 
     candidate_events: tuple[str, ...]
@@ -40,8 +66,8 @@ class Verdict(_Noun):
 
 
 class Provenance(_Noun):
-    """Who judged: the judge as it was asked for, its prompts and endpoint; who answered, snapshots
-    and fingerprints as the endpoint named them; and the request parameters that it does not take.
+    """Who judged: the judge as requested, its prompts and endpoint; the snapshots and fingerprints
+    that answered, as the endpoint named them; and the request parameters that it does not accept.
     """
 
     judge: str = "unknown"
@@ -50,13 +76,44 @@ class Provenance(_Noun):
     models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
+    baseline: bool | None = None
+    """What the judge declared; None in verdicts stored before judges declared it."""
+    endpoint: str | None = None
+    """The endpoint's name where one is configured; see `endpoint_name`."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the judge is a baseline, whose scores are not to be reported.
+
+        This is what the judge declared. Verdicts of older versions do not record it; for them, a
+        judge named `lexical-*` without prompts is the baseline.
+        """
+        if self.baseline is not None:
+            return self.baseline
+        return self.prompts is None and self.judge.startswith("lexical-")
+
+    @property
+    def endpoint_name(self) -> str | None:
+        """The endpoint's name, or None for a judge without an endpoint."""
+        if self.endpoint is not None or self.base_url is None:
+            return self.endpoint
+        return endpoint_name(self.base_url)
+
+    @model_serializer(mode="wrap")
+    def _without_unrecorded(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Lines of older versions, which lack these fields, are rewritten byte for byte.
+        fields: dict[str, Any] = serialize(self)
+        for name in ("baseline", "endpoint"):
+            if fields.get(name) is None:
+                fields.pop(name, None)
+        return fields
 
 
 class Inputs(_Noun):
-    """Short hashes of what was judged: by which judge, which caption, against which reference.
+    """Short hashes of the judge, the caption and the reference events of a judgment.
 
-    A stored judgment whose hashes differ from today's is out of date. Weights and types are not
-    part of `reference`: they enter when verdicts are scored.
+    A stored judgment whose hashes differ from today's is out of date. `reference` does not cover
+    weights and types, which only matter when verdicts are scored.
     """
 
     judge: str
@@ -74,7 +131,7 @@ class _Judged(_Noun):
 
 
 class Scored(_Judged):
-    """A judged caption; with repeats, `relations` are the majority's and the rest the first's."""
+    """A judged caption; with repeats, `relations` is the majority, the rest the first repeat's."""
 
     status: Literal["scored"] = "scored"
     reason: None = None
@@ -86,7 +143,7 @@ class Scored(_Judged):
 
 
 class Unscored(_Judged):
-    """A caption that could not be judged; it enters no mean and is retried by the next run."""
+    """A caption that could not be judged; it enters no mean, and the next run tries again."""
 
     status: Literal["unscored"] = "unscored"
     reason: str = Field(min_length=1)

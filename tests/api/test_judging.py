@@ -13,8 +13,9 @@ import pytest
 import capeval
 from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked, UsageError
 from capeval.llm import ChatRequest, ScriptedClient
+from capeval.runs.engine import Status
 from capeval.runs.folder import RunFolder
-from capeval.schema import Caption, Judgment
+from capeval.schema import Caption
 from capeval.scoring import Scores
 from tests.judge_responder import answer
 from tests.server import LoopbackServer
@@ -163,22 +164,22 @@ def test_a_cap_is_raised_and_the_next_call_goes_on() -> None:
     assert len(client.requests) == 3 * COUNT
 
 
-def test_progress_is_told_of_every_judgment(client: ScriptedClient) -> None:
-    class Told:
+def test_progress_is_shown_every_judgment(client: ScriptedClient) -> None:
+    class Shown:
         def __init__(self) -> None:
-            self.begun: list[str] = []
-            self.judgments: list[Judgment] = []
+            self.statuses: list[Status] = []
 
-        def begin(self, plan: Any) -> None:
-            self.begun.append(plan.name)
+        def update(self, status: Status) -> None:
+            self.statuses.append(status)
 
-        def judged(self, judgment: Judgment) -> None:
-            self.judgments.append(judgment)
-
-    told = Told()
-    judge(client, run="mine", progress=told)
-    assert told.begun == ["mine"]
-    assert sorted(judgment.index for judgment in told.judgments) == sorted(captions())
+    shown = Shown()
+    judge(client, run="mine", progress=shown)
+    assert [(one.name, one.done, one.total) for one in shown.statuses] == [
+        ("mine", done, COUNT) for done in range(COUNT + 1)
+    ]
+    judged = [one.last.index for one in shown.statuses if one.last]
+    assert sorted(judged) == sorted(captions())
+    assert shown.statuses[-1].spent.tokens > 0
 
 
 def test_repeats_and_seed_are_recorded(client: ScriptedClient) -> None:

@@ -392,7 +392,7 @@ def test_videos_are_sought_beside_the_annotations(tmp_path: Path) -> None:
 
 async def test_planning_writes_nothing(run: RunFolder, wanted_of: Wanting) -> None:
     plan = plan_generation(run, wanted_of(INDEXES), FakeCaptioner(), FakeReader())
-    assert len(plan.work) == 10
+    assert len(plan.todo) == 10
     assert not run.path.exists()
 
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.judging.match_order import repair_order
+from capeval.judging.llm_judge import repair_order
 
 Matches = list[int | None]
 

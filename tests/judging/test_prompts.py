@@ -13,13 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.judging.contract import Part
-from capeval.judging.ids_contract import IdsContract
+from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.pipeline import judge_caption
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.split_checks import clean
-from capeval.judging.tuna_contract import TunaContract
 from capeval.llm import ChatRequest, ScriptedClient
 from capeval.schema import Caption, Scored
 from tests.judge_responder import reply_to, reply_to_tuna
@@ -50,7 +48,7 @@ TAGS: dict[Stage, tuple[str, ...]] = {
 
 
 def ids_prompts(text: str) -> dict[Stage, str]:
-    prompts, contract, text = load_prompts(), IdsContract(), clean(text)
+    prompts, contract, text = load_prompts(), CONTRACTS["ids"], clean(text)
     shown = contract.show_events([text, text])
     part = Part(1, text, (text, text))
     return {
@@ -109,7 +107,7 @@ async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: J
 
 
 def test_tuna_data_is_as_python_writes_it() -> None:
-    contract = TunaContract()
+    contract = CONTRACTS["tuna"]
     assert contract.show_events(["It's {x}", "two"]) == (
         "[{'id': 1, 'event': \"It's {x}\"}, {'id': 2, 'event': 'two'}]"
     )
@@ -198,7 +196,7 @@ async def test_the_benchmarks_style_is_judged_end_to_end(
 @pytest.mark.parametrize("text", HOSTILE[:11], ids=lambda text: repr(text[:20]))
 def test_doubled_braces_in_data_stay(text: str, tuna_folder: Path) -> None:
     prompts = load_prompts(tuna_folder)
-    shown = TunaContract().show_caption(clean(text))
+    shown = CONTRACTS["tuna"].show_caption(clean(text))
     assert prompts.render("split", {"caption": shown}) == SPLIT.replace("{caption}", shown)
 
 

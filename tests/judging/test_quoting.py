@@ -8,10 +8,9 @@ import pytest
 
 from capeval.errors import ReplyError
 from capeval.files.label_matching import pair_echoes
-from capeval.judging.contract import Part
+from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.replies import read_reply
 from capeval.judging.split_checks import check_split
-from capeval.judging.tuna_contract import TunaContract
 
 ANSWER = '{"relations": [{"id": "1.1", "relation": "entailment"}]}'
 
@@ -55,8 +54,8 @@ def test_events_in_another_order_are_not_taken_by_position() -> None:
         for part, label in zip(reversed(parts), ("lack", "entailment"), strict=True)
     ]
     with pytest.raises(ReplyError, match="another event"):
-        TunaContract().read_relations(value, parts, [])
-    assert TunaContract().read_relations(value[::-1], parts, []) == [("entailment",), ("lack",)]
+        CONTRACTS["tuna"].read_relations(value, parts, [])
+    assert CONTRACTS["tuna"].read_relations(value[::-1], parts, []) == [("entailment",), ("lack",)]
 
 
 def test_events_much_longer_than_the_caption_are_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
-from capeval.judging.contract import read_events
+from capeval.judging.contracts import CONTRACTS
 from capeval.judging.split_checks import check_split, clean, words
 
 TEN = [f"word{n}" for n in range(10)]
@@ -69,7 +69,10 @@ def test_a_megabyte_of_distinct_words_is_checked_in_no_time() -> None:
 def test_repeats_are_dropped_and_noted() -> None:
     notes: list[str] = []
     events = ["A dog runs.", " a DOG runs ", "A cat sits.", "A dog runs."]
-    assert read_events(events, "A dog runs. A cat sits.", notes) == ["A dog runs.", "A cat sits."]
+    assert CONTRACTS["ids"].read_split(events, "A dog runs. A cat sits.", notes) == [
+        "A dog runs.",
+        "A cat sits.",
+    ]
     assert notes == ["split: 2 caption events stood twice and were dropped"]
 
 

@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from capeval.schema import JUDGMENT, Annotation, Caption, Scored, Unscored, Usage, VisualElement
+from capeval.schema import (
+    JUDGMENT,
+    Annotation,
+    Caption,
+    Provenance,
+    Scored,
+    Unscored,
+    Usage,
+    VisualElement,
+)
 
 ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
 EVENT = {"event": "A dog runs.", "visual_elements": [ELEMENT]}
@@ -113,3 +122,48 @@ def test_judgment_survives_its_own_json() -> None:
 def test_usage_refuses_negative_counts() -> None:
     with pytest.raises(ValidationError):
         Usage(calls=-1)
+
+
+OLD = (
+    '{"judge":"lexical-1","prompts":null,"base_url":null,"models":[],"fingerprints":[],'
+    '"left_off":[]}'
+)
+
+
+def test_a_line_of_an_older_version_is_rewritten_as_it_was() -> None:
+    assert Provenance.model_validate_json(OLD).model_dump_json() == OLD
+
+
+@pytest.mark.parametrize(
+    ("provenance", "expected"),
+    [
+        (Provenance.model_validate_json(OLD), True),
+        (Provenance(judge="lexical-1", prompts=None, baseline=False), False),
+        (Provenance(judge="lexical-model", prompts="tuna-cap-v1@1f3a9c"), False),
+        (Provenance(judge="nli-1", prompts=None), False),
+        (Provenance(judge="nli-1", prompts=None, baseline=True), True),
+        (Provenance(), False),
+    ],
+)
+def test_a_baseline_is_what_is_declared_and_in_old_verdicts_lexical(
+    provenance: Provenance, expected: bool
+) -> None:
+    assert provenance.is_baseline is expected
+    assert Provenance.model_validate_json(provenance.model_dump_json()) == provenance
+
+
+@pytest.mark.parametrize(
+    ("base_url", "endpoint", "name"),
+    [
+        (None, None, None),
+        ("https://api.openai.com/v1", None, "openai"),
+        ("http://localhost:8000/v1", None, "other"),
+        ("https://api.openai.com.example/v1", None, "other"),
+        ("no address", None, "other"),
+        ("http://localhost:8000/v1", "mine", "mine"),
+    ],
+)
+def test_an_endpoint_has_a_name(
+    base_url: str | None, endpoint: str | None, name: str | None
+) -> None:
+    assert Provenance(base_url=base_url, endpoint=endpoint).endpoint_name == name

@@ -6,25 +6,24 @@ from functools import cache
 from itertools import permutations
 from typing import Final, NamedTuple
 
-import snowballstemmer
+from snowballstemmer.english_stemmer import EnglishStemmer
 
-from capeval.judging.lexical.kinds import KINDS, PHRASES
-from capeval.judging.lexical.opposites import (
+from capeval.judging.lexical.word_lists import (
     ACTORS,
     CAMERA_OPPOSITES,
     COLOURS,
-    NUMBERS,
-    OPPOSITES,
-    WEAK_NUMBERS,
-)
-from capeval.judging.lexical.synonyms import SYNONYMS
-from capeval.judging.lexical.vocabulary import (
     FUNCTION_WORDS,
     GENERIC_WORDS,
     IRREGULAR,
+    KINDS,
     NEGATIONS,
+    NUMBERS,
+    OPPOSITES,
+    PHRASES,
     PREPOSITIONS,
+    SYNONYMS,
     VERBS,
+    WEAK_NUMBERS,
 )
 
 _GENERIC, _PLACE, _CONTENT, _CRITICAL = 0.3, 0.6, 1.0, 1.3
@@ -72,35 +71,31 @@ class Lexicon:
     """The word lists of this folder, by stem (Porter, 1980, as Snowball's English stemmer)."""
 
     def __init__(self) -> None:
-        self._stem: Final = snowballstemmer.stemmer("english").stemWord
+        # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
+        self._stem: Final = EnglishStemmer().stemWord
         self._words: dict[str, Word] = {}
         self._related: dict[str, Related] = {}
         self._names: dict[str, str] = {}
-        for line in SYNONYMS.strip().splitlines():
-            name, *others = line.split()
-            for other in (name, *others):
-                exact = other.startswith("=")
-                self._names.setdefault(other[1:] if exact else self.lemma(other), name)
+        for meaning in SYNONYMS:
+            for word in meaning:
+                exact = word.startswith("=")
+                self._names.setdefault(word[1:] if exact else self.lemma(word), meaning[0])
         self._verbs = {self._name(verb) for verb in VERBS}
         self._generic = {self.lemma(word) for word in GENERIC_WORDS}
         self._phrases: dict[str, dict[str, tuple[str, ...]]] = {}
-        for line in PHRASES.strip().splitlines():
-            phrase, _, concepts = line.partition("=")
-            first, second = map(self.lemma, phrase.split())
-            named = tuple(map(self._name, concepts.split()))
-            self._phrases.setdefault(first, {})[second] = named
+        for first, second, concepts in PHRASES:
+            followers = self._phrases.setdefault(self.lemma(first), {})
+            followers[self.lemma(second)] = tuple(map(self._name, concepts))
         self._actors = {self._name(actor): mask for actor, mask in ACTORS.items()}
         self._members: dict[str, set[str]] = {}
-        for line in KINDS.strip().splitlines():
-            kind, _, members = line.partition(":")
-            named_members = map(self._name, members.split())
-            self._members.setdefault(self._name(kind), set()).update(named_members)
+        for kind, members in KINDS:
+            self._members.setdefault(self._name(kind), set()).update(map(self._name, members))
         self._kinds: dict[str, set[str]] = {}
         for kind, kind_members in self._members.items():
             for member in kind_members:
                 self._kinds.setdefault(member, set()).add(kind)
-        self._opposites = self._read_poles(OPPOSITES)
-        self._camera_opposites = self._read_poles(CAMERA_OPPOSITES)
+        self._opposites = self._excluding(OPPOSITES)
+        self._camera_opposites = self._excluding(CAMERA_OPPOSITES)
 
     def lemma(self, word: str) -> str:
         """Return the stem of a lower-case word, irregular forms by table."""
@@ -170,11 +165,11 @@ class Lexicon:
                     waiting.append(member)
         return found
 
-    def _read_poles(self, text: str) -> dict[str, set[str]]:
+    def _excluding(self, opposites: list[list[list[str]]]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for line in text.strip().splitlines():
-            poles = [[self._name(word) for word in pole.split()] for pole in line.split("|")]
-            for here, there in permutations(poles, 2):
+        for poles in opposites:
+            named = [[self._name(word) for word in pole] for pole in poles]
+            for here, there in permutations(named, 2):
                 for concept in here:
                     found.setdefault(concept, set()).update(there)
         return found

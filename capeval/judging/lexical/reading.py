@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from capeval.judging.lexical.lexicon import Lexicon, Word
-from capeval.judging.lexical.opposites import WEAK_NUMBERS
+from capeval.judging.lexical.word_lists import WEAK_NUMBERS
 
 NOT = "¬"
 """Stands before a concept that is denied."""

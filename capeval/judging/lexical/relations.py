@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.judging.lexical.opposites import WEAK_NUMBERS
 from capeval.judging.lexical.reading import Claim, Reading
 from capeval.judging.lexical.reference import EventReading
+from capeval.judging.lexical.word_lists import WEAK_NUMBERS
 from capeval.schema import Relation
 
 Table = NDArray[np.float32]

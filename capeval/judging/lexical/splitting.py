@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from capeval.judging.lexical.vocabulary import ABBREVIATIONS
+from capeval.judging.lexical.word_lists import ABBREVIATIONS
 
 # One pass over the text: what has no bound on its length is kept once it is matched, so that no
 # stretch is read twice, however long.

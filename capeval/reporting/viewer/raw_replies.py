@@ -13,7 +13,7 @@ from pathlib import Path
 
 from capeval.errors import CacheMiss, CapevalError, InputError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.pipeline import inputs_of
+from capeval.judging.pipeline import inputs_of, is_by
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import Tally
 from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
@@ -85,7 +85,7 @@ async def raw_replies(
     with _opened(cache_path) as (cache, notices):
         shelf = _Shelf(cache, made.base_url)
         asker = Asker(shelf, None, base_url=made.base_url, meter=Meter())
-        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url)
+        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url, endpoint=made.endpoint)
         if changed := _changed(judge, annotation, caption, judgment):
             return _none(changed)
         missing = await _judge_again(judge, shelf, annotation, caption, judgment)
@@ -167,12 +167,14 @@ def _changed(
     judge: LLMJudge, annotation: Annotation, caption: Caption, judgment: Judgment
 ) -> str | None:
     now, then = inputs_of(judge, annotation, caption), judgment.inputs
-    if then is None or then == now:
+    if then is None:
         return None
     if then.caption != now.caption:
         return "another caption of this video was judged, so its replies cannot be looked up"
     if then.reference != now.reference:
         return "its annotation has changed since, so its replies cannot be looked up"
+    if is_by(judge, judgment):
+        return None
     return _elsewhere(judgment.provenance.prompts or "", "other prompts of this name are here")
 
 

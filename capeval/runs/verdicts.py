@@ -1,0 +1,79 @@
+"""The verdicts of one judge on one run: whether they are still valid, and storing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal
+
+from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.judgments import (
+    caption_hash,
+    load_judgments,
+    reference_hash,
+    write_judgments,
+)
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.rescoring import summarise
+from capeval.runs.sources import Source
+from capeval.schema import Annotation, Caption, Judgment, Scored
+from capeval.scoring import Scores, flaw_of
+
+Changed = Literal["annotation", "caption", "content of the file"]
+
+
+def changed_since(
+    judgment: Judgment, annotation: Annotation, caption: Caption | None
+) -> tuple[Changed, str] | None:
+    """Return what has changed since a verdict was stored, with the reason in words, or None.
+
+    Only what was stored with the verdict is compared: verdicts made elsewhere carry no hashes, and
+    `caption` is None where the captions are not known.
+    """
+    inputs = judgment.inputs
+    if inputs and caption and inputs.caption != caption_hash(caption):
+        return "caption", "another caption of this video was judged"
+    if inputs and inputs.reference != reference_hash(annotation):
+        return "annotation", "it was judged against another annotation of this video"
+    flaw = flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
+    return ("content of the file", flaw) if flaw else None
+
+
+class VerdictStore:
+    """Reads and writes `judgments.jsonl` and `scores.json`; without a folder nothing is stored."""
+
+    def __init__(self, source: Source, folder: JudgeFolder | None, *, seed: int) -> None:
+        self._source, self.folder, self._seed = source, folder, seed
+        self._judgments: list[Judgment] = []
+
+    def load(self) -> dict[str, Judgment]:
+        """Return the stored judgments by index.
+
+        Raises
+        ------
+        InputError
+            The file is damaged.
+        """
+        return load_judgments(self.folder.judgments) if self.folder else {}
+
+    def finish(self, judgments: Mapping[str, Judgment]) -> None:
+        """Score the judgments and write both files, in the annotations' order."""
+        self._judgments = [
+            judgments[annotation.index]
+            for annotation in self._source.annotations
+            if annotation.index in judgments
+        ]
+        if self.folder:
+            write_judgments(self.folder.judgments, self._judgments)
+            text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
+            write_atomic(self.folder.scores, text)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The scores of the judgments that were finished."""
+        return summarise(
+            self._source.annotations,
+            self._judgments,
+            captioned=len(self._source.captions),
+            seed=self._seed,
+        )

@@ -1,0 +1,340 @@
+"""Judges of other packages and objects of the user: found, run, and checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import BudgetReached, JudgeError, UsageError
+from capeval.judging.protocol import Tally
+from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.schema import Annotation, Usage, Verdict
+from tests.plugin_packages import install
+from tests.six_videos import COUNT, captions, videos
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+REPOSITORY = Path(capeval.__file__).parent.parent
+ANNOTATION = videos()[0]
+
+
+def all_lacking(annotation: Annotation, caption: str) -> dict[str, Any]:
+    relations = [["lack" for _ in event.visual_elements] for event in annotation.events]
+    return {"candidate_events": [caption], "matches": [None], "relations": relations}
+
+
+class Judge:
+    """As small as a judge can be; tests change one thing each."""
+
+    name = "mine-1"
+    is_baseline = False
+
+    def __init__(self, answer: Callable[..., Any] = all_lacking, **attributes: Any) -> None:
+        self.answer = answer
+        vars(self).update(attributes)
+
+    def judge(self, annotation: Annotation, caption: str) -> Any:
+        return self.answer(annotation, caption)
+
+
+async def judged(judge: Any, caption: str = "A man walks.") -> Verdict:
+    prepared = prepare_judge(judge)
+    return await prepared.judge(ANNOTATION, caption, repeat=0, tally=Tally())
+
+
+def score(judge: Any, **more: Any) -> capeval.Scores:
+    return capeval.judge(captions(), videos(), judge=judge, **more)
+
+
+# --- objects passed to Python ------------------------------------------------------------------
+
+
+def test_an_object_judges() -> None:
+    scores = score(Judge())
+    assert (scores.counts.scored, scores.overall.all.f1.value) == (COUNT, 0.0)
+    assert "|judge:mine-1|prompts:none|" in scores.signature
+    assert scores.settings["baseline"] is False
+
+
+def test_a_baseline_declares_itself() -> None:
+    assert score(Judge(is_baseline=True)).settings["baseline"] is True
+    assert score("lexical").settings["baseline"] is True
+
+
+def test_a_run_keeps_what_the_judge_declares() -> None:
+    judge = Judge(prompts="mine@1f3a9c", base_url="https://me:secret@host/v1", identity=["v2"])
+    score(judge, run="kept")
+    folder = Path("runs/kept/mine-1@mine")
+    text = (folder / "judgments.jsonl").read_text("utf-8")
+    line = json.loads(text.splitlines()[0])
+    assert line["provenance"]["prompts"] == "mine@1f3a9c"
+    assert line["provenance"]["base_url"] == "https://host/v1"
+    assert line["provenance"]["baseline"] is False
+    assert "secret" not in text
+
+    def fails(*_: Any) -> None:
+        raise AssertionError("judged again")
+
+    for again in (judge, Judge(fails, prompts="mine@1f3a9c", identity=("v2",))):
+        assert score(again, run="kept").counts.scored == COUNT
+    assert score(Judge(fails, prompts="mine@1f3a9c"), run="kept").counts.scored == 0
+
+
+def test_a_sync_judge_runs_in_one_thread_unless_it_allows_more() -> None:
+    threads: set[int] = set()
+    together = most = 0
+    lock = threading.Lock()
+
+    def slow(annotation: Annotation, caption: str) -> dict[str, Any]:
+        nonlocal together, most
+        with lock:
+            threads.add(threading.get_ident())
+            together += 1
+            most = max(most, together)
+        time.sleep(0.02)
+        with lock:
+            together -= 1
+        return all_lacking(annotation, caption)
+
+    score(Judge(slow))
+    assert (len(threads), most) == (1, 1)
+    assert threading.get_ident() not in threads
+    score(Judge(slow, concurrency=3))
+    assert most == 3
+    most = 0
+    score(Judge(slow, concurrency=3), max_concurrency=2)
+    assert most == 2
+
+
+def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:
+    seen: list[int] = []
+
+    class Async(Judge):
+        async def judge(  # type: ignore[override]
+            self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+        ) -> Verdict:
+            seen.append(repeat)
+            tally.add("ask", Usage(calls=1, input_tokens=7))
+            tally.models.add("snapshot-3")
+            return Verdict.model_validate(all_lacking(annotation, caption))
+
+    scores = score(Async(), repeats=2)
+    assert sorted(seen) == [0] * COUNT + [1] * COUNT
+    assert scores.usage["ask"].input_tokens == 2 * COUNT * 7
+    assert "|judge:snapshot-3|" in scores.signature
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (Judge, "it is a class; pass an object, Judge()"),
+        (object(), r"it has no method judge\(annotation, caption\)"),
+        (Judge(name=""), "name: must not be empty"),
+        (Judge(name=3), "name: must be a string"),
+        (Judge(is_baseline=None), "is_baseline"),
+        (Judge(identity="v2"), "identity: must be a list"),
+        (Judge(concurrency=0), "concurrency"),
+        (Judge(prompts=b"x"), "prompts"),
+        (Judge(base_url="elsewhere"), "the base URL must look like"),
+        (type("Bare", (), {"judge": all_lacking})(), "name"),
+    ],
+)
+def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        score(judge)
+    assert "\n" not in str(caught.value)
+
+
+# --- what a judge returns ----------------------------------------------------------------------
+
+
+def returning(**change: Any) -> Judge:
+    return Judge(lambda *given: all_lacking(*given) | change)
+
+
+EVENTS = len(ANNOTATION.events)
+LACKING = [["lack" for _ in event.visual_elements] for event in ANNOTATION.events]
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (Judge(lambda *_: None), "it is of type NoneType, not Verdict"),
+        (Judge(lambda *_: [("matches", [])]), "it is of type list"),
+        (returning(relations=LACKING[:-1]), "do not fit the events and elements"),
+        (returning(relations=[*LACKING, ["lack"]]), "do not fit the events and elements"),
+        (returning(relations=[[*LACKING[0], "lack"], *LACKING[1:]]), "do not fit the events"),
+        (returning(relations=[["maybe"], *LACKING[1:]]), "relations.1.1"),
+        (returning(relations=[["entailment"] * len(LACKING[0]), *LACKING[1:]]), "nothing matches"),
+        (returning(matches=[EVENTS + 1]), f"reference event {EVENTS + 1} of {EVENTS}"),
+        (returning(matches=[0]), "matches.1"),
+        (returning(matches=["1"]), "matches.1"),
+        (returning(matches=[]), "one match per candidate event"),
+        (returning(candidate_events="A man."), "candidate_events: must be a list"),
+        (returning(candidate_events=["\ud800"]), "an unpaired surrogate"),
+        (returning(surprise=1), "surprise: is not a known key"),
+        (Judge(lambda *g: Verdict.model_construct(**all_lacking(*g), notes=3)), "notes"),  # type: ignore[arg-type]
+    ],
+)
+async def test_a_verdict_that_cannot_be_right_is_refused(judge: Judge, said: str) -> None:
+    with pytest.raises(JudgeError, match=said) as caught:
+        await judged(judge)
+    assert str(caught.value).startswith('the judge "mine-1" returned an unusable verdict: ')
+
+
+async def test_matches_out_of_order_are_refused() -> None:
+    two = ANNOTATION.model_copy(update={"events": ANNOTATION.events * 2})
+    relations = [["lack" for _ in event.visual_elements] for event in two.events]
+    found = {"candidate_events": ["b", "a"], "matches": [2, 1], "relations": relations}
+    judge = prepare_judge(Judge(lambda *_: found))
+    with pytest.raises(JudgeError, match="matches reference event 1 after 2"):
+        await judge.judge(two, "b a", repeat=0, tally=Tally())
+
+
+def test_what_fails_is_one_video_with_a_reason() -> None:
+    def fails(annotation: Annotation, caption: str) -> dict[str, Any]:
+        if annotation.index == "V2":
+            raise StopIteration
+        if annotation.index == "V4":
+            raise KeyError("weights\nof V4")
+        return all_lacking(annotation, caption)
+
+    score(Judge(fails), run="partly")
+    lines = Path("runs/partly/mine-1/judgments.jsonl").read_text("utf-8").splitlines()
+    reasons = {one["index"]: one["reason"] for one in map(json.loads, lines) if one["reason"]}
+    assert set(reasons) == {"V2", "V4"}
+    assert reasons["V2"].startswith('the judge "mine-1" failed: RuntimeError: StopIteration')
+    assert "KeyError: 'weights\\nof V4' (test_registry.py, line " in reasons["V4"]
+    assert score(Judge(), run="partly").counts.scored == COUNT
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, BudgetReached])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_ends_a_run_ends_it(error: type[BaseException], is_async: bool) -> None:
+    async def later(*_: Any) -> None:
+        raise error("enough")
+
+    def now(*_: Any) -> None:
+        raise error("enough")
+
+    with pytest.raises(error):
+        score(Judge(later if is_async else now))
+
+
+# --- packages ----------------------------------------------------------------------------------
+
+SOURCE = '''
+from pathlib import Path
+
+from capeval.schema import Verdict
+
+Path("imported").touch()
+
+
+class Everything:
+    """Says of everything that it is in the caption."""
+
+    name = "everything-1"
+    is_baseline = True
+
+    def judge(self, annotation, caption):
+        return Verdict(
+            candidate_events=[caption] * len(annotation.events),
+            matches=range(1, len(annotation.events) + 1),
+            relations=[["entailment"] * len(e.visual_elements) for e in annotation.events],
+        )
+
+
+def no_key():
+    raise RuntimeError("set MY_KEY")
+
+
+NOT_CALLABLE = 3
+'''
+ENTRY_POINTS = """[capeval.judges]
+everything = tiny_judge:Everything
+no-key = tiny_judge:no_key
+number = tiny_judge:NOT_CALLABLE
+incomplete = tiny_judge:dict
+gone = tiny_judge_gone:Judge
+missing = tiny_judge:Missing
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = f"{SOURCE}\ndict = dict\n"
+    return install(tmp_path_factory.mktemp("package"), "tiny_judge", source, ENTRY_POINTS)
+
+
+def command(site: Path, name: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{site}"}
+    return subprocess.run(
+        [sys.executable, "-m", "capeval", "judge", "sample", "--judge", name, "--limit", "2"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
+    done = command(site, "everything")
+    assert done.returncode == 0, done.stderr
+    assert Path("imported").exists()
+    assert done.stdout.splitlines()[0] == "Judge: everything-1 (baseline)"
+    folders = list(Path("runs").glob("sample-*/everything-1"))
+    assert folders
+    stored = json.loads((folders[0] / "scores.json").read_text("utf-8"))
+    assert (stored["overall"]["all"]["f1"]["value"], stored["settings"]["baseline"]) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no-key", 'the judge "no-key" cannot be loaded: RuntimeError: set MY_KEY (tiny_judge.py'),
+        ("number", "its entry point must be a class or a function that returns a judge"),
+        ("incomplete", "it has no method judge(annotation, caption)"),
+        ("gone", "of the package tiny_judge cannot be loaded: ModuleNotFoundError"),
+        ("missing", "cannot be loaded: AttributeError"),
+    ],
+)
+def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:
+    done = command(site, name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_only_a_judge_that_is_named_is_imported(site: Path) -> None:
+    done = command(site, "lexical")
+    assert done.returncode == 0
+    assert not Path("imported").exists()
+    assert list(Path("runs").glob("sample-*/lexical-1"))
+
+
+def test_the_names_of_judges() -> None:
+    assert JUDGES.names()[0] == "lexical"
+    assert "gpt-4o" not in JUDGES
+    assert load_judge("lexical").name == "lexical-1"
+
+
+def test_the_example_in_the_docs_judges() -> None:
+    page = (REPOSITORY / "docs" / "extending.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n# my_judge.py\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    scores = score(names["NothingJudge"]())
+    assert (scores.counts.scored, scores.settings["baseline"]) == (COUNT, True)

@@ -1,0 +1,183 @@
+"""The engine for resumable work: what it keeps, what it does again, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused, InputError
+from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.runs.engine import Labels, Plan, Spent, Status, execute, select
+from capeval.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Squared:
+    index: str
+    reason: str | None = None
+    value: int | None = None
+
+
+class Squaring:
+    """Squares numbers; `fail` says what happens instead at a number."""
+
+    labels = Labels("squaring", "number", "squared", "unsquared")
+
+    def __init__(
+        self,
+        run: RunFolder,
+        numbers: Sequence[int],
+        fail: Mapping[int, str | BaseException] | None = None,
+    ) -> None:
+        self.run, self.numbers, self.fail = run, numbers, fail or {}
+        self.worked: list[int] = []
+        self.file = run.path / "squares.jsonl"
+
+    def locked(self) -> AbstractContextManager[None]:
+        return self.run.locked()
+
+    def plan(self) -> Plan[Squared]:
+        stored = {line["index"]: Squared(**line) for line in whole_lines(self.file)}
+        kept = {index: one for index, one in stored.items() if one.reason is None}
+        todo = [number for number in self.numbers if str(number) not in kept]
+        return Plan(self.run.name, kept, todo)
+
+    def create(self, plan: Plan[Squared]) -> None:
+        self.run.path.mkdir(exist_ok=True)
+        self.run.manifest.write_text("{}")
+
+    async def perform(self, plan: Plan[Squared], record: Callable[[Squared], None]) -> None:
+        for number in plan.todo:
+            failure = self.fail.get(number)
+            if isinstance(failure, BaseException):
+                raise failure
+            self.worked.append(number)
+            record(Squared(str(number), failure, None if failure else number * number))
+
+    def line(self, plan: Plan[Squared], outcome: Squared) -> tuple[Path, Mapping[str, Any]]:
+        return self.file, vars(outcome)
+
+    def finish(self, plan: Plan[Squared], done: Mapping[str, Squared]) -> None:
+        write_jsonl(self.file, (vars(done[str(n)]) for n in self.numbers if str(n) in done))
+
+    def spent(self) -> Spent:
+        return Spent(tokens=len(self.worked))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "runs" / "mine")
+
+
+def values(run: RunFolder) -> list[int | None]:
+    lines = (run.path / "squares.jsonl").read_text().splitlines()
+    return [json.loads(line)["value"] for line in lines]
+
+
+async def test_a_rerun_does_only_what_failed(run: RunFolder) -> None:
+    first = await execute(Squaring(run, [3, 1, 2], {1: "unlucky"}))
+    assert first.done["1"].reason == "unlucky"
+    again = Squaring(run, [3, 1, 2])
+    second = await execute(again)
+    assert again.worked == [1]
+    assert set(second.new) == {"1"}
+    assert values(run) == [9, 1, 4]
+
+
+@pytest.mark.parametrize("failure", [BudgetReached("spent"), EndpointDown("gone")])
+async def test_a_stop_keeps_what_was_done(run: RunFolder, failure: CapevalError) -> None:
+    finished = await execute(Squaring(run, [1, 2, 3], {3: failure}))
+    assert finished.stopped is failure
+    assert (set(finished.done), values(run)) == ({"1", "2"}, [1, 4])
+
+
+@pytest.mark.parametrize("failure", [EndpointRefused("bad key"), RuntimeError("a bug")])
+async def test_a_failure_after_the_first_outcome_keeps_the_lines(
+    run: RunFolder, failure: Exception
+) -> None:
+    with pytest.raises(type(failure)):
+        await execute(Squaring(run, [1, 2], {2: failure}))
+    assert values(run) == [1]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [EndpointRefused("bad key"), EndpointDown("gone"), BudgetReached("spent"), KeyError("bug")],
+)
+async def test_a_start_without_an_outcome_leaves_nothing(
+    run: RunFolder, failure: Exception
+) -> None:
+    with suppress(EndpointRefused, KeyError):
+        assert (await execute(Squaring(run, [1], {1: failure}))).stopped is failure
+    assert not run.path.exists()
+
+
+async def test_a_refused_restart_leaves_the_run_as_it_was(run: RunFolder) -> None:
+    await execute(Squaring(run, [1]))
+    before = {path.name: path.read_bytes() for path in run.path.iterdir()}
+    with pytest.raises(EndpointRefused):
+        await execute(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
+    assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> None:
+    class Shown:
+        def __init__(self) -> None:
+            self.statuses: list[Status] = []
+
+        def update(self, status: Status) -> None:
+            self.statuses.append(status)
+
+    await execute(Squaring(run, [7]))
+    shown = Shown()
+    await execute(Squaring(run, [7, 8, 9], {9: "unlucky"}), shown)
+    assert [(s.kept, s.done, s.total, s.failed, s.spent.tokens) for s in shown.statuses] == [
+        (1, 0, 2, 0, 0),
+        (1, 1, 2, 0, 1),
+        (1, 2, 2, 1, 2),
+    ]
+    assert [s.last.index if s.last else None for s in shown.statuses] == [None, "8", "9"]
+    assert shown.statuses[-1].seconds_left == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(stops=st.lists(st.integers(0, 6), max_size=5), torn=st.booleans())
+async def test_any_sequence_of_stops_ends_in_the_same_file(
+    stops: list[int], torn: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = RunFolder(tmp_path_factory.mktemp("runs") / "mine")
+    worked: list[int] = []
+    for stop in stops:
+        work = Squaring(run, range(7), {stop: RuntimeError("killed")})
+        try:
+            await execute(work)
+        except RuntimeError:
+            if torn and work.file.exists():
+                with work.file.open("ab") as file:
+                    file.write(b'{"index": "6", "rea')
+        worked += work.worked
+    last = Squaring(run, range(7))
+    await execute(last)
+    assert values(run) == [n * n for n in range(7)]
+    assert sorted(worked + last.worked) == list(range(7)), "nothing is done twice"
+
+
+@pytest.mark.parametrize(
+    ("only", "limit", "expected"),
+    [((), None, "abc"), (("c", "a"), None, "ac"), ((), 2, "ab"), (("b", "c"), 1, "b")],
+)
+def test_select(only: Sequence[str], limit: int | None, expected: str) -> None:
+    assert "".join(select("abc", str, only=only, limit=limit)) == expected
+
+
+def test_select_refuses_unknown_names() -> None:
+    with pytest.raises(InputError, match=r'--only: no video is called "alphq"; did you mean'):
+        select(["alpha"], str, only=["alphq"], missing="no video is called")
