@@ -10,10 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from capeval.api.options import LIMITS, OUTPUT
 from capeval.errors import UsageError
-
-INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
-"""Panels of the help text."""
 
 
 def optional(
@@ -21,43 +19,12 @@ def optional(
 ) -> Any:
     """Return an option without a default value to show, with its help `text`.
 
-    Parameters
-    ----------
-    names : as they are typed; by default the parameter's
-    limits : `min` and `max` of a number
+    `names` are by default the parameter's; `limits` are the `min` and `max` of a number.
     """
     shown: dict[str, Any] = {"show_default": False, "rich_help_panel": panel, **limits}
     return typer.Option(*names, metavar=metavar, help=text, **shown)
 
 
-Only = Annotated[
-    list[str] | None,
-    optional(
-        "INDEX", "Only these indexes; repeat the option or separate them by commas.", panel=INPUTS
-    ),
-]
-Limit = Annotated[int | None, optional("N", "Only the first N videos.", panel=INPUTS, min=1)]
-MaxConcurrency = Annotated[
-    int,
-    typer.Option(
-        min=1, max=4096, metavar="N", help="Maximum parallel calls.", rich_help_panel=LIMITS
-    ),
-]
-Timeout = Annotated[
-    float,
-    typer.Option(
-        min=0.1, max=86_400, metavar="SECONDS", help="Longest call.", rich_help_panel=LIMITS
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    optional(
-        "DOLLARS",
-        "Stop calling when this much is spent, in US dollars; implies --yes.",
-        panel=LIMITS,
-        min=0.0,
-    ),
-]
 Yes = Annotated[
     bool,
     typer.Option(
@@ -206,14 +173,3 @@ def listed(values: Sequence[str] | None, option: str) -> list[str]:
     if values and not found:
         raise UsageError(f"{option} is empty; name at least one, or omit it")
     return found
-
-
-def indexes(values: Sequence[str]) -> list[str]:
-    """Return the indexes that --only names.
-
-    Raises
-    ------
-    UsageError
-        The option was given without any index.
-    """
-    return listed(values, "--only")
