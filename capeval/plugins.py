@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         try:
             found: T = point.load()
             fault = self.check(found)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Whatever another package raises while it is imported is its fault, not ours.
             why = one_line(f"{type(error).__name__}: {error}", 200)
             raise UsageError(f"{where} cannot be loaded: {why}") from error

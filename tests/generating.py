@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from capeval.captioners.frames import Frames, ReadFrames
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import VideoError
 from capeval.schema import Usage
+from capeval.video import FrameSet
 
 SETTINGS = {"backend": "fake", "max_new_tokens": 1024}
 
@@ -32,12 +32,12 @@ class FakeReader:
         self.read_names: list[str] = []
         self._count, self._broken = count, broken
 
-    def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+    def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         self.read_names.append(path.stem)
         if reason := self._broken(path.stem):
             raise VideoError(reason, file=path)
         n = self._count(path.stem)
-        return ReadFrames(
+        return FrameSet(
             np.zeros((n, 4, 6, 3), np.uint8), tuple(range(n)), (0.5,) * n, n, 24.0, n / 24
         )
 

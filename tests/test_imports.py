@@ -15,14 +15,15 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 # Every package may import these.
-COMMON = {"errors", "text", "version", "config", "plugins"}
+COMMON = {"errors", "text", "version", "config", "plugins", "tracing"}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
     "text": set(),
     "version": set(),
-    "config": set(),
+    "config": {"errors", "text"},
     "plugins": {"errors", "text"},
+    "tracing": set(),
     "files": {"schema"},
     "stats": set(),
     "llm": {"schema"},
@@ -31,6 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "runs": {"schema", "files", "scoring"},
     "judging": {"schema", "files", "llm", "runs", "scoring"},
     "captioners": {"schema", "files", "video", "llm", "runs"},
+    "debug_log": {"llm", "runs"},
     "metrics": {"schema", "files", "llm", "stats", "runs"},
     "rating": {"schema", "files", "stats", "scoring", "runs"},
     "correlation": {"schema", "files", "stats", "scoring", "runs", "rating"},
@@ -46,7 +48,7 @@ ROOMS |= {
     "__main__": {"cli"},
 }
 # These import nothing else of capeval.
-ALONE = {"schema", "text", "version", "config", "errors", "plugins"}
+ALONE = {"schema", "text", "version", "config", "errors", "plugins", "tracing"}
 HEAVY = {
     "torch",
     "scipy",

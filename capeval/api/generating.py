@@ -9,7 +9,6 @@ from pathlib import Path
 from capeval.api.options import GenerateOptions, takes
 from capeval.api.sync_async import blocking
 from capeval.captioners.estimate import GenerationEstimate, estimate_generation
-from capeval.captioners.frames import FrameReader, open_reader
 from capeval.captioners.merging import Merge, merge_parts
 from capeval.captioners.plan import (
     Generation,
@@ -33,6 +32,7 @@ from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import SAMPLE, annotations_of, run_name
+from capeval.video import FrameReader, open_reader
 
 
 @takes(GenerateOptions)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from capeval.api.judging import Captions
     from capeval.api.scoring import Annotations
-    from capeval.captioners.frames import FrameReader
     from capeval.captioners.images import ImageKind
-    from capeval.captioners.protocol import Captioner
+    from capeval.captioners.protocol import Captioner, SimpleCaptioner
     from capeval.judging.protocol import Judge
     from capeval.llm import ChatClient
     from capeval.runs.engine import Progress
+    from capeval.video import FrameReader
 
 INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
 JUDGE, MODEL, FRAMES, MACHINES = "Judge", "Model", "Frames", "Several machines"
@@ -189,7 +189,7 @@ class GenerateOptions:
     progress : is shown the status after every video
     """
 
-    model: str | Captioner | None = option(
+    model: str | Captioner | SimpleCaptioner | None = option(
         None,
         str | None,
         "A model of the catalogue, hf:ORG/NAME, or a server's name for its model.",

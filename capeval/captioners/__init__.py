@@ -1,5 +1,11 @@
-"""Video-language models: frames and a prompt in, a caption and what it cost out."""
+"""Video-language models: frames and a prompt in, a caption and its token counts out."""
 
-from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
+from capeval.captioners.protocol import (
+    Captioned,
+    Captioner,
+    CaptionRequest,
+    SimpleCaptioner,
+    Uncaptioned,
+)
 
-__all__ = ["CaptionRequest", "Captioned", "Captioner", "Uncaptioned"]
+__all__ = ["CaptionRequest", "Captioned", "Captioner", "SimpleCaptioner", "Uncaptioned"]

@@ -7,20 +7,23 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
+from capeval.captioners.backends import BACKENDS
 from capeval.captioners.images import ImageKind
+from capeval.config import read_config
 from capeval.errors import InputError, UsageError
-from capeval.files.reading import read_text
 from capeval.files.validation import validated
+from capeval.llm.redact import parse_endpoint, public_url
 from capeval.text import nearest, shown
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
 
-Reached = Literal["transformers", "endpoint", "server", "nowhere"]
+_REACHED = ("transformers", "endpoint", "server", "nowhere")
+_OPTIONS = {"preset", "dtype"}
 
 _GIB = 2**30
 _BYTES_A_WEIGHT = 2  # bf16
@@ -31,15 +34,16 @@ class ModelEntry(BaseModel):
     """How one model is asked for captions.
 
     `parameters` are billions; `frames` is a sampling policy as typed after `--frames`; `prompt` a
-    packaged prompt set or a file; `options` go to the transformers backend. `reached` is where it
-    runs: in this process by transformers, at an endpoint, behind a server that `serve` starts, or
-    nowhere, and `note` says why.
+    packaged prompt set or a file; `options` go to the backend. `reached` is the backend that runs
+    it: `transformers` in this process, `endpoint`, or a captioner of another package; or `server`
+    for a model behind a server that `serve` starts; or `nowhere`, and `note` says why. `key` names
+    the environment variable whose value is sent to `base_url`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    reached: Reached
+    reached: str
     hub: str | None = None
     revision: str | None = None
     parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -48,20 +52,40 @@ class ModelEntry(BaseModel):
     system: str | None = None
     max_new_tokens: int = Field(default=1024, ge=1)
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
-    options: Mapping[Literal["preset", "dtype"], str] = Field(default_factory=dict)
+    options: Mapping[str, Any] = Field(default_factory=dict)
     serve: str | None = None
     base_url: str | None = None
-    key: str = "OPENAI_API_KEY"
+    key: str | None = "OPENAI_API_KEY"
     images: ImageKind = "jpeg"
     paper: bool = False
     note: str | None = None
 
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> Self:
+    @field_serializer("base_url")
+    def _without_credentials(self, base_url: str | None) -> str | None:
+        return base_url and public_url(base_url)
+
+    def problem(self) -> tuple[str, str]:
+        """Return the field that makes the entry unusable and why, or two empty strings."""
+        if self.reached not in _REACHED and self.reached not in BACKENDS:
+            known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
+            problem = f"{shown(self.reached)} is unknown; one of {', '.join(known)}"
+            return "reached", problem + nearest(self.reached, known)
         needed = {"transformers": "hub", "server": "serve", "nowhere": "note"}.get(self.reached)
         if needed and not getattr(self, needed):
-            raise ValueError(f"a model reached by {self.reached!r} needs {needed!r}")
-        return self
+            return "reached", f"a model reached by {self.reached!r} needs {needed!r}"
+        if self.base_url is not None:
+            try:
+                parse_endpoint(self.base_url)
+            except UsageError as error:
+                return "base_url", str(error)
+        if self.reached == "transformers" and (unknown := set(self.options) - _OPTIONS):
+            return f"options.{min(unknown)}", f"is unknown; one of {', '.join(sorted(_OPTIONS))}"
+        return "", ""
+
+    @property
+    def has_own_address(self) -> bool:
+        """Say whether the address is from the user's file and not from the packaged table."""
+        return self.base_url != _packaged().get(self.name, {}).get("base_url")
 
     @property
     def memory(self) -> int | None:
@@ -84,40 +108,34 @@ def read_catalogue(user_file: Path | None = None) -> dict[str, ModelEntry]:
     InputError
         The user's file is not right.
     """
-    entries = {name: dict(table) for name, table in _packaged().items()}
-    if user_file is None or not user_file.is_file():
-        return {name: _entry(TABLE, name, table) for name, table in entries.items()}
-    try:
-        content = tomllib.loads(read_text(user_file))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", file=user_file) from None
-    own = content.get("models", {})
-    if not isinstance(own, dict):
-        raise InputError(f"must be a table, not {shown(own)}", file=user_file, field="models")
-    for name, table in own.items():
-        where = f'models."{name}"'
-        if not isinstance(table, dict):
-            raise InputError(f"must be a table, not {shown(table)}", file=user_file, field=where)
-        for key in table:
-            known = [field for field in ModelEntry.model_fields if field != "name"]
-            if key not in known:
-                raise InputError(
-                    f"is unknown; one of {', '.join(known)}{nearest(key, known)}",
-                    file=user_file,
-                    field=f"{where}.{key}",
-                )
-        if name not in entries and not {"reached", "hub", "base_url", "serve"} & table.keys():
-            raise InputError(
-                "is not in the catalogue"
-                f"{nearest(name, list(entries))}; a new model needs hub, base_url or serve",
-                file=user_file,
-                field=where,
-            )
-        entries[name] = {**_implied(table), **entries.get(name, {}), **table}
-    return {
-        name: _entry(user_file if name in own else TABLE, name, table)
-        for name, table in entries.items()
-    }
+    entries = {name: _entry(TABLE, name, table) for name, table in _packaged().items()}
+    for name, table in ({} if user_file is None else read_config(user_file, "models")).items():
+        entries[name] = _own_entry(user_file or TABLE, name, table)
+    return entries
+
+
+def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
+    where = f'models."{name}"'
+
+    def wrong(problem: str, field: str = "") -> InputError:
+        return InputError(problem, file=file, field=f"{where}.{field}" if field else where)
+
+    if not isinstance(table, dict):
+        raise wrong(f"must be a table, not {shown(table)}")
+    known = [field for field in ModelEntry.model_fields if field != "name"]
+    for key in table:
+        if key not in known:
+            raise wrong(f"is unknown; one of {', '.join(known)}{nearest(key, known)}", key)
+    packaged = _packaged().get(name, {})
+    if not packaged and not {"reached", "hub", "base_url", "serve"} & table.keys():
+        near = nearest(name, list(_packaged()))
+        raise wrong(f"is not in the catalogue{near}; a new model needs hub, base_url or serve")
+    # An address from a file gets the key that is named with it, never one meant for another.
+    keyless = {"key": None} if "base_url" in table else {}
+    entry = _entry(file, name, {**_implied(table), **packaged, **keyless, **table})
+    if "key" in table and entry.base_url is None:
+        raise wrong("belongs to one address; add its base_url", "key")
+    return entry
 
 
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
@@ -155,7 +173,12 @@ def _implied(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:
-    return validated(ModelEntry, {**table, "name": name}, file=file, where=f'models."{name}"')
+    where = f'models."{name}"'
+    entry = validated(ModelEntry, {**table, "name": name}, file=file, where=where)
+    field, problem = entry.problem()
+    if problem:
+        raise InputError(problem, file=file, field=f"{where}.{field}")
+    return entry
 
 
 @cache

@@ -1,15 +1,18 @@
-"""Where a model runs, and whether it fits there."""
+"""Whether a model can run in this process: the packages it needs, the device, and its memory."""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.errors import UsageError
+from capeval.errors import MissingExtra, UsageError
+from capeval.text import one_line
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +31,43 @@ _BESIDE_THE_WEIGHTS = 1.15
 # With no GPU in sight, a model above this is not started on the processor unless asked to.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
+_NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
+
+
+def require_generate_extra() -> None:
+    """Import what running a model in this process needs.
+
+    Raises
+    ------
+    MissingExtra
+        A package is not installed.
+    UsageError
+        torchvision was built for another torch; transformers cannot process videos without it.
+    """
+    for name in _NEEDED:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.split(".")[0] not in _NEEDED:
+                raise
+            raise MissingExtra(
+                f"{name} is not installed: running a model in this process needs "
+                "pip install 'capeval[generate]'"
+            ) from error
+        except (RuntimeError, OSError, AttributeError) as error:
+            # A library built for another torch fails while its operators are registered.
+            raise UsageError(
+                f"{name} {_version(name)} does not work with torch {_version('torch')} "
+                f"({one_line(str(error), 80)}): install a torch and a torchvision that "
+                "belong together, both from one index"
+            ) from error
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(unknown)"
 
 
 @dataclass(frozen=True)

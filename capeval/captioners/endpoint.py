@@ -1,18 +1,35 @@
-"""Captions from a chat endpoint that takes images."""
+"""Captions from a chat endpoint that takes images, and which key the endpoint gets."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from capeval.captioners.caption_cleanup import CUT_OFF, without_thinking
+from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.captioners.images import ImageForm, encode
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
-from capeval.llm import Asker, ChatReply, ChatRequest
+from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
+from capeval.config import CONFIG
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
+from capeval.llm import (
+    Asker,
+    ChatReply,
+    ChatRequest,
+    CheckedClient,
+    Meter,
+    OpenAIChatClient,
+    ReplyCache,
+    endpoint_url,
+    read_prices,
+)
+from capeval.llm.client import DEFAULT_URL
+from capeval.tracing import about
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,7 @@ class EndpointCaptioner:
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt = request.index, request.prompt
+        about(stage="caption", index=index)
         encoded = await asyncio.to_thread(encode, request.frames, self.form)
         del request
         content = [*encoded.parts, {"type": "text", "text": prompt}]
@@ -127,3 +145,113 @@ def _caption(reply: ChatReply) -> str:
     if not text:
         raise ReplyError("the reply holds reasoning and no caption")
     return text
+
+
+@asynccontextmanager
+async def open_endpoint(
+    entry: ModelEntry | None, choice: CaptionerChoice, on_notice: Callable[[str], None]
+) -> AsyncIterator[OpenCaptioner]:
+    """Open the captioner of an endpoint with its client, cache and meter.
+
+    Without an entry it is the sole model of `choice.base_url`.
+
+    Raises
+    ------
+    UsageError
+        There is no key, or no model of that name.
+    EndpointRefused
+        The endpoint cannot be asked for its models.
+    """
+    meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
+    base_url = choice.base_url or (entry and entry.base_url) or endpoint_url(None)
+    cache = ReplyCache(choice.cache_path, on_notice=on_notice)
+    try:
+        if choice.client is not None:
+            entry = entry or ModelEntry(name=choice.model or "model", reached="endpoint")
+            asker = Asker(choice.client, cache, base_url=base_url, meter=meter)
+            yield _opened(entry, entry.name, choice, asker)
+            return
+        key, key_help = _key(entry, choice, base_url)
+        async with OpenAIChatClient(
+            base_url,
+            key,
+            key_help=key_help,
+            timeout=choice.timeout,
+            patience=max(300.0, 2 * choice.timeout),
+            max_concurrency=choice.max_concurrency,
+            on_notice=on_notice,
+        ) as client:
+            entry, served = await _served(entry, choice, client)
+            asker = Asker(CheckedClient(client, meter), cache, base_url=base_url, meter=meter)
+            yield _opened(entry, served, choice, asker)
+    finally:
+        cache.close()
+
+
+def _key(
+    entry: ModelEntry | None, choice: CaptionerChoice, base_url: str
+) -> tuple[str | None, str]:
+    """Return the key that is meant for an address, and how to give it one.
+
+    An address from a file gets the key that the same entry names and no other: whoever wrote the
+    file could otherwise collect the keys of those who run it.
+    """
+    variable: str | None = "OPENAI_API_KEY"
+    is_from_catalogue = not choice.base_url and entry is not None and bool(entry.base_url)
+    if entry is not None and is_from_catalogue:
+        variable = entry.key
+        own = f'add key = "VARIABLE" to [models."{entry.name}"] in {CONFIG}'
+        if entry.has_own_address and choice.api_key:
+            raise UsageError(
+                f"the address of {entry.name} comes from {CONFIG} and gets only a key named there: "
+                f"{own}, or pass base_url as well"
+            )
+        if variable is None:
+            return None, own
+    key = choice.api_key or os.environ.get(variable or "") or None
+    if key is None and (is_from_catalogue or (base_url == DEFAULT_URL and not choice.base_url)):
+        raise UsageError(f"no key: set {variable}, or name a local server with --base-url")
+    return key, f"set {variable}"
+
+
+async def _served(
+    entry: ModelEntry | None, choice: CaptionerChoice, client: OpenAIChatClient
+) -> tuple[ModelEntry, str]:
+    """Return the entry, and what the endpoint calls its model."""
+    if entry is not None and (not choice.base_url or entry.hub is None or entry.name == entry.hub):
+        return entry, entry.name
+    models = await client.models()
+    named = f"; it has {', '.join(models[:20])}" if models else ""
+    if entry is None:
+        if len(models) != 1:
+            raise UsageError(f"name one of the endpoint's models with --model{named}")
+        catalogue = read_catalogue(CONFIG)
+        known = [e for e in catalogue.values() if models[0] in (e.name, e.hub)]
+        entry = known[0] if known else ModelEntry(name=models[0], reached="endpoint")
+        return entry.model_copy(update={"name": models[0], "reached": "endpoint"}), models[0]
+    for name in (entry.name, entry.hub):
+        if name in models:
+            return entry, name
+    raise UsageError(
+        f"{client.base_url} does not serve {entry.hub} or {entry.name}{named}; "
+        "give the name that it serves the model by as --model"
+    )
+
+
+def _opened(entry: ModelEntry, served: str, choice: CaptionerChoice, asker: Asker) -> OpenCaptioner:
+    form = ImageForm(
+        choice.images or (entry.images if choice.base_url else "jpeg"),
+        choice.jpeg_quality,
+        choice.max_side,
+    )
+    captioner = EndpointCaptioner(
+        asker=asker,
+        model=entry.name,
+        served=served,
+        form=form,
+        system=entry.system,
+        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
+        temperature=entry.temperature,
+        max_concurrency=choice.max_concurrency,
+    )
+    return OpenCaptioner(captioner, entry, asker.meter, asker.base_url)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from capeval.captioners.frames import FrameReader
 from capeval.captioners.pipeline import Job, in_thread
 from capeval.captioners.selection import OpenCaptioner
 from capeval.errors import CapevalError
 from capeval.schema import Usage
+from capeval.video import FrameReader
 
 # A dense caption of a short clip; the prompt is counted as English prose.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4

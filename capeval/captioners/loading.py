@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch
 import transformers
@@ -37,114 +37,112 @@ _SAMPLING = (
 _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
-def load_model(
-    model: str,
-    *,
-    name: str,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    max_new_tokens: int | None = None,
-    system_prompt: str | None = None,
-    preset: str | None = None,
-    generation: Mapping[str, Any] | None = None,
-    processor_options: Mapping[str, Any] | None = None,
-    alternatives: Mapping[str, int] = SMALL_MODELS,
-) -> LoadedModel:
-    """Load `model`, a hub id or a folder, as `TransformersCaptioner.load` describes.
+class LoadOptions(TypedDict, total=False):
+    """How a model is loaded and asked; what is absent is as its checkpoint says.
+
+    - `revision`: a commit, tag or branch of the hub
+    - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
+    - `dtype`: auto (bfloat16, on a processor float32), bfloat16, float16 or float32
+    - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
+    - `system_prompt`: replaces what the chat template says by itself
+    - `preset`: for LLaVA-Video, published (the default) or tuna
+    - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
+    - `processor_options`: arguments of the processor, such as the size that it scales frames to
+    - `alternatives`: smaller models and their parameters, named where this one does not fit
+    """
+
+    revision: str | None
+    device: str
+    dtype: str
+    max_new_tokens: int | None
+    system_prompt: str | None
+    preset: str | None
+    generation: Mapping[str, Any] | None
+    processor_options: Mapping[str, Any] | None
+    alternatives: Mapping[str, int]
+
+
+def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
+    """Load `model`, a hub id or a folder, that the run calls `name`.
 
     Raises
     ------
     UsageError
-        It is not to be had, has code of its own, takes no video, or does not fit the device.
+        It cannot be had, has code of its own, takes no video, or does not fit the device.
     """
     transformers.logging.set_verbosity_error()
-    with _told(model):
-        published = _config_file(model, revision)
+    with _one_line_errors(model):
+        published = _config_file(model, options.get("revision"))
     if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
-        return _load_llava_video(
-            model,
-            published,
-            name=name,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            max_new_tokens=max_new_tokens,
-            system_prompt=system_prompt,
-            preset=preset,
-            generation=generation,
-            processor_options=processor_options,
-            alternatives=alternatives,
-        )
-    if preset is not None:
-        raise UsageError(f"{name}: it has no preset {preset!r}")
-    options = dict(processor_options or {})
-    with _told(model):
-        config = AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
+        return _load_llava_video(model, published, name, options)
+    if options.get("preset") is not None:
+        raise UsageError(f"{name}: it has no preset {options['preset']!r}")
+    system_prompt = options.get("system_prompt")
+    processing = dict(options.get("processor_options") or {})
+    source: dict[str, Any] = {"revision": options.get("revision"), "trust_remote_code": False}
+    with _one_line_errors(model):
+        config = AutoConfig.from_pretrained(model, **source)
         with torch.device("meta"):
             parameters = _count(AutoModelForImageTextToText.from_config(config))
-        processor: Any = AutoProcessor.from_pretrained(
-            model, revision=revision, trust_remote_code=False
-        )
+        processor: Any = AutoProcessor.from_pretrained(model, **source)
     if getattr(processor, "video_processor", None) is None:
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    # Qwen2-VL's own code bounds what a video may cost; without this transformers does not.
+    # Qwen2-VL's own code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        options.setdefault("cap_pixels_per_frame", True)
-    placement = place(name, parameters, device=device, dtype=dtype, alternatives=alternatives)
-    with _told(model):
+        processing.setdefault("cap_pixels_per_frame", True)
+    placement = _place(name, parameters, options)
+    with _one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, revision=revision, trust_remote_code=False, **_loading(placement)
+            model, **source, **_loading(placement)
         )
     _check_complete(model, info)
     _prepare_tokenizer(processor.tokenizer)
     return _finish(
         loaded,
         processor.tokenizer,
-        _NativeInputs(processor, system_prompt=system_prompt, options=options),
+        _NativeInputs(processor, system_prompt=system_prompt, options=processing),
         placement=placement,
-        max_new_tokens=max_new_tokens or _DEFAULT_MAX_NEW_TOKENS,
-        generation=generation,
+        max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
+        generation=options.get("generation"),
         settings={
             "weights": _weights(model),
             "system_prompt": system_prompt,
-            "processor": options,
+            "processor": processing,
         },
     )
 
 
+def _place(name: str, parameters: int, options: LoadOptions) -> Placement:
+    return place(
+        name,
+        parameters,
+        device=options.get("device", "auto"),
+        dtype=options.get("dtype", "auto"),
+        alternatives=options.get("alternatives", SMALL_MODELS),
+    )
+
+
 def _load_llava_video(
-    model: str,
-    published: Mapping[str, Any],
-    *,
-    name: str,
-    revision: str | None,
-    device: str,
-    dtype: str,
-    max_new_tokens: int | None,
-    system_prompt: str | None,
-    preset: str | None,
-    generation: Mapping[str, Any] | None,
-    processor_options: Mapping[str, Any] | None,
-    alternatives: Mapping[str, int],
+    model: str, published: Mapping[str, Any], name: str, options: LoadOptions
 ) -> LoadedModel:
-    wanted = preset or "published"
+    wanted = options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
         raise UsageError(
-            f"{name}: preset {preset!r}: must be one of {', '.join(llava_video.PRESETS)}"
+            f"{name}: preset {wanted!r}: must be one of {', '.join(llava_video.PRESETS)}"
         )
-    if processor_options:
+    if options.get("processor_options"):
         raise UsageError(f"{name}: it takes no processor options")
     chosen = llava_video.PRESETS[wanted]
     folder = Path(model) if Path(model).is_dir() else None
     config = llava_video.build_config(published, model=name, preset=chosen, folder=folder)
     with torch.device("meta"):
         parameters = _count(llava_video.LlavaVideoForConditionalGeneration(config))
-    placement = place(name, parameters, device=device, dtype=dtype, alternatives=alternatives)
-    with _told(model):
-        # The checkpoint's config.json says "llava", which stands for another model here.
+    placement = _place(name, parameters, options)
+    revision = options.get("revision")
+    with _one_line_errors(model):
+        # The checkpoint's config.json says "llava", which is another model's name here.
         tokenizer: Any = AutoTokenizer.from_pretrained(
             model, revision=revision, config=config.text_config, trust_remote_code=False
         )
@@ -159,6 +157,7 @@ def _load_llava_video(
     _prepare_tokenizer(tokenizer)
     if len(tokenizer) > config.image_token_index:
         raise UsageError(f"{name}: its tokenizer leaves no id for the frames")
+    system_prompt = options.get("system_prompt")
     system = _DEFAULT_SYSTEM if system_prompt is None else system_prompt
     timed = bool(published.get("add_time_instruction", True))
     inputs = llava_video.LlavaVideoInputs(
@@ -169,8 +168,8 @@ def _load_llava_video(
         tokenizer,
         inputs,
         placement=placement,
-        max_new_tokens=max_new_tokens or chosen.max_new_tokens,
-        generation=generation,
+        max_new_tokens=options.get("max_new_tokens") or chosen.max_new_tokens,
+        generation=options.get("generation"),
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalise_prompt=False,
         settings={
@@ -329,8 +328,8 @@ def _config_file(model: str, revision: str | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(model: str) -> Iterator[None]:
-    """Tell in one line what transformers says in many."""
+def _one_line_errors(model: str) -> Iterator[None]:
+    """Make one line of what transformers says in many."""
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
-from capeval.captioners.frames import FrameReader, Frames, frame_record
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
-from capeval.text import one_line
+from capeval.files.jsonl import dumps
+from capeval.schema import Usage
+from capeval.text import one_line, shown
+from capeval.tracing import trace
+from capeval.video import FrameReader, FrameSet
 
 T = TypeVar("T")
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
-ALIKE_UNTIL_HOPELESS = 20
+# Enough that a few broken files at the beginning stop nothing.
+FAILURES_BEFORE_STOPPING = 20
+_RECORDED = (
+    *("indices", "times", "total_frames", "fps", "duration"),
+    *("decoder", "decoder_version"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 @dataclass
 class _Read:
     job: Job
-    frames: Frames
+    frames: FrameSet
     size: int
 
     def request(self) -> CaptionRequest:
@@ -58,6 +67,11 @@ class _Read:
             total_frames=frames.total,
             duration=frames.duration,
         )
+
+    def record(self, policy: str) -> dict[str, Any]:
+        """Return what the caption line records of the frames."""
+        record = self.frames.record()
+        return {"policy": policy} | {key: record[key] for key in _RECORDED}
 
 
 async def caption_videos(
@@ -103,7 +117,7 @@ class _Pipeline:
         self._cancel = threading.Event()
         self._stopped: list[BaseException] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._hope = _Hope()
+        self._fail_fast = FailFast()
 
     async def run(self, threads: int) -> None:
         self._readers = threads
@@ -152,6 +166,7 @@ class _Pipeline:
             self._unread(job, failure.message)
         except Exception as failure:
             # Whatever a broken file does to a decoder, the other videos go on.
+            trace("video not decoded", failure=failure, index=job.index)
             said = one_line(f"{type(failure).__name__}: {failure}")
             self._unread(job, f"cannot be decoded ({said})")
         else:
@@ -219,31 +234,39 @@ class _Pipeline:
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
-            (read.job, frame_record(read.frames, self._reader.policy), read.frames.warnings)
-            for read in batch
+            (read.job, read.record(self._reader.policy), read.frames.warnings) for read in batch
         ]
         requests = [read.request() for read in batch]
         batch.clear()
+        started = time.perf_counter()
+        returned: Sequence[object]
         try:
             # A list made here would keep the frames alive as long as the call runs.
-            outcomes = await self._captioner.caption(_handed_over(requests))
-            if len(outcomes) != len(seen):
-                raise ValueError(f"{len(outcomes)} outcomes for {len(seen)} requests")
+            returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
         except CapevalError as failure:
             self._stop(failure)
             return
         except Exception as failure:
+            trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
             said = one_line(f"the model failed: {type(failure).__name__}: {failure}")
-            outcomes = [Uncaptioned(job.index, said) for job, _, _ in seen]
-        for (job, frames, warnings), outcome in zip(seen, outcomes, strict=True):
-            checked = _checked(outcome, warnings)
-            self._recorded(job, checked, frames)
-            if (hopeless := self._hope.lost(checked)) and not self._stopped:
+            returned = [Uncaptioned(job.index, said) for job, _, _ in seen]
+        seconds = (time.perf_counter() - started) / len(seen)
+        for (job, frames, warnings), value in zip(seen, returned, strict=True):
+            made = (
+                Captioned(job.index, value, Usage(), seconds, self._captioner.name)
+                if isinstance(value, str)
+                else value
+            )
+            outcome = _checked(job.index, made, warnings)
+            self._recorded(job, outcome, frames)
+            if (hopeless := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(hopeless)
 
     def _recorded(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
     ) -> None:
+        reason = outcome.reason if isinstance(outcome, Uncaptioned) else None
+        trace("captioned" if reason is None else "not captioned", index=job.index, reason=reason)
         try:
             self._record(job, outcome, frames)
         except Exception as failure:  # the disk is full: nothing can be kept any more
@@ -277,45 +300,78 @@ def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
     return handed
 
 
+def _as_list(returned: object, count: int) -> Sequence[object]:
+    if not isinstance(returned, list | tuple):
+        raise TypeError(f"it returned a {type(returned).__name__}, not a list of captions")
+    if len(returned) != count:
+        raise ValueError(f"it returned {len(returned)} captions for {count} videos")
+    return returned
+
+
 def _checked(
-    outcome: Captioned | Uncaptioned, frame_warnings: tuple[str, ...]
+    index: str, outcome: object, frame_warnings: tuple[str, ...]
 ) -> Captioned | Uncaptioned:
-    if isinstance(outcome, Uncaptioned):
-        return outcome
-    text = outcome.text.strip()
+    """Return a captioner's outcome as it is recorded; what cannot be recorded is no caption."""
+    if isinstance(outcome, Uncaptioned) and outcome.index == index:
+        return Uncaptioned(index, one_line(str(outcome.reason)))
+    if fault := _fault(index, outcome):
+        return Uncaptioned(index, f"the model returned {fault}")
+    assert isinstance(outcome, Captioned)  # noqa: S101 - for the type checker; `_fault` saw to it
+    # An unpaired surrogate can be neither printed nor stored.
+    text = outcome.text.encode("utf-8", "replace").decode("utf-8").strip()
     if is_empty(text):
-        return Uncaptioned(outcome.index, "the caption is empty")
+        return Uncaptioned(index, "the caption is empty")
     loop = repetition_warning(text)
-    return Captioned(
-        index=outcome.index,
-        text=text,
-        usage=outcome.usage,
-        seconds=outcome.seconds,
-        model=outcome.model,
-        revision=outcome.revision,
-        warnings=tuple(
-            dict.fromkeys((*frame_warnings, *outcome.warnings, *([loop] if loop else [])))
-        ),
-        details=outcome.details,
-    )
+    warnings = (*frame_warnings, *outcome.warnings, *([loop] if loop else []))
+    return replace(outcome, text=text, warnings=tuple(dict.fromkeys(warnings)))
 
 
-class _Hope:
-    """Notices that nothing will ever come: the first videos all fail, and all in the same way."""
+def _fault(index: str, outcome: object) -> str:
+    """Return what is wrong with a value that should be the caption of a video, if anything."""
+    if isinstance(outcome, Captioned | Uncaptioned) and outcome.index != index:
+        return f"the outcome of {shown(outcome.index)} in its place"
+    if not isinstance(outcome, Captioned):
+        return f"a {type(outcome).__name__}, not a caption"
+    for name, kind in _TYPES.items():
+        value = getattr(outcome, name)
+        if not isinstance(value, kind):
+            return f"a caption whose {name} is a {type(value).__name__}"
+    try:
+        dumps([outcome.seconds, list(outcome.warnings), dict(outcome.details)])
+    except (TypeError, ValueError) as error:
+        return f"a caption that is not JSON: {one_line(str(error), 120)}"
+    return ""
+
+
+_TYPES: Mapping[str, Any] = {
+    "text": str,
+    "usage": Usage,
+    "seconds": int | float,
+    "model": str,
+    "revision": str | None,
+    "warnings": list | tuple,
+    "details": Mapping,
+}
+
+
+class FailFast:
+    """Stops a run whose first videos all fail for the same reason."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
-        self._alike = 0
+        self._failures = 0
+        self._is_over = False
 
-    def lost(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
-        if isinstance(outcome, Captioned) or (self._alike and outcome.reason != self._reason):
-            self._alike = -1
-        if self._alike < 0 or isinstance(outcome, Captioned):
+    def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
+        """Count an outcome; return the error to stop with once enough have failed alike."""
+        if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
+            self._is_over = True
+        if self._is_over or isinstance(outcome, Captioned):
             return None
-        self._alike, self._reason = self._alike + 1, outcome.reason
-        if self._alike < ALIKE_UNTIL_HOPELESS:
+        self._failures, self._reason = self._failures + 1, outcome.reason
+        if self._failures < FAILURES_BEFORE_STOPPING:
             return None
-        return UsageError(f"the first {self._alike} videos all failed alike: {outcome.reason}")
+        return UsageError(f"the first {self._failures} videos all failed alike: {outcome.reason}")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -336,6 +392,8 @@ async def in_thread(work: Callable[[], T]) -> T:
         failure: BaseException | None = None
         try:
             result = work()
+        except StopIteration as caught:  # which no future can hold
+            failure = RuntimeError(f"StopIteration: {caught}")
         except BaseException as caught:
             failure = caught
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.caption_cleanup import is_empty
-from capeval.captioners.frames import FrameReader
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
@@ -25,6 +24,7 @@ from capeval.runs.shards import Part, Shard, lines_by_index
 from capeval.runs.sources import SAMPLE
 from capeval.schema import Annotation, Usage
 from capeval.text import shown
+from capeval.video import FrameReader
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""What a captioner is: frames and a prompt in, text and what it cost out."""
+"""The captioner protocol: frames and a prompt in, text and token counts out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,10 +47,30 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Uncaptioned:
-    """A video that got no caption, and why; never an empty caption."""
+    """A video without a caption, and why; never an empty caption."""
 
     index: str
     reason: str
+
+
+Outcomes = Sequence[Captioned | Uncaptioned | str]
+"""One for each request, in order; a text is a caption that records no tokens."""
+
+
+class SimpleCaptioner(Protocol):
+    """The least that can caption videos: a method `caption`, and for the Python functions a `name`.
+
+    `settings`, `batch_size`, `concurrency` and `aclose` (or `close`) are used where they exist, as
+    `Captioner` explains.
+    """
+
+    def caption(
+        self, requests: Sequence[CaptionRequest], /
+    ) -> (
+        Sequence[Captioned | Uncaptioned | str] | Awaitable[Sequence[Captioned | Uncaptioned | str]]
+    ):
+        """Return one caption per request, in order; a method that is not async runs in a thread."""
+        ...
 
 
 class Captioner(Protocol):
@@ -63,12 +83,12 @@ class Captioner(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that decides a caption besides frames and prompt; one run has one of it."""
+        """Everything but frames and prompt that decides a caption; the same for a whole run."""
         ...
 
     @property
     def batch_size(self) -> int:
-        """How many requests `caption` takes at best; all of one call have as many frames."""
+        """The number of requests that `caption` should get; all have the same number of frames."""
         ...
 
     @property
@@ -76,7 +96,7 @@ class Captioner(Protocol):
         """How many calls of `caption` may run at a time: 1 for a model in this process."""
         ...
 
-    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
+    async def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes:
         """Return one outcome per request, in order.
 
         Raises
@@ -87,7 +107,7 @@ class Captioner(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of the model or the connections."""
+        """Release the model or the connections."""
         ...
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.frames import FrameReader
 from capeval.captioners.merging import (
     WAIT_FOR_OTHERS,
     Merge,
@@ -37,6 +36,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.shards import parts_of
 from capeval.schema import Usage
 from capeval.version import __version__
+from capeval.video import FrameReader
 
 _STOPPED = "not generated: the run was stopped"
 

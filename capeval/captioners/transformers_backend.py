@@ -5,17 +5,28 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import groupby
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from capeval.captioners.caption_cleanup import repetition_warning
-from capeval.captioners.devices import SMALL_MODELS, free_memory, is_out_of_memory, release
-from capeval.captioners.generate_extra import require_generate_extra
+from capeval.captioners.catalogue import ModelEntry
+from capeval.captioners.devices import (
+    free_memory,
+    is_out_of_memory,
+    release,
+    require_generate_extra,
+)
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
+from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
 from capeval.errors import UsageError
+from capeval.llm import Meter
 from capeval.schema import Usage
 from capeval.text import one_line
+
+if TYPE_CHECKING:
+    from capeval.captioners.loading import LoadOptions
 
 Outcome = Captioned | Uncaptioned
 
@@ -44,16 +55,8 @@ class TransformersCaptioner:
         model: str,
         *,
         name: str | None = None,
-        revision: str | None = None,
-        device: str = "auto",
-        dtype: str = "auto",
         batch_size: int | Literal["auto"] = "auto",
-        max_new_tokens: int | None = None,
-        system_prompt: str | None = None,
-        preset: str | None = None,
-        generation: Mapping[str, Any] | None = None,
-        processor_options: Mapping[str, Any] | None = None,
-        alternatives: Mapping[str, int] = SMALL_MODELS,
+        **options: Unpack[LoadOptions],
     ) -> TransformersCaptioner:
         """Load a model that transformers has a class for; none of its repository's code runs.
 
@@ -62,54 +65,27 @@ class TransformersCaptioner:
         model
             A hub id, or a folder in the same layout.
         name
-            How the run and its caption lines call it; `model` if not given.
-        revision
-            A commit, tag or branch of the hub.
-        device
-            auto, cuda, mps, cpu, or one of several ("cuda:1").
-        dtype
-            auto (bfloat16, on a processor float32), bfloat16, float16 or float32.
+            The name of the run and in its caption lines; `model` if not given.
         batch_size
             How many videos at a time; auto grows into the memory that is free.
-        max_new_tokens
-            Tokens a caption may have: 1,024 by default, 2,048 in the preset tuna.
-        system_prompt
-            Replaces what the chat template says by itself.
-        preset
-            For LLaVA-Video: published (the default) or tuna.
-        generation
-            Changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`.
-        processor_options
-            Arguments of the processor, such as the size that it scales frames to.
-        alternatives
-            Smaller models and their parameters, named where this one does not fit.
+        options
+            As `capeval.captioners.loading.LoadOptions` explains.
 
         Raises
         ------
         MissingExtra
             `capeval[generate]` is not installed.
         UsageError
-            The model is not to be had, or does not fit.
+            The model cannot be had, or does not fit.
         """
-        if max_new_tokens is not None and max_new_tokens < 1:
-            raise UsageError(f"--max-new-tokens {max_new_tokens}: must be at least 1")
+        tokens = options.get("max_new_tokens")
+        if tokens is not None and tokens < 1:
+            raise UsageError(f"--max-new-tokens {tokens}: must be at least 1")
         require_generate_extra()
         from capeval.captioners.loading import load_model
 
         called = model if name is None else name
-        loaded = load_model(
-            model,
-            name=called,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            max_new_tokens=max_new_tokens,
-            system_prompt=system_prompt,
-            preset=preset,
-            generation=generation,
-            processor_options=processor_options,
-            alternatives=alternatives,
-        )
+        loaded = load_model(model, name=called, **options)
         return cls(loaded, name=called, batch_size=batch_size)
 
     @property
@@ -286,6 +262,35 @@ class TransformersCaptioner:
         if device.type != "cuda":
             return None
         return max(1, torch.cuda.max_memory_allocated(device) - self._before)
+
+
+@asynccontextmanager
+async def open_transformers(
+    entry: ModelEntry, choice: CaptionerChoice, on_notice: Callable[[str], None]
+) -> AsyncIterator[OpenCaptioner]:
+    """Load the model of a catalogue entry into this process, for as long as the block lasts.
+
+    Raises
+    ------
+    MissingExtra, UsageError
+        As `TransformersCaptioner.load`.
+    """
+    del on_notice  # loading has nothing to say
+    captioner = await asyncio.to_thread(
+        TransformersCaptioner.load,
+        entry.hub or entry.name,
+        name=entry.name,
+        revision=entry.revision,
+        device=choice.device or "auto",
+        batch_size=choice.batch_size,
+        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
+        system_prompt=entry.system,
+        **entry.options,
+    )
+    try:
+        yield OpenCaptioner(captioner, entry, Meter())
+    finally:
+        await captioner.aclose()
 
 
 class _Refused(Exception):

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,7 @@ from capeval.cli import (
 from capeval.cli.options import RENAMED
 from capeval.errors import CapevalError
 from capeval.text import one_line
+from capeval.tracing import trace
 from capeval.version import __version__
 
 app = typer.Typer(
@@ -72,8 +74,21 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
+    debug: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a log of all calls, without keys, captions and images.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure how well video-language models describe dense, dynamic video (TUNA-CAP)."""
+    del version  # its callback has dealt with it
+    if debug is not None:
+        from capeval.debug_log import start_debug_log
+
+        start_debug_log(debug)
 
 
 def main() -> None:
@@ -87,6 +102,7 @@ def main() -> None:
     try:
         sys.exit(_run())
     except CapevalError as error:
+        trace("refused", failure=error)
         _complain(str(error))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
@@ -96,6 +112,7 @@ def main() -> None:
         _silence()
         sys.exit(141)
     except OSError as error:
+        trace("failed", failure=error)
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}")
         sys.exit(2)
@@ -103,6 +120,7 @@ def main() -> None:
         _complain("aborted")
         sys.exit(130)
     except Exception as error:
+        trace("failed", failure=error)
         if hasattr(error, "format_message"):
             # An error of typer's: a wrong command or option. If it showed the help instead, there
             # is no message.
@@ -121,7 +139,7 @@ def main() -> None:
 
 def _run() -> int | None:
     try:
-        code: int | None = app(standalone_mode=False)
+        code: int | None = app(_debug_first(sys.argv[1:]), standalone_mode=False)
         if sys.stdout is not None:
             # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
@@ -131,6 +149,17 @@ def _run() -> int | None:
             raise end.__context__ from None
         raise
     return code
+
+
+def _debug_first(arguments: list[str]) -> list[str]:
+    """Return the arguments with `--debug FILE`, which every command takes, before the command."""
+    for at, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument.startswith("--debug=") or (argument == "--debug" and arguments[at + 1 :]):
+            end = at + (2 if argument == "--debug" else 1)
+            return arguments[at:end] + arguments[:at] + arguments[end:]
+    return arguments
 
 
 def _silence() -> None:

@@ -13,6 +13,7 @@ from capeval.judging.replies import read_reply
 from capeval.judging.split_checks import clean, words
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
+from capeval.tracing import about
 
 T = TypeVar("T")
 
@@ -67,6 +68,7 @@ class LLMJudge(PreparedJudge):
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `Judge.judge`."""
         notes: list[str] = []
+        about(index=annotation.index, repeat=repeat)
         ask = _Stages(self._asker, self.name, self._prompts, self._contract, repeat, tally, notes)
         events = await ask.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
@@ -162,6 +164,7 @@ class _Stages:
         material: Sequence[str],
     ) -> T:
         self.tally.stage = stage
+        about(stage=stage)
         request = ChatRequest(
             model=self.model,
             messages=({"role": "user", "content": self.prompts.render(stage, data)},),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from capeval.config import CONFIG
+from capeval.config import CONFIG, read_config
 from capeval.errors import InputError, UsageError
-from capeval.files.reading import read_text
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import DEFAULT_PROMPTS, PromptSet, load_prompts
 from capeval.judging.protocol import Judge, PreparedJudge
@@ -191,12 +189,7 @@ async def _open_chat_model(
 
 def _configured_names(file: Path) -> dict[str, str]:
     """Return the names that `[endpoints]` of a file gives to addresses: `"URL" = "NAME"`."""
-    if not file.is_file():
-        return {}
-    # The prices have been read from this file: it is valid TOML.
-    table = tomllib.loads(read_text(file)).get("endpoints", {})
-    if not isinstance(table, dict):
-        raise InputError("must be a table", file=file, field="endpoints")
+    table = read_config(file, "endpoints")
     names: dict[str, str] = {}
     for url, name in table.items():
         where = f"endpoints.{shown(url)}"

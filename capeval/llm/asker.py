@@ -9,9 +9,19 @@ from typing import TypeVar
 
 from capeval.errors import CacheMiss, CapevalError, ReplyError
 from capeval.llm.cache import ReplyCache, State, request_key
+from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
-from capeval.llm.types import Answer, ChatClient, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.types import (
+    Answer,
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    ReplyBroken,
+    ReplyRefused,
+    described,
+)
+from capeval.tracing import trace
 
 T = TypeVar("T")
 
@@ -105,10 +115,12 @@ class Asker:
             key = request_key(current, self.base_url)
             stored = None if self.cache is None else self.cache.get(key)
             if stored is None:
+                trace("cache miss" if self.cache else "no cache", key=key[:12])
                 reply, was = await self._call(current), None
             else:
                 reply, was = stored
                 self.meter.served(reply.usage)
+                trace("cache hit", key=key[:12], state=was, **described(current))
             so_far.keys.append(key)
             so_far.states.append(was)
             so_far.replies.append(reply)
@@ -123,6 +135,7 @@ class Asker:
                 raise
             except ReplyError as error:
                 complaint = str(error.args[0]) if error.args else str(error)
+                trace("reply rejected", reason=complaint, attempt=len(so_far.replies))
                 so_far.complaints.append(complaint)
                 if len(so_far.replies) >= attempts:
                     state = "exhausted"
@@ -188,3 +201,23 @@ def _for_another(error: CapevalError) -> CapevalError:
     if isinstance(error, ReplyBroken | ReplyRefused):
         return type(error)(str(error), _as_cached(error.replies), error.complaints)
     return error
+
+
+class CheckedClient:
+    """Makes one preflight call before the first real one: a run that the cache holds needs none."""
+
+    def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
+        self._client, self._meter = client, meter
+        self._checked: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Make one paid call; raises `EndpointError`."""
+        if request.model not in self._checked:
+            async with self._turn:
+                if request.model not in self._checked:
+                    trace("preflight", model=request.model)
+                    reply = await self._client.preflight(request.model)
+                    self._meter.paid(request.model, reply.usage)
+                    self._checked.add(request.model)
+        return await self._client.complete(request)

@@ -20,6 +20,7 @@ from capeval.llm.redact import public_url
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 from capeval.text import one_line
+from capeval.tracing import trace
 
 T = TypeVar("T")
 State = Literal["validated", "refused", "exhausted"]
@@ -244,6 +245,7 @@ class ReplyCache:
         notice = one_line(f"{self.path}: the reply cache {message}; going on without it")
         if notice not in self.notices:
             self.notices.append(notice)
+            trace("cache", notice=notice)
             if self._on_notice is not None:
                 self._on_notice(notice)
 

@@ -24,11 +24,12 @@ from capeval.errors import (
 )
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.negotiation import Negotiation
-from capeval.llm.redact import Redactor, parse_endpoint
-from capeval.llm.response_limit import UNCOMPRESSED, bound
+from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
-from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
+from capeval.llm.transport import open_sdk
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
+from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
     import httpx2
@@ -71,10 +72,11 @@ class _FailedError(Exception):
 class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
-    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. `timeout` bounds one
-    attempt and `patience` all of one call, pauses included, in seconds. `attempts` counts
-    failures other than being throttled, which is borne for as long as patience lasts.
-    `on_notice` is told, in one line, what is found out about the endpoint.
+    `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
+    address that it was not meant for; `key_help` is the advice where the endpoint asks for one.
+    `timeout` limits one attempt and `patience` all of one call, pauses included, in seconds.
+    `attempts` counts failures other than throttling, which is waited out for as long as patience
+    lasts. `on_notice` is called with one line for each finding about the endpoint.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class OpenAIChatClient:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        key_help: str = "set OPENAI_API_KEY",
         timeout: float = 120.0,
         max_concurrency: int = 64,
         attempts: int = 6,
@@ -91,13 +94,15 @@ class OpenAIChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = parse_endpoint(endpoint_url(base_url))
-        self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError("the API key holds characters that no key has")
-        self._redact = Redactor((self._key, *self._endpoint.secrets))
+        secrets = (self._key, *self._endpoint.secrets)
+        self._redact = Redactor(secrets)
+        remember_secrets(secrets)
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
-        self._negotiation = Negotiation(lambda text: self._notify(self._redact(text)))
+        self._negotiation = Negotiation(self._found)
         self._rng = rng or random.Random()  # noqa: S311 - spreads pauses, guards nothing
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
@@ -134,6 +139,11 @@ class OpenAIChatClient:
     def left_off(self, model: str) -> tuple[str, ...]:
         """Return the parameters that `model` was found not to take."""
         return self._negotiation.plan(model).left_off
+
+    def _found(self, text: str) -> None:
+        text = self._redact(text)
+        trace("endpoint", notice=text)
+        self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one call, however many attempts it takes.
@@ -211,14 +221,25 @@ class OpenAIChatClient:
                 )
             clock = asyncio.get_running_loop().time
             started = clock()
+            trace("request", url=self.base_url, calls=self.limiter.in_flight, **described(request))
             try:
                 reply = await self._negotiate(request, effort)
             except _FailedError as failure:
                 if failure.decision.throttled:
                     slot.throttled()
+                    trace("throttled", calls_at_most=self.limiter.limit)
                 raise
             else:
                 slot.succeeded()
+                trace(
+                    "reply",
+                    status=200,
+                    seconds=round(clock() - started, 3),
+                    finish_reason=reply.finish_reason,
+                    snapshot=reply.model,
+                    left_off=reply.left_off,
+                    usage=reply.usage.model_dump() if is_tracing() else None,
+                )
                 return reply
             finally:
                 effort.spent += clock() - started
@@ -241,6 +262,13 @@ class OpenAIChatClient:
                 decision = decide(error, [name for name in plan.sent if name in body])
                 if decision is None:
                     raise
+                trace(
+                    "call failed",
+                    action=decision.action,
+                    status=decision.status,
+                    reason=self._redact(decision.reason),
+                    parameter=decision.parameter,
+                )
             match decision.action:
                 case "renegotiate":
                     reason = self._redact(decision.reason)
@@ -254,9 +282,14 @@ class OpenAIChatClient:
                     raise _FailedError(decision)
 
     def _hidden(self, reply: ChatReply) -> ChatReply:
-        # A proxy that logs what it is sent may echo the key; these are stored and shown.
-        text = self._redact(reply.text) if reply.finish_reason == "refusal" else reply.text
-        return replace(reply, model=self._redact(reply.model), text=text)
+        # A proxy that logs what it is sent may echo the key; replies are stored and shown.
+        is_refusal = reply.finish_reason == "refusal"
+        return replace(
+            reply,
+            model=self._redact(reply.model),
+            fingerprint=reply.fingerprint and self._redact(reply.fingerprint),
+            text=self._redact(reply.text) if is_refusal else self._redact.in_reply(reply.text),
+        )
 
     async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
         import httpx2
@@ -277,38 +310,12 @@ class OpenAIChatClient:
 
     def _sdk(self) -> openai.AsyncOpenAI:
         if self._client is None:
-            # Together they take 0.4 s to import: only a real call pays that.
-            import httpx2
-            import openai
-
-            basic = self._endpoint.basic
-            timeout = httpx2.Timeout(self._timeout, connect=min(10.0, self._timeout))
-            connections = self.limiter.maximum + 4
-            self._client = openai.AsyncOpenAI(
-                base_url=self._endpoint.url,
-                api_key=self._key or "none",
-                default_query=self._endpoint.query or None,
-                default_headers={
-                    **UNCOMPRESSED,
-                    **({"Authorization": f"Basic {basic}"} if basic else {}),
-                },
-                max_retries=0,
-                timeout=timeout,
-                http_client=openai.DefaultAioHttpClient(
-                    timeout=timeout,
-                    limits=httpx2.Limits(
-                        max_connections=connections,
-                        max_keepalive_connections=connections,
-                        keepalive_expiry=30.0,
-                    ),
-                    # A redirect would take the captions, and perhaps the key, to another host.
-                    follow_redirects=False,
-                    event_hooks={"response": [bound]},
-                ),
+            self._client = open_sdk(
+                self._endpoint,
+                self._key,
+                timeout=self._timeout,
+                connections=self.limiter.maximum + 4,
             )
-            # The library fills these in from variables that are none of ours.
-            self._client.organization = self._client.project = None
-            self._client.admin_api_key = None
             logging.getLogger("httpx2").addFilter(self._redact.filter)
         return self._client
 
@@ -324,7 +331,7 @@ class OpenAIChatClient:
     def _refusal(self, decision: RetryDecision, model: str) -> str:
         reason, status = self._redact(decision.reason), decision.status or 0
         if status == 401 and not self._key and not self._endpoint.basic:
-            return f"{self.base_url} wants a key: set OPENAI_API_KEY ({reason})"
+            return f"{self.base_url} wants a key: {self._key_help} ({reason})"
         if status == 401:
             return f"{self.base_url} refused the key ({reason})"
         if decision.about_model:
@@ -388,7 +395,9 @@ class _Effort:
         return min(seconds, max(self._patience - self.spent, 0.0))
 
     def rests(self, state: RetryCallState) -> None:
-        self.spent += 0.0 if state.next_action is None else state.next_action.sleep
+        seconds = 0.0 if state.next_action is None else state.next_action.sleep
+        self.spent += seconds
+        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
 
 
 def _decision_of(state: RetryCallState) -> RetryDecision:

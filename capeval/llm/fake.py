@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
@@ -43,18 +42,6 @@ class ScriptedClient:
             raise line
         if isinstance(line, ChatReply):
             return line
-        asked = sum(_characters(message.get("content")) for message in request.messages)
+        asked = sum(len(part) for part in request.parts() if isinstance(part, str))
         usage = Usage(calls=1, input_tokens=-(-asked // 4), output_tokens=-(-len(line) // 4))
         return ChatReply(line, "stop", request.model, None, usage)
-
-
-def _characters(content: object) -> int:
-    if isinstance(content, str):
-        return len(content)
-    if isinstance(content, list):
-        return sum(_characters(_words(part)) for part in content)
-    return 0
-
-
-def _words(part: str | Mapping[str, Any]) -> object:
-    return part if isinstance(part, str) else part.get("text")

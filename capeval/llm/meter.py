@@ -162,10 +162,6 @@ class Ticket:
 
 
 def _input_tokens(request: ChatRequest) -> int:
-    tokens = 0
-    for message in request.messages:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else [content]:
-            text = part.get("text") if isinstance(part, dict) else part
-            tokens += len(text) // 4 if isinstance(text, str) else TOKENS_PER_IMAGE
-    return tokens
+    return sum(
+        len(part) // 4 if isinstance(part, str) else TOKENS_PER_IMAGE for part in request.parts()
+    )

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from capeval.config import read_config
 from capeval.errors import InputError
 from capeval.schema.usage import Usage
 
 TABLE = Path(__file__).with_name("prices.toml")
-_TABLES = {"prices", "models", "endpoints"}
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
@@ -71,24 +71,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
     Raises `InputError`.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not valid TOML: {error}", file=path) from None
-    unknown = content.keys() - _TABLES
-    if unknown:
-        raise InputError(
-            f"is unknown; the tables are {', '.join(sorted(_TABLES))}",
-            file=path,
-            field=min(unknown),
-        )
-    tables = content.get("prices", {})
-    if not isinstance(tables, dict):
-        raise InputError("must be a table", file=path, field="prices")
+    tables = read_config(path, "prices")
     return {model: _price(path, model, table) for model, table in tables.items()}
 
 

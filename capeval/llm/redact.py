@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 from capeval.errors import UsageError
 
 HIDDEN = "[hidden]"
-# Endpoints echo keys partly starred out ("sk-abc***xyz"): that part is hidden too.
-LOOKS_SECRET = re.compile(
-    r"\bsk-[\w*.\-]{4,}|\b(Bearer|Basic)\s+(?!token\b|auth)[\w*.~+/=\-]{6,}", re.IGNORECASE
+# A very short "key" (local servers take any) would blank out ordinary words.
+SHORTEST = 6
+# Keys of real services are longer; below this, a word of a caption could be someone's "key".
+SHORTEST_REAL_KEY = 16
+
+# The lengths are limited, so that a hostile text cannot make matching slow.
+_SENSITIVE_NAME = r"[\w-]{0,40}(?:key|token|secret|passw|pwd|sig|auth|credential)[\w-]{0,40}"
+_LOOKS_SECRET = (
+    # Endpoints echo keys partly starred out ("sk-abc***xyz"): that part is hidden too.
+    (re.compile(r"\bsk-[\w*.\-]{4,}", re.IGNORECASE), HIDDEN),
+    (
+        re.compile(r"\b(?:Bearer|Basic)\s+(?!token\b|auth)[\w*.~+/=\-]{6,}", re.IGNORECASE),
+        HIDDEN,
+    ),
+    # The user and password, and the secret parameters, of an address.
+    (
+        re.compile(r"(\b[a-z][a-z0-9+.\-]{0,20}://)[^\s/@?#]{1,500}@", re.IGNORECASE),
+        rf"\1{HIDDEN}@",
+    ),
+    (re.compile(rf"([?&]{_SENSITIVE_NAME}=)[^&#\s\"'<>]+", re.IGNORECASE), rf"\1{HIDDEN}"),
 )
+_IS_SENSITIVE = re.compile(_SENSITIVE_NAME, re.IGNORECASE)
+
+_known: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A base URL taken apart; its secrets are in no repr."""
+    """A base URL split into its parts; its secrets are in no repr."""
 
     url: str
     """Normalised, without user, password and query: what may be shown and stored."""
@@ -31,7 +52,7 @@ class Endpoint:
 
 
 def parse_endpoint(base_url: str) -> Endpoint:
-    """Take a base URL apart; raises `UsageError` for what is not http(s)."""
+    """Split a base URL into its parts; raises `UsageError` for what is not http(s)."""
     try:
         parts = urlsplit(base_url.strip())
         host, port = parts.hostname, parts.port
@@ -44,12 +65,15 @@ def parse_endpoint(base_url: str) -> Endpoint:
     netloc = shown_host if port in {None, default_port} else f"{shown_host}:{port}"
     url = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    secrets = [value for value in query.values() if len(value) >= 12]
+    secrets = [
+        value for name, value in query.items() if len(value) >= 12 or _IS_SENSITIVE.search(name)
+    ]
     basic = None
     if parts.username or parts.password:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        secrets += [basic, password]
+        # A token can be in the place of the user (https://TOKEN@host).
+        secrets += [basic, password or user]
     return Endpoint(url, query, basic, tuple(secret for secret in secrets if secret))
 
 
@@ -63,17 +87,25 @@ def public_url(base_url: str) -> str:
 
 
 class Redactor:
-    """Hides given secrets, and whatever looks like one, in text."""
+    """Hides given secrets, and whatever looks like one, in text.
+
+    >>> Redactor(["my-own-key"])("refused: my-own-key at https://me:pw@host/v1?api_key=abc")
+    'refused: [hidden] at https://[hidden]@host/v1?api_key=[hidden]'
+    """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # A very short "key" (local servers take any) would blank out ordinary words.
-        self._secrets = sorted({s for s in secrets if len(s) >= 6}, key=len, reverse=True)
+        self._secrets = _forms(secrets)
 
     def __call__(self, text: str) -> str:
         """Return `text` with every secret hidden."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return LOOKS_SECRET.sub(HIDDEN, text)
+        text = _replaced(text, self._secrets)
+        for pattern, hidden in _LOOKS_SECRET:
+            text = pattern.sub(hidden, text)
+        return text
+
+    def in_reply(self, text: str) -> str:
+        """Return a model's reply without the secrets themselves; nothing else in it changes."""
+        return _replaced(text, [s for s in self._secrets if len(s) >= SHORTEST_REAL_KEY], cut=False)
 
     def __repr__(self) -> str:
         return "Redactor()"
@@ -82,3 +114,57 @@ class Redactor:
         """Hide secrets in a log record; lets every record through."""
         record.msg, record.args = self(record.getMessage()), None
         return True
+
+
+def remember_secrets(secrets: Iterable[str]) -> None:
+    """Add secrets that this process uses, for logs that cover all its endpoints."""
+    _known.update(secrets)
+
+
+def known_secrets() -> frozenset[str]:
+    """Return the secrets that this process uses."""
+    return frozenset(_known)
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a variable or parameter of this name usually holds a secret.
+
+    >>> is_secret_name("GEMINI_API_KEY"), is_secret_name("HOME")
+    (True, False)
+    """
+    return _IS_SENSITIVE.search(name) is not None
+
+
+def _forms(secrets: Iterable[str]) -> list[str]:
+    """Return secrets, and how addresses, JSON and tracebacks write them, the longest first."""
+    forms = {
+        form
+        for secret in secrets
+        for form in (
+            secret,
+            quote(secret, safe=""),
+            quote(secret),
+            quote_plus(secret),
+            json.dumps(secret)[1:-1],
+            repr(secret)[1:-1],
+        )
+        if len(secret) >= SHORTEST
+    }
+    return sorted(forms, key=lambda form: (-len(form), form))
+
+
+def _replaced(text: str, secrets: Iterable[str], *, cut: bool = True) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+        if cut:
+            text = _without_cut_secret(text, secret)
+    return text
+
+
+def _without_cut_secret(text: str, secret: str) -> str:
+    """Hide the beginning of a secret at the end of a text that was cut off."""
+    end = text.rstrip("…. \n")
+    for length in range(min(len(secret), len(end)), SHORTEST - 1, -1):
+        if end.endswith(secret[:length]):
+            return end[:-length] + HIDDEN + text[len(end) :]
+    return text

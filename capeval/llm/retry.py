@@ -197,7 +197,7 @@ def failure_reason(error: BaseException) -> str:
         chain.append(link)
         link = link.__cause__ or link.__context__
     for each in chain:
-        if str(each).startswith("the response is "):  # our own words (capeval.llm.response_limit)
+        if str(each).startswith("the response is "):  # our own words (capeval.llm.transport)
             return one_line(str(each))
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
     for sign, words in (

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.schema.usage import Usage
+from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -39,6 +40,19 @@ class ChatRequest:
     temperature: float | None = 0.0
     repeat: int = 0
     schema: ReplySchema | None = None
+
+    def parts(self) -> list[Any]:
+        """Return the texts of all messages as strings, and what is no text as it is."""
+        contents = [message.get("content") for message in self.messages]
+        parts = [
+            part
+            for content in contents
+            for part in (content if isinstance(content, list) else [content])
+        ]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        return [
+            text if isinstance(text, str) else part for text, part in zip(texts, parts, strict=True)
+        ]
 
     def followed_by(self, reply: str, complaint: str, max_tokens: int | None = None) -> ChatRequest:
         """Return the request that shows the model its reply and what is wrong with it."""
@@ -71,6 +85,25 @@ class ChatReply:
     usage: Usage
     cached: bool = False
     left_off: tuple[str, ...] = ()
+
+
+def described(request: ChatRequest) -> dict[str, Any]:
+    """Return what the debug log records of a request: parameters and sizes, no content."""
+    if not is_tracing():
+        return {}
+    parts = request.parts()
+    texts = [part for part in parts if isinstance(part, str)]
+    return {
+        "model": request.model,
+        "reply_schema": request.schema.name if request.schema else None,
+        "messages": len(request.messages),
+        "characters": sum(map(len, texts)),
+        "images": len(parts) - len(texts),
+        "image_characters": sum(len(str(part)) for part in parts if not isinstance(part, str)),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.repeat,
+    }
 
 
 class ChatClient(Protocol):

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from capeval.captioners.catalogue import ModelEntry
+from capeval.llm import public_url
 from capeval.reporting.numbers import NOTHING
 from capeval.text import one_line
 
@@ -55,7 +56,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "tokens": f"{entry.max_new_tokens} at most, temperature {entry.temperature}",
         "options": ", ".join(f"{k} = {v}" for k, v in entry.options.items()) or None,
         "reached": entry.reached,
-        "endpoint": entry.base_url,
+        "endpoint": entry.base_url and public_url(entry.base_url),
         "serve": entry.serve,
         "images": entry.images if entry.serve or entry.reached == "endpoint" else None,
         "note": entry.note,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capeval.video.decoding import DECODERS, Decoder, decoder_named
+from capeval.video.decoding import DECODERS, Decoder, FrameReader, decoder_named, open_reader
 from capeval.video.frames import FrameSet, Timeline
 from capeval.video.prefetching import prefetch
 from capeval.video.sampling import (
@@ -21,6 +21,7 @@ __all__ = [
     "Decoder",
     "Dynamic",
     "Fps",
+    "FrameReader",
     "FrameSet",
     "Given",
     "Middle",
@@ -29,6 +30,7 @@ __all__ = [
     "Timeline",
     "Uniform",
     "decoder_named",
+    "open_reader",
     "prefetch",
     "read_policy",
 ]

@@ -24,7 +24,7 @@ from capeval.text import one_line
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
 from capeval.video.pyav_decoder import check_is_video
-from capeval.video.sampling import Policy
+from capeval.video.sampling import Policy, choose_frames
 
 _CHILD = Path(__file__).with_name("decord_child.py")
 
@@ -86,14 +86,10 @@ class DecordDecoder:
         times = tuple(round(max(start - starts[0], 0.0), 6) for start in starts)
         fps = round(head["fps"], 6)
         timeline = Timeline(times, fps, round(times[-1] + 1 / fps, 6))
-        try:
-            choice = policy.choose(timeline)
-        except ValueError as fault:
-            raise VideoError(str(fault), file=path) from None
-        wanted = sorted(set(choice.indices))
+        choice = choose_frames(policy, timeline, path)
         try:
             # Unbuffered: what a dead child did not read must not be written again at the close.
-            os.write(ask.fileno(), (json.dumps(wanted) + "\n").encode())
+            os.write(ask.fileno(), (json.dumps(choice.to_decode) + "\n").encode())
         except OSError:
             guard.check()
             raise VideoError("decord crashed on it", file=path) from None
@@ -102,16 +98,9 @@ class DecordDecoder:
         guard.check()
         if len(pixels) != np.prod(shape):
             raise VideoError("decord crashed on it", file=path)
-        place = {index: n for n, index in enumerate(wanted)}
-        frames = np.frombuffer(pixels, np.uint8).reshape(shape)
-        order = [place[index] for index in choice.indices]
-        return FrameSet(
-            frames=frames if order == list(range(len(order))) else frames[order],
-            indices=choice.indices,
-            times=tuple(times[index] for index in choice.indices),
-            total=timeline.total,
-            fps=timeline.fps,
-            duration=timeline.duration,
+        return choice.frame_set(
+            timeline,
+            np.frombuffer(pixels, np.uint8).reshape(shape),
             decoder=self.name,
             version=self._version,
             warnings=choice.warnings,

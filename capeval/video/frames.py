@@ -60,8 +60,8 @@ class FrameSet:
     total: int
     fps: float
     duration: float
-    decoder: str
-    version: str
+    decoder: str = "memory"
+    version: str = "0"
     warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class FrameSet:
         return {
             "count": len(self),
             "indices": list(self.indices),
-            "times": list(self.times),
+            "times": [round(time, 6) for time in self.times],
             "total_frames": self.total,
             "fps": self.fps,
             "duration": self.duration,

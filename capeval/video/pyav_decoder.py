@@ -26,7 +26,7 @@ from capeval.text import one_line
 from capeval.video.container_size import announced_size, lacks_index
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
-from capeval.video.sampling import Policy
+from capeval.video.sampling import Policy, choose_frames
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -91,11 +91,8 @@ class PyAVDecoder:
         self, path: Path, scan: _Scan, policy: Policy, guard: Guard, threads: int
     ) -> FrameSet:
         timeline = scan.timeline()
-        try:
-            choice = policy.choose(timeline)
-        except ValueError as fault:
-            raise VideoError(str(fault), file=path) from None
-        taken = _Taken(path, sorted(set(choice.indices)))
+        choice = choose_frames(policy, timeline, path)
+        taken = _Taken(path, choice.to_decode)
         with _opened(path, guard) as (container, stream):
             stream.codec_context.thread_count = threads
             source = _decoded(container, stream, scan, guard, taken.faults)
@@ -111,16 +108,9 @@ class PyAVDecoder:
                         break
             else:
                 raise _Disagreement
-        place = {index: n for n, index in enumerate(taken.wanted)}
-        order = [place[index] for index in choice.indices]
-        in_order = order == list(range(len(order)))
-        return FrameSet(
-            frames=taken.frames if in_order else taken.frames[order],
-            indices=choice.indices,
-            times=tuple(timeline.times[index] for index in choice.indices),
-            total=timeline.total,
-            fps=timeline.fps,
-            duration=timeline.duration,
+        return choice.frame_set(
+            timeline,
+            taken.frames,
             decoder=self.name,
             version=self._version,
             warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),

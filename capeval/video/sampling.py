@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from capeval.errors import UsageError
+from capeval.errors import UsageError, VideoError
 from capeval.text import one_line
-from capeval.video.frames import Timeline
+from capeval.video.frames import FrameSet, Timeline
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
@@ -28,10 +30,40 @@ _MOST = 100_000
 
 @dataclass(frozen=True)
 class Choice:
-    """Indices in the order in which a model sees them, and what must be said of them."""
+    """Indices in the order in which a model sees them, and warnings about them."""
 
     indices: tuple[int, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def to_decode(self) -> list[int]:
+        """The indices in the order of the video, each once."""
+        return sorted(set(self.indices))
+
+    def frame_set(
+        self,
+        timeline: Timeline,
+        decoded: NDArray[np.uint8],
+        *,
+        decoder: str,
+        version: str,
+        warnings: tuple[str, ...],
+    ) -> FrameSet:
+        """Return the frames of `to_decode` in the order of this choice."""
+        place = {index: n for n, index in enumerate(self.to_decode)}
+        order = [place[index] for index in self.indices]
+        return FrameSet(
+            # Indexing copies, and most choices are in order already.
+            frames=decoded if order == list(range(len(order))) else decoded[order],
+            indices=self.indices,
+            times=tuple(timeline.times[index] for index in self.indices),
+            total=timeline.total,
+            fps=timeline.fps,
+            duration=timeline.duration,
+            decoder=decoder,
+            version=version,
+            warnings=warnings,
+        )
 
 
 class Policy(Protocol):
@@ -205,6 +237,14 @@ def read_policy(text: str) -> Policy:
         most = int(found[4]) if found[4] else None
         return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
+
+
+def choose_frames(policy: Policy, timeline: Timeline, path: Path) -> Choice:
+    """Return what a policy chooses of a video; raises `VideoError` where it cannot."""
+    try:
+        return policy.choose(timeline)
+    except ValueError as fault:
+        raise VideoError(str(fault), file=path) from None
 
 
 def _spread(total: int, n: int) -> tuple[int, ...]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from capeval.captioners.catalogue import ModelEntry, find_model, read_catalogue
-from capeval.captioners.frames import open_reader
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.selection import CaptionerChoice, choose_model
 from capeval.errors import CapevalError, InputError, UsageError
+from capeval.video import open_reader
 
 CATALOGUE = read_catalogue()
 

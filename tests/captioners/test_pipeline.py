@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from capeval.captioners import pipeline
-from capeval.captioners.frames import Frames
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, MissingExtra, UsageError
+from capeval.video import FrameSet
 from tests.generating import FakeCaptioner, FakeReader, captioned
 
 
@@ -88,7 +88,7 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
             super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
             self._naps = random.Random(seed)
 
-        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
             time.sleep(self._naps.random() / 200)
             return super().read(path, cancel=cancel)
 
@@ -154,7 +154,7 @@ async def test_a_video_that_cannot_be_read_is_told_and_passed_over() -> None:
 
 async def test_a_decoder_that_crashes_is_one_videos_failure() -> None:
     class Crashes(FakeReader):
-        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
             if path.stem == "v2":
                 raise RuntimeError("codec\nbug")
             return super().read(path, cancel=cancel)
@@ -165,7 +165,7 @@ async def test_a_decoder_that_crashes_is_one_videos_failure() -> None:
 
 async def test_a_missing_decoder_stops_at_once() -> None:
     class Missing(FakeReader):
-        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
             raise MissingExtra("reading videos needs PyAV")
 
     with pytest.raises(MissingExtra):
@@ -254,7 +254,7 @@ async def test_a_cancelled_run_stops_the_decoder() -> None:
     cancels: list[threading.Event] = []
 
     class Hangs(FakeReader):
-        def read(self, path: Path, *, cancel: threading.Event | None = None) -> Frames:
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
             assert cancel is not None
             cancels.append(cancel)
             cancel.wait(10)

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from capeval.captioners.generate_extra import require_generate_extra
+from capeval.captioners.devices import require_generate_extra
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import MissingExtra, UsageError
 

@@ -1,0 +1,142 @@
+"""Captioner backends by name, and captioners that are less than a whole `Captioner`.
+
+`endpoint` and `transformers` are packaged. Other packages add theirs by the entry-point group
+`capeval.captioners`, as docs/extending.md explains.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from capeval.captioners.pipeline import in_thread
+from capeval.captioners.protocol import Captioner, CaptionRequest, Outcomes, SimpleCaptioner
+from capeval.errors import CapevalError, UsageError
+from capeval.files.jsonl import dumps
+from capeval.plugins import Registry
+from capeval.text import one_line, shown
+
+BACKENDS: Registry[Callable[..., Any]] = Registry(
+    group="capeval.captioners",
+    noun="captioner",
+    packaged={
+        "endpoint": "capeval.captioners.endpoint:open_endpoint",
+        "transformers": "capeval.captioners.transformers_backend:open_transformers",
+    },
+    check=lambda found: None if callable(found) else "it is neither a class nor a function",
+)
+
+
+def is_plugin(name: str) -> bool:
+    """Say whether another package brings a captioner of this name; nothing is imported."""
+    return name not in BACKENDS.packaged and name in BACKENDS
+
+
+async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
+    """Return the captioner of another package, made with `arguments`; `name` is the model's.
+
+    Raises
+    ------
+    UsageError
+        The plugin is broken, or does not take one of the arguments.
+    """
+    where = f"the captioner {shown(backend)}"
+    factory = BACKENDS.load(backend)
+    try:
+        inspect.signature(factory).bind(**arguments)
+    except TypeError as error:
+        raise UsageError(f"{where} does not take these options: {error}") from None
+    except ValueError:
+        pass  # written in another language, it has no signature to compare with
+    try:
+        # It may load a model for minutes: Ctrl-C works meanwhile.
+        made = await _call(factory, **arguments)
+    except CapevalError:
+        raise
+    except Exception as error:
+        why = one_line(f"{type(error).__name__}: {error}", 200)
+        raise UsageError(f"{where} cannot be started: {why}") from error
+    given = {key: value for key, value in arguments.items() if key not in _UNRECORDED}
+    return as_captioner(made, name=name, settings={"backend": backend, **given})
+
+
+# Where and how fast a model runs does not decide what it writes.
+_UNRECORDED = ("device", "batch_size")
+
+
+def as_captioner(
+    own: Captioner | SimpleCaptioner,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Captioner:
+    """Return a whole `Captioner` from an object with at least a method `caption`.
+
+    Parameters
+    ----------
+    name : of the model; the object's own if not given
+    settings : recorded before the object's own
+
+    Raises
+    ------
+    UsageError
+        The object is no captioner.
+    """
+    called = getattr(own, "name", None) if name is None else name
+    if not callable(getattr(own, "caption", None)):
+        raise UsageError(f"a {type(own).__name__} is no captioner: it has no method caption")
+    if not isinstance(called, str) or not called.strip():
+        raise UsageError(f"a {type(own).__name__} is no captioner: give it a name")
+    is_whole = all(hasattr(own, member) for member in _MEMBERS)
+    if is_whole and name is None and inspect.iscoroutinefunction(own.caption):
+        return cast("Captioner", own)
+    adapted = _Adapted(own, called, settings or {})
+    try:
+        dumps(adapted.settings)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
+    return adapted
+
+
+_MEMBERS = ("settings", "batch_size", "concurrency", "aclose")
+
+
+class _Adapted:
+    """Fills in what an object lacks, and runs a method that is not async in a thread."""
+
+    def __init__(self, own: Any, name: str, settings: Mapping[str, Any]) -> None:
+        self._own, self.name, self._settings = own, name, settings
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {**self._settings, **getattr(self._own, "settings", {})}
+
+    @property
+    def batch_size(self) -> int:
+        return int(getattr(self._own, "batch_size", 1))
+
+    @property
+    def concurrency(self) -> int:
+        return int(getattr(self._own, "concurrency", 1))
+
+    async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
+        outcomes: Outcomes
+        outcomes = await _call(self._own.caption, requests)
+        return outcomes
+
+    async def aclose(self) -> None:
+        close = getattr(self._own, "aclose", None) or getattr(self._own, "close", None)
+        if close is not None:
+            await _call(close)
+
+
+async def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments, **named)
+    try:
+        returned = await in_thread(partial(function, *arguments, **named))
+    except SystemExit as end:
+        raise RuntimeError(f"it called sys.exit({end.code})") from end
+    return await returned if inspect.isawaitable(returned) else returned

@@ -1,0 +1,147 @@
+"""The debug log: what was asked, answered, retried and cached, without keys, images or captions.
+
+One JSON object a line: `time`, `event`, `process`, and the event's own fields.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from capeval.errors import UsageError
+from capeval.llm.redact import SHORTEST_REAL_KEY, Redactor, is_secret_name, known_secrets
+from capeval.runs.outputs import check_output
+from capeval.text import one_line
+from capeval.tracing import LOG, trace
+from capeval.version import __version__
+
+_PACKAGES = (
+    *("aiohttp", "av", "httpx2", "numpy", "openai", "pydantic", "torch", "transformers"),
+    *("tenacity", "typer"),
+)
+# A traceback or a message of this length says all; a hostile endpoint's may be megabytes.
+_MOST_CHARACTERS = 20_000
+
+
+def start_debug_log(path: Path) -> None:
+    """Record the events of this process in a file, until the process ends.
+
+    An existing debug log is continued.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be written, is a run's own, or is there already and is no debug log.
+    """
+    check_output(path, (), option="--debug")
+    try:
+        if path.exists() and path.stat().st_size and not _is_debug_log(path):
+            raise UsageError(f"--debug: {path} is there and is no debug log; name another file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Readable by its owner alone: it names files, models and addresses.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise UsageError(f"--debug: {path} cannot be written ({error.strerror})") from None
+    stop_debug_log()
+    LOG.addHandler(_Handler(path, descriptor))
+    LOG.setLevel(logging.DEBUG)
+    # The root logger's handlers are the user's own program's.
+    LOG.propagate = False
+    trace(
+        "start",
+        capeval=__version__,
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages=_versions(),
+        command=[*sys.argv],
+    )
+
+
+def stop_debug_log() -> None:
+    """Stop recording and close the file."""
+    for handler in [each for each in LOG.handlers if isinstance(each, _Handler)]:
+        LOG.removeHandler(handler)
+        handler.close()
+        LOG.setLevel(logging.NOTSET)
+        LOG.propagate = True
+
+
+class _Handler(logging.Handler):
+    """Writes each record with one call, so that several processes can share a file."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__()
+        self._path, self._descriptor = path, descriptor
+        self._variables = [
+            value
+            for name, value in os.environ.items()
+            if is_secret_name(name) and len(value) >= SHORTEST_REAL_KEY
+        ]
+        self._redact, self._redacted = Redactor(self._variables), -1
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._descriptor < 0:
+            return
+        # Clients are opened, and their keys known, only after the log is.
+        known = known_secrets()
+        if len(known) != self._redacted:
+            self._redact, self._redacted = Redactor([*self._variables, *known]), len(known)
+        try:
+            os.write(self._descriptor, self._line(record).encode("utf-8", "replace"))
+        except Exception as error:  # a full disk, or a value that cannot be shown
+            self.close()
+            why = getattr(error, "strerror", None) or type(error).__name__
+            where = one_line(str(self._path))
+            sys.stderr.write(f"capeval: {where}: cannot be written ({why}); going on without it\n")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        super().close()
+
+    def _line(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "event": record.getMessage(),
+            "process": record.process,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = logging.Formatter().formatException(record.exc_info)
+        return json.dumps(self._hidden(line), ensure_ascii=False) + "\n"
+
+    def _hidden(self, value: Any, depth: int = 6) -> Any:
+        """Return JSON values with every secret hidden, before they are escaped."""
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if depth and isinstance(value, Mapping):
+            return {
+                self._redact(str(key)): self._hidden(item, depth - 1) for key, item in value.items()
+            }
+        if depth and isinstance(value, list | tuple):
+            return [self._hidden(item, depth - 1) for item in value]
+        return self._redact(str(value)[:_MOST_CHARACTERS])
+
+
+def _is_debug_log(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(9) == b'{"time": '
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

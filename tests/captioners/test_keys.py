@@ -1,0 +1,158 @@
+"""Which key goes to which address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capeval.captioners.selection import CaptionerChoice, open_captioner
+from capeval.errors import CapevalError, InputError, UsageError
+from tests.cli_runs import capeval
+from tests.server import LoopbackServer, completion, failure, unauthorized
+
+OPENAI, OTHER = "sk-openai-0123456789abcdef", "other-key-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", OPENAI)
+    monkeypatch.setenv("OTHER_KEY", OTHER)
+
+
+def configure(text: str, folder: Path = Path()) -> None:
+    (folder / "capeval.toml").write_text(text, encoding="utf-8")
+
+
+async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> str:
+    """Open the captioner, make its first call, and return the key that the server got."""
+    chosen = CaptionerChoice(model, cache_path=Path("cache.sqlite"), **choice)  # type: ignore[arg-type]
+    async with open_captioner(chosen) as opened:
+        asker = opened.captioner.asker  # type: ignore[attr-defined]
+        await asker.client._client.preflight("judge-model")
+    return server.headers[-1]["Authorization"].removeprefix("Bearer ")
+
+
+async def test_an_address_from_a_file_gets_no_key_of_the_environment() -> None:
+    async with LoopbackServer() as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"')
+        assert await key_sent(server, "mine") == "none"
+
+
+async def test_an_address_from_a_file_gets_the_key_that_is_named_with_it() -> None:
+    async with LoopbackServer() as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"\nkey = "OTHER_KEY"')
+        assert await key_sent(server, "mine") == OTHER
+
+
+async def test_a_packaged_models_key_does_not_follow_it_to_another_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", OTHER)
+    async with LoopbackServer() as server:
+        for model in ("gemini-3.5-flash", "gpt-4o-2024-08-06"):
+            configure(f'[models."{model}"]\nbase_url = "{server.url}"')
+            assert await key_sent(server, model) == "none"
+
+
+async def test_a_key_given_in_python_does_not_go_to_an_address_from_a_file() -> None:
+    async with LoopbackServer() as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"')
+        with pytest.raises(UsageError, match="gets only a key named there"):
+            await key_sent(server, "mine", api_key=OTHER)
+        assert server.calls == 0
+        assert await key_sent(server, "mine", api_key=OTHER, base_url=server.url) == OTHER
+
+
+async def test_a_typed_address_gets_the_key_of_the_environment() -> None:
+    async with LoopbackServer() as server:
+        assert await key_sent(server, "any", base_url=server.url) == OPENAI
+
+
+async def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with LoopbackServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        configure('[models.mine]\nreached = "endpoint"\nkey = "OTHER_KEY"')
+        with pytest.raises(InputError, match=r'models."mine".key: belongs to one address'):
+            await key_sent(server, "mine")
+        assert server.calls == 0
+
+
+async def test_a_key_that_is_named_must_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OTHER_KEY")
+    async with LoopbackServer() as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"\nkey = "OTHER_KEY"')
+        with pytest.raises(UsageError, match="no key: set OTHER_KEY"):
+            await key_sent(server, "mine")
+        assert server.calls == 0
+
+
+async def test_a_server_that_wants_a_key_says_where_to_name_it() -> None:
+    async with LoopbackServer(lambda _: unauthorized()) as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"')
+        with pytest.raises(CapevalError, match=r'wants a key: add key = "VARIABLE" to \[models'):
+            await key_sent(server, "mine")
+
+
+async def test_a_file_above_the_working_folder_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    async with LoopbackServer() as server:
+        configure(f'[models.mine]\nbase_url = "{server.url}"', tmp_path)
+        monkeypatch.chdir(inner)
+        with pytest.raises(UsageError, match="no model 'mine'"):
+            await key_sent(server, "mine")
+        assert server.calls == 0
+
+
+def contents(folder: Path) -> str:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".toml"]
+    return b"".join(path.read_bytes() for path in files).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'base_url = "http://me:hunter2hunter2@host:port/v1"',
+        'base_url = "http://me:hunter2hunter2@host/v1"\nreached = "server"',
+        'base_url = "ftp://host/v1?api_key=hunter2hunter2"',
+        'base_url = "http://me:hunter2hunter2@host/v1"\nreached = "transformers"',
+    ],
+)
+def test_a_malformed_entry_does_not_show_its_credentials(entry: str) -> None:
+    from capeval.captioners.catalogue import read_catalogue
+    from capeval.config import CONFIG
+
+    configure(f"[models.m]\n{entry}")
+    with pytest.raises(InputError) as caught:
+        read_catalogue(CONFIG)
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path: Path) -> None:
+    def answer(request: dict[str, object]) -> object:
+        text = str(request["messages"])
+        if len(server.requests) == 4:
+            return failure(400, f"rejected {OTHER} hunter2hunter2 query-secret-1234")
+        return completion('{"ok": true}' if "JSON" in text[:200] else f"A dog runs. {OTHER}")
+
+    async with LoopbackServer(answer, models=["m"]) as server:  # type: ignore[arg-type]
+        url = server.url.replace("http://", "http://me:hunter2hunter2@")
+        configure(f'[models.m]\nbase_url = "{url}?token=query-secret-1234"\nkey = "OTHER_KEY"')
+        made = await capeval(
+            tmp_path,
+            *("generate", "--model", "m", "--limit", "3", "--frames", "2", "--debug", "log.jsonl"),
+            OTHER_KEY=OTHER,
+        )
+        shown = await capeval(tmp_path, "models", "m")
+        listed = await capeval(tmp_path, "models", "--json")
+    assert made.code == 3, made.err
+    everything = contents(tmp_path) + made.out + made.err + shown.out + listed.out
+    assert "A dog runs. [hidden]" in everything
+    for secret in (OTHER, "hunter2", "query-secret", "bWU6aHVudGVy"):
+        assert secret not in everything
+    assert server.headers[-1]["Authorization"].startswith("Basic ")
