@@ -93,7 +93,7 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
     sources = gather(request.auto, runs, annotations, systems)
     for name in request.metric_columns:
         if name in sources.metrics:
-            raise UsageError(f"{name} is both a column and a name of --auto; rename one")
+            raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(request.human)])
     if isinstance(table, RatingTable):
         return Inputs(table, annotations, sources, [from_ratings(table)], table.warnings)

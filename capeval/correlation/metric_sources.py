@@ -57,7 +57,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     if not judged:
         raise InputError(
             "holds no judged run; run `capeval judge` first (without a name it judges the bundled "
-            "sample), or name metrics with --auto or --metric-cols",
+            "sample), or name metrics with --metric or --metric-columns",
             file=runs,
         )
     own = [run for run in judged if not run.name.startswith(_SAMPLE)]
@@ -67,7 +67,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
         if len(meant) > 1:
             raise InputError(
                 f"holds {len(meant)} judged runs ({', '.join(run.name for run in meant[:5])}), and "
-                "the human file has no column of systems: add it, or name one run with --auto",
+                "the human file has no column of systems: add it, or name one run with --metric",
                 file=runs,
             )
         return meant
@@ -83,7 +83,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     raise InputError(
         f"its judged runs are of {_some(known)}, and people rated {_some(rated)}: "
         "`system` in the human file must be a run's name or its captions' model; rename one of "
-        "them, or name other metrics with --auto NAME=PATH",
+        "them, or name other metrics with --metric NAME=PATH",
         file=runs,
     )
 

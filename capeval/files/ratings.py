@@ -159,7 +159,7 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
     table = read_table(path)
     if "element_id" in table.columns or "label" in table.columns:
         if metric_columns:
-            raise table.error("has labels of elements; --metric-cols needs ratings of captions")
+            raise table.error("has labels of elements; --metric-columns needs ratings of captions")
         return _labels(table)
     warnings: tuple[str, ...] = ()
     if is_direct_assessment(table):
@@ -173,8 +173,8 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
 
 
 _HINT = (
-    "; remove it, or name it with --metric-cols if it has a metric's scores",
-    "; remove them, or name them with --metric-cols if they have metrics' scores",
+    "; remove it, or name it with --metric-columns if it has a metric's scores",
+    "; remove them, or name them with --metric-columns if they have metrics' scores",
 )
 _KEYS = ("video_id", "system", "rater")
 # Suggested for a misspelt column, because they belong to other layouts.
@@ -185,13 +185,13 @@ def _check_metric_columns(table: Table, metric_columns: Sequence[str]) -> None:
     for name in metric_columns:
         if name == "score" or _WIDE.fullmatch(name):
             raise table.error(
-                f"the column {shown(name)} has human ratings; --metric-cols takes columns with the "
-                "scores of metrics"
+                f"the column {shown(name)} has human ratings; --metric-columns takes columns "
+                "with the scores of metrics"
             )
         if name in _KEYS:
             raise table.error(
-                f"the column {shown(name)} has names; --metric-cols takes columns with the scores "
-                "of metrics"
+                f"the column {shown(name)} has names; --metric-columns takes columns with the "
+                "scores of metrics"
             )
 
 

@@ -49,6 +49,7 @@ def print_comparison(
     form: Format = "table",
     power: bool = False,
     most: int = MOST,
+    full: bool = False,  # noqa: ARG001
 ) -> None:
     """Print the tables, and below them what they are of."""
     narrow = form == "table"

@@ -3,64 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.runs.judged_run import JudgedRun, load_judged_runs
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
 from capeval.scoring import DRAWS
 from capeval.scoring.aggregate import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
-from capeval.scoring.gates import CoverageGate, DifferenceGate, through
 from capeval.text import both_ends
 
 _LIKE = ("judge", "prompts", "repeats", "data")
 """The fields of the signature that two scores must share to be of one measurement."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is compared, and how.
-
-    `typed` are runs as `load_judged` takes them; `judge`, `annotations` and `runs` are its too.
-    `anyway` compares what is of unlike signatures, and says so.
-    """
-
-    typed: tuple[str, ...]
-    judge: str | None = None
-    annotations: str | None = None
-    runs: Path = Path("runs")
-    draws: int = DRAWS
-    seed: int = 0
-    anyway: bool = False
-    gates: tuple[DifferenceGate, ...] = ()
-    coverage: CoverageGate | None = None
-
-
-def compare_files(question: Question) -> Comparison | Matrix:
-    """Load runs and compare them: two by every measure, more by overall F1.
-
-    Raises
-    ------
-    InputError, UsageError
-        A run is not right, or they cannot be compared.
-    """
-    if len(question.typed) < 2:
-        raise UsageError("name two runs or more")
-    if question.gates and len(question.typed) > 2:
-        raise UsageError("--fail-under holds two runs against each other; name two")
-    runs = load_judged_runs(
-        question.typed,
-        runs=question.runs,
-        judge=question.judge,
-        annotations=question.annotations,
-        seed=question.seed,
-    )
-    found = compare_judged(runs, draws=question.draws, seed=question.seed, anyway=question.anyway)
-    return found.model_copy(update={"gates": through(found, question.gates, question.coverage)})
 
 
 def compare_judged(
@@ -84,7 +39,7 @@ def compare_judged(
     if unlike and not anyway:
         raise UsageError(
             f"{_listed(runs)} cannot be compared: {'; '.join(unlike)}; "
-            "judge them alike, or mark the table with --anyway"
+            "judge them alike, or mark the table with --allow-mismatch"
         )
     common = _Common(runs)
     if not common.videos:

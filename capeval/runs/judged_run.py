@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,9 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.reading import first_line
 from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.outputs import run_files
 from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
-from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
+from capeval.runs.sources import SAMPLE, annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 from capeval.text import nearest
@@ -89,8 +90,9 @@ def load_judged(
     *,
     runs: Path = Path("runs"),
     judge: str | None = None,
-    annotations: str | None = None,
+    annotations: str | Path | Sequence[Annotation] | None = None,
     seed: int = 0,
+    ignore_unknown: bool = False,
 ) -> JudgedRun:
     """Load a judged run.
 
@@ -99,7 +101,8 @@ def load_judged(
     typed : a run's name under `runs`, its folder, a judge's folder, a `judgments.jsonl`, or a
         result file of the TUNA repository
     judge : which of several judges, by its folder's name or the beginning of it
-    annotations : their file; else the run's manifest names them
+    annotations : their file, or the annotations themselves; else the run's manifest names them
+    ignore_unknown : skip verdicts on videos without an annotation
 
     Raises
     ------
@@ -108,11 +111,14 @@ def load_judged(
     """
     file = stored_at(typed, runs=runs, judge=judge)
     full = file.absolute()
-    named = annotations or annotations_named_by(full)
-    if named is None:
-        raise UsageError(f"{typed}: name its annotations with --annotations")
-    loaded = _annotations(named, None if annotations else typed)
-    judgments, captioned = stored_judgments(file, loaded)
+    if annotations is None or isinstance(annotations, str | Path):
+        named = str(annotations or annotations_named_by(full) or "")
+        if not named:
+            raise UsageError(f"{typed}: name its annotations with --annotations")
+        loaded = _annotations(named, None if annotations else typed)
+    else:
+        named, loaded = "memory", tuple(annotations)
+    judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
     run = RunFolder(full.parent.parent)
     known = {annotation.index for annotation in loaded}
     captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
@@ -161,22 +167,18 @@ def load_judged_runs(
     return named_apart(loaded)
 
 
-def files_behind(
-    typed: Sequence[str | Path],
-    *,
-    runs: Path = Path("runs"),
-    judge: str | None = None,
-    annotations: str | None = None,
-) -> list[Path]:
-    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Path]:
+    """Return the files that judged runs were read from, so that none of them is overwritten.
 
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, or it is not judged.
+    Parameters
+    ----------
+    scores : False if `scores.json` may be written anew
     """
-    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
-    return files_read(files, annotations, None)
+    return [
+        file
+        for run in loaded
+        for file in (*run_files(run.file, scores=scores), annotations_file(run.annotations_path))
+    ]
 
 
 def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:

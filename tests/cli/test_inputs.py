@@ -152,7 +152,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
         ("score", "capeval score --help"),
-        ("score none.jsonl", "none.jsonl: does not exist"),
+        ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
         ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
@@ -202,7 +202,7 @@ def test_unexpected_fault_is_ours_and_exits_1(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("capeval.runs.rescoring.rescore", fail)
+    monkeypatch.setattr("capeval.api.scoring.score_run", fail)
     monkeypatch.setattr(
         sys, "argv", ["capeval", "score", "good.jsonl", "--annotations", "good.json"]
     )
@@ -210,5 +210,5 @@ def test_unexpected_fault_is_ours_and_exits_1(
         main()
     assert end.value.code == 1
     told = capsys.readouterr().err
-    assert told.startswith("capeval: a fault of capeval: RuntimeError: two lines")
+    assert told.startswith("capeval: internal error (a bug in capeval): RuntimeError: two lines")
     assert told.count("\n") == 1

@@ -257,7 +257,7 @@ def test_runs_that_cannot_be_read_are_left_out_aloud(typed: Typed) -> None:
         (["V1", "--human", "gone.csv"], "gone.csv"),
         (["V1", "--human", "ratings.csv"], "--human takes labels of elements"),
         (["V1", "--human", "broken.csv"], "broken.csv: line 2: label"),
-        (["V1", "--prompts", "x"], "--prompts is for --raw"),
+        (["V1", "--prompts", "x"], "--prompts requires --raw"),
         (["V1", "--raw", "--prompts", "nowhere"], "nowhere: is neither a folder nor a packaged"),
         (["V1", "--run", "alone.jsonl"], "alone.jsonl: name its annotations with --annotations"),
         ([], "Missing argument 'INDEX'"),

@@ -270,10 +270,10 @@ def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, 
     [
         (("mine", "--check", "nope.json"), "nope.json: does not exist"),
         (("mine", "--check", "."), ".: holds no scores.json"),
-        (("mine", "--check", "mine", "--seed", "3"), "leave out --seed and --out"),
-        (("mine", "--check", "mine", "--seed", "0"), "leave out --seed and --out"),
-        (("mine", "--check", "mine", "--out", "x.json"), "leave out --seed and --out"),
-        (("nope", "--check", "mine"), "nope: does not exist"),
+        (("mine", "--check", "mine", "--seed", "3"), "omit --seed and --out"),
+        (("mine", "--check", "mine", "--seed", "0"), "omit --seed and --out"),
+        (("mine", "--check", "mine", "--out", "x.json"), "omit --seed and --out"),
+        (("nope", "--check", "mine"), "nope: is neither a file nor a run"),
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(

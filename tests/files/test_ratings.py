@@ -96,14 +96,14 @@ def test_labels_of_elements_are_three_way_or_binary(
             "video_id,sytem,score\nv,a,1\n",
             (
                 'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name '
-                "it with --metric-cols if it has a metric's scores"
+                "it with --metric-columns if it has a metric's scores"
             ),
         ),
         (
             "video,score\nv,1\n",
             (
                 'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or '
-                "name it with --metric-cols if it has a metric's scores"
+                "name it with --metric-columns if it has a metric's scores"
             ),
         ),
         ("video_id\nv\n", 'line 1: the column "score" is missing'),
@@ -205,14 +205,14 @@ def test_labels_of_elements_are_three_way_or_binary(
             "\n\nvideo_id,humen\nv,1\n",
             (
                 'line 3: the column "humen" is unknown; did you mean "human"?; remove it, or name '
-                "it with --metric-cols if it has a metric's scores"
+                "it with --metric-columns if it has a metric's scores"
             ),
         ),
         (
             "video,scores,zzz\nv,1,2\n",
             (
                 'line 1: the columns "video" (did you mean "video_id"?), "scores" (did you mean '
-                '"score"?), "zzz" are unknown; remove them, or name them with --metric-cols if '
+                '"score"?), "zzz" are unknown; remove them, or name them with --metric-columns if '
                 "they have metrics' scores"
             ),
         ),
@@ -237,9 +237,9 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str,
 @pytest.mark.parametrize(
     ("text", "columns", "told"),
     [
-        ("video_id,human,m\nv,1,2\n", ["human"], '"human" has human ratings; --metric-cols'),
+        ("video_id,human,m\nv,1,2\n", ["human"], '"human" has human ratings; --metric-columns'),
         ("video_id,score,m\nv,1,2\n", ["m", "score"], '"score" has human ratings'),
-        ("video_id,score\nv,1\n", ["video_id"], '"video_id" has names; --metric-cols takes'),
+        ("video_id,score\nv,1\n", ["video_id"], '"video_id" has names; --metric-columns takes'),
         (
             "video_id,score,bleu\nv,1,2\n",
             ["blue", "rouge"],
