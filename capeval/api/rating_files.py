@@ -110,7 +110,7 @@ def rate_sheet(
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
             raise UsageError(
                 f"{first.name} and {source.name} have different annotations; name the runs to be "
-                "rated checked_raters with --run, or one file for all with --annotations"
+                "rated together with --run, or one file for all with --annotations"
             )
     drawn = draw_sheet(
         first.annotations,
