@@ -1,23 +1,53 @@
-"""What the README shows is what the commands print."""
+"""The commands, options, links and tables in the README and the docs are true."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capeval.cli.app import app
+from tests.test_imports import COMMON, PACKAGE, ROOMS
+
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```\w*\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def printed(folder: Path, *command: str) -> str:
+def blocks(page: str, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(TEXTS[page]) if kind == language]
+
+
+SHOWN = [
+    (page, *block.split("\n", 1))
+    for page in TEXTS
+    for block in blocks(page, "console")
+    if block.startswith("$ capeval ")
+]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("readme")
+    capeval(folder, "judge", "sample", "--judge", "lexical")
+    return folder
+
+
+def capeval(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "capeval", *command],
+        [sys.executable, "-m", "capeval", *arguments],
         cwd=folder,
         env=os.environ | {"COLUMNS": "80"},
         capture_output=True,
@@ -27,30 +57,119 @@ def printed(folder: Path, *command: str) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    folder = tmp_path_factory.mktemp("readme")
-    return folder, printed(folder, "judge", "sample", "--judge", "lexical")
+@pytest.mark.parametrize(("page", "command", "output"), SHOWN)
+def test_commands_print_what_is_shown(page: str, command: str, output: str, judged: Path) -> None:
+    arguments = [
+        str(ROOT / part) if part.startswith("annotations/") else part
+        for part in shlex.split(command)[2:]
+    ]
+    printed = capeval(judged, *arguments)
+    position = 0
+    # "…" stands for lines that are not shown.
+    for part in re.split(r"^…\n", output, flags=re.MULTILINE):
+        found = printed.find(part.rstrip(), position)
+        assert found >= 0, f"{page}: {command}: not printed: {part}"
+        position = found + len(part.rstrip())
 
 
-def block(beginning: str) -> str:
-    (found,) = (text for text in BLOCKS if text.startswith(beginning))
-    return str(found)
+def test_the_readme_shows_output() -> None:
+    assert [page for page, *_ in SHOWN].count("README.md") == 1
 
 
-def test_the_demo_prints_what_is_shown(judged: tuple[Path, str]) -> None:
-    assert block("Judge: lexical-1").rstrip() in judged[1]
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Yield every `capeval ...` command of a code block, with its page."""
+    for page in TEXTS:
+        for line in "".join([*blocks(page, ""), *blocks(page, "console")]).splitlines():
+            for part in re.split(r"&&|\|\|", line.removeprefix("$ ")):
+                text = re.split(r"\s[#>]\s?|\s\(", part.strip())[0]
+                if text.startswith("capeval ") and "[" not in text:
+                    yield page, shlex.split(text)[1:]
 
 
-def test_correlate_prints_what_is_shown(judged: tuple[Path, str]) -> None:
-    human = str(ROOT / "annotations" / "sample" / "human.csv")
-    out = printed(judged[0], "correlate", "--human", human)
-    shown = block("In short: lexical-1:f1")
-    elements, videos = re.split(r"^(?=People's f1, pooled)", shown, flags=re.MULTILINE)
-    assert elements.rstrip() in out
-    assert videos.rstrip() in out
+def typed_commands() -> Any:
+    from typer.main import get_command
+
+    return get_command(app)
 
 
-def test_pictures_and_pages_are_there() -> None:
-    targets = re.findall(r"\]\(((?!https?:)[^)#]+)", README)
-    assert [name for name in targets if not (ROOT / name).is_file()] == []
+@pytest.mark.parametrize(("page", "arguments"), list(commands()))
+def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> None:
+    command = typed_commands()
+    known = {name for option in command.params for name in option.opts}
+    for word in arguments:
+        if word.startswith("-") and not re.fullmatch(r"-?\d.*", word):
+            assert word in known | {"--help", "-h"}, f"{page}: capeval {' '.join(arguments)}"
+        elif word in getattr(command, "commands", {}):
+            command = command.commands[word]
+            known |= {name for option in command.params for name in option.opts}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page: str) -> None:
+    broken = []
+    for link in re.findall(r"\]\(((?!https?:)[^)]+)\)", TEXTS[page]):
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.is_file() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_index() -> None:
+    names = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert names == set(re.findall(r"^\| \[([\w-]+\.md)\]", TEXTS["docs/README.md"], re.MULTILINE))
+
+
+def test_the_readme_is_short() -> None:
+    assert TEXTS["README.md"].count("\n") <= 200
+
+
+def test_modules_named_in_the_docs_exist() -> None:
+    named = {
+        (page, path)
+        for page, text in TEXTS.items()
+        if page != "CHANGELOG.md"
+        for path in re.findall(r"`(capeval/[\w/]+(?:\.py|\.toml|/))", text)
+    }
+    assert [(page, path) for page, path in sorted(named) if not _in_checkout(path).exists()] == []
+
+
+def _in_checkout(path: str) -> Path:
+    # The tests may run without the source tree, on the installed package.
+    return PACKAGE.parent / path
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needs = [*project["dependencies"], *(need for extra in extras.values() for need in extra)]
+    names = {match[0] for need in needs if (match := re.match(r"[\w-]+", need))} - {"capeval"}
+    rows = re.findall(r"^\| .+ \|$", TEXTS["docs/dependencies.md"], re.MULTILINE)
+    words = {word.lower() for row in rows for word in re.findall(r"[\w-]+", row)}
+    assert sorted(name for name in names if name.lower() not in words) == []
+
+
+def test_layout_in_contributing_is_that_on_disk() -> None:
+    section = TEXTS["CONTRIBUTING.md"].split("## Layout")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", section, re.MULTILINE)
+    on_disk = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if is_code(path)}
+    assert {name for name, _ in rows} == on_disk - COMMON
+    above: set[str] = set()
+    for name, imports in rows:
+        allowed = above if imports == "all above" else set(re.findall(r"`(\w+)`", imports))
+        assert allowed == (ROOMS[name] & on_disk) - COMMON, name
+        above |= {name}
+    (common,) = re.findall(r"\nEvery package may import (.+?)\. Tests", section, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", common)) == COMMON
+
+
+def is_code(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.glob("*.py"))
+    return path.suffix == ".py" and not path.name.startswith("_")

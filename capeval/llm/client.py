@@ -43,6 +43,8 @@ LONGEST_WAIT = 30.0
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 LONGEST_NAME = 200
+# Their records contain the address, whose query can be a key.
+LOGGERS_WITH_URLS = ("httpx2", "openai._base_client")
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
 PREFLIGHT_ATTEMPTS = 3
@@ -134,7 +136,8 @@ class OpenAIChatClient:
     async def aclose(self) -> None:
         """Close all connections."""
         if self._client is not None:
-            logging.getLogger("httpx2").removeFilter(self._redact.filter)
+            for name in LOGGERS_WITH_URLS:
+                logging.getLogger(name).removeFilter(self._redact.filter)
             await self._client.close()
             self._client = None
 
@@ -318,7 +321,8 @@ class OpenAIChatClient:
                 timeout=self._timeout,
                 connections=self.limiter.maximum + 4,
             )
-            logging.getLogger("httpx2").addFilter(self._redact.filter)
+            for name in LOGGERS_WITH_URLS:
+                logging.getLogger(name).addFilter(self._redact.filter)
         return self._client
 
     async def _nearest(self, model: str) -> str:
