@@ -12,6 +12,7 @@ from capeval.correlation.joining import Missing
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
+from capeval.runs.resolve import find_metric
 from capeval.schema import RaterMode
 from capeval.stats.intervals import Kind
 
@@ -58,7 +59,7 @@ def correlate(
     What `correlations.json` holds. A constant, missing or failed metric is None with its reason.
     """
     named = [
-        (name, Path(path))
+        (name, find_metric(path, Path(runs)))
         for name, paths in (metrics or {}).items()
         for path in ([paths] if isinstance(paths, str | Path) else paths)
     ]

@@ -13,7 +13,7 @@ from capeval.judging.prompts import DEFAULT_PROMPTS
 from capeval.judging.run import Progress, execute, plan_run
 from capeval.judging.selection import JudgeChoice, open_judge
 from capeval.llm import ChatClient
-from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import find_captions
 from capeval.runs.sources import Source, from_file, from_memory, from_run
 from capeval.schema import Caption
 from capeval.scoring import Scores
@@ -127,6 +127,7 @@ def _source(
     if annotations is not None and not isinstance(annotations, str | Path):
         raise UsageError("with captions in a file, name the annotations' file")
     path = None if annotations is None else str(annotations)
-    if Path(captions).is_file():
-        return from_file(Path(captions), path, runs=runs, name=run, ignore_unknown=ignore_unknown)
-    return from_run(RunFolder.find(runs, str(captions)), path, ignore_unknown=ignore_unknown)
+    found = find_captions(captions, runs)
+    if isinstance(found, Path):
+        return from_file(found, path, runs=runs, name=run, ignore_unknown=ignore_unknown)
+    return from_run(found, path, ignore_unknown=ignore_unknown)

@@ -36,7 +36,7 @@ def score(
     """
     if isinstance(annotations, str | Path):
         annotations = annotations_of(str(annotations))
-    return rescore(Path(path), annotations, seed=seed, ignore_unknown=ignore_unknown).scores
+    return rescore(path, annotations, seed=seed, ignore_unknown=ignore_unknown).scores
 
 
 score_async = awaitable(score)

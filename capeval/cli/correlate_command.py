@@ -168,11 +168,11 @@ def _parts(values: list[str] | None) -> list[str]:
 
 def _named(text: str, runs: Path) -> tuple[str, Path]:
     from capeval.errors import UsageError
-    from capeval.runs.folder import run_or_path
+    from capeval.runs.resolve import find_metric
 
     name, mark, path = text.partition("=")
     if not mark or not name.strip() or not path.strip():
         raise UsageError(f"--auto: {text!r} must be NAME=PATH")
     if not name.isprintable():
         raise UsageError(f"--auto: {name!r} has characters that no name may have")
-    return name.strip(), run_or_path(path.strip(), runs)
+    return name.strip(), find_metric(path.strip(), runs)

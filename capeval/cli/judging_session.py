@@ -24,6 +24,7 @@ from capeval.judging.selection import LEXICAL, JudgeChoice, OpenJudge, is_config
 from capeval.reporting.numbers import thousands
 from capeval.reporting.score_tables import print_scores, unscored_lines
 from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import find_captions, is_taken
 from capeval.runs.sources import SAMPLE, Source, from_file, from_run, run_name, sample_captions
 from capeval.scoring import Scores
 
@@ -148,20 +149,17 @@ class _Session(Session):
         return targets
 
     def _meant(self, typed: str) -> list[_Target]:
-        a, path = self._a, Path(typed)
-        if typed == SAMPLE and not path.exists() and not (RUNS / typed).exists():
+        a = self._a
+        if typed == SAMPLE and not is_taken(typed, RUNS):
             if a.annotations not in (None, SAMPLE):
                 raise UsageError("the sample has annotations of its own; leave --annotations off")
             return self._sample()
-        if path.is_file():
-            run = RunFolder(path.parent)
-            if path.name != run.captions.name or not run.manifest.is_file():
-                return [self._file(path, a.annotations, path.stem if a.run is None else a.run)]
-        else:
-            run = RunFolder.find(RUNS, typed)
-        if a.run and a.run != run.name:
+        found = find_captions(typed, RUNS)
+        if isinstance(found, Path):
+            return [self._file(found, a.annotations, found.stem if a.run is None else a.run)]
+        if a.run and a.run != found.name:
             raise UsageError(f"{typed} is a run already; --run names that of a captions file")
-        return [self._run(run)]
+        return [self._run(found)]
 
     def _file(self, path: Path, annotations: str | None, name: str) -> _Target:
         ignore = self._a.ignore_unknown

@@ -170,12 +170,12 @@ def merge(
 
 
 def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool) -> list[Source]:
-    from capeval.errors import InputError, UsageError
+    from capeval.errors import UsageError
     from capeval.files.captions import known_captions, load_captions
     from capeval.runs.folder import RunFolder
+    from capeval.runs.resolve import RUNS, find_run, is_taken
     from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
 
-    runs = Path("runs")
     sample = sample_captions()
 
     def bundled(name: str) -> Source:
@@ -186,18 +186,14 @@ def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool
         return Source(name, None, known, captions, annotations or SAMPLE)
 
     def named(name: str) -> Source:
-        try:
-            found = RunFolder.find(runs, name)
-        except InputError:
-            if name in sample:
-                return bundled(name)
-            raise
-        return from_run(found, annotations, ignore_unknown=ignore_unknown)
+        if name in sample and not is_taken(name):
+            return bundled(name)
+        return from_run(find_run(name), annotations, ignore_unknown=ignore_unknown)
 
     if names:
         found = [named(name) for name in names]
     else:
-        every = RunFolder.all(runs)
+        every = RunFolder.all(RUNS)
         found = [from_run(run, annotations, ignore_unknown=ignore_unknown) for run in every]
         found = found or [bundled(name) for name in sample]
     seen: set[str] = set()

@@ -10,8 +10,8 @@ import typer
 
 
 def score(
-    path: Annotated[
-        Path,
+    run: Annotated[
+        str,
         typer.Argument(
             metavar="RUN",
             help="A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.",
@@ -38,7 +38,7 @@ def score(
         typer.Option(metavar="FILE", help="Also write scores.json here.", show_default=False),
     ] = None,
     check: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
             help="Recompute this scores.json (or that of a run or a judge's folder) and list the "
@@ -55,13 +55,13 @@ def score(
 
     from capeval.errors import UsageError
     from capeval.files.jsonl import dumps
-    from capeval.files.reading import read_text
     from capeval.reporting.check_output import differences_json, print_differences
     from capeval.reporting.score_tables import print_scores, unscored_lines
-    from capeval.runs.checking import check_scores, scores_at
-    from capeval.runs.folder import RunFolder, run_or_path
+    from capeval.runs.checking import check_scores
+    from capeval.runs.folder import JudgeFolder
     from capeval.runs.outputs import check_output, run_files, write_output
     from capeval.runs.rescoring import rescore
+    from capeval.runs.resolve import find_judgments, find_scores
     from capeval.runs.sources import annotations_named_by, annotations_of
 
     if check is not None and (seed is not None or out is not None):
@@ -69,16 +69,13 @@ def score(
             "--check writes nothing and takes the seed from the file: leave out --seed and --out"
         )
 
-    path = run_or_path(path, Path("runs"))
-    if not path.is_dir():
-        read_text(path)
-    full = path.absolute()
+    path = find_judgments(run)
     known = annotations or annotations_named_by(path)
     if known is None:
-        raise UsageError(f"{path}: name its annotations with --annotations")
+        raise UsageError(f"{run}: name its annotations with --annotations")
     if check is not None:
         checked = check_scores(
-            path, annotations_of(known), scores_at(check), ignore_unknown=ignore_unknown
+            path, annotations_of(known), find_scores(check), ignore_unknown=ignore_unknown
         )
         if as_json:
             typer.echo(dumps(differences_json(checked), indent=1))
@@ -102,8 +99,8 @@ def score(
     if as_json:
         typer.echo(text)
     else:
-        folder = full.parent if full.name == "judgments.jsonl" else full
-        name = folder.parent.name if RunFolder(folder.parent).exists() else folder.name
+        judged = JudgeFolder(path.parent).run
+        name = judged.name if judged else path.stem
         print_scores({name: scores}, Console())
         for line in unscored_lines(name, rescored.unscored):
             sys.stderr.write(line + "\n")

@@ -35,6 +35,7 @@ from capeval.rating.human_scores import (
     meets,
 )
 from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import RUNS
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
 from capeval.text import one_line
@@ -53,7 +54,7 @@ class Question:
     auto: tuple[tuple[str, Path], ...] = ()
     metric_columns: tuple[str, ...] = ()
     annotations: str | tuple[Annotation, ...] | None = None
-    runs: Path = Path("runs")
+    runs: Path = RUNS
     missing: Missing = "error"
     published: bool = False
 

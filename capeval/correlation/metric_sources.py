@@ -11,8 +11,9 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import RunFolder
 from capeval.runs.rescoring import signature_of, stored_judgments
+from capeval.runs.sources import run_around
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, measures, weight_counts
 
@@ -112,7 +113,7 @@ def gather(
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
 ) -> Sources:
-    """Read all metrics: those named, and every judge of some runs.
+    """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Raises
     ------
@@ -125,8 +126,7 @@ def gather(
             _judged(sources, judge.path.name, judge.judgments, annotations, systems)
     for name, path in named:
         if _is_judged(path):
-            for where in _judges_at(path):
-                _judged(sources, name, where, annotations, systems)
+            _judged(sources, name, path, annotations, systems)
         else:
             for metric in load_metrics(path, name):
                 sources.add(metric)
@@ -164,29 +164,6 @@ _REPORTS = {
 }
 
 
-def _judges_at(path: Path) -> list[Path]:
-    if path.is_dir() and not JudgeFolder(path).judgments.is_file():
-        judges = RunFolder(path).judges()
-        if len(judges) > 1:
-            told = ", ".join(str(judge.path) for judge in judges)
-            raise InputError(f"was judged by several; name one of {told}", file=path)
-        if not judges:
-            raise InputError(_no_judgments(path), file=path)
-        return [judge.judgments for judge in judges]
-    return [path]
-
-
-def _no_judgments(path: Path) -> str:
-    if RunFolder(path).exists():
-        return f"is a run that is not judged; run `capeval judge {path}` first"
-    runs = [run for run in RunFolder.all(path) if run.judges()]
-    if runs:
-        names = ", ".join(str(run.path) for run in runs[:5])
-        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
-        return f"is a folder of runs and no run; name one of {names}{more}"
-    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
-
-
 def _judged(
     sources: Sources,
     name: str,
@@ -201,9 +178,7 @@ def _judged(
         )
     by_index: Mapping[str, Annotation] = {a.index: a for a in annotations}
     judgments, _ = stored_judgments(path, annotations)
-    full = path.absolute()
-    folder = full if full.is_dir() else full.parent
-    run = next((RunFolder(f) for f in (folder, folder.parent) if RunFolder(f).exists()), None)
+    run = run_around(path)
     system = _system_of(run, systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
 from capeval.runs.rescoring import rescore
 from capeval.runs.stored_scores import LARGEST, TOLERANCE, joined, read_scores, signature_parts
 from capeval.schema import Annotation
@@ -47,27 +46,6 @@ class Checked:
     numbers: int
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
-
-
-def scores_at(typed: Path, runs: Path = Path("runs")) -> Path:
-    """Return the `scores.json` that a path means: the file, a judge's folder, a run judged once.
-
-    Raises
-    ------
-    InputError
-        There is none, or several judges have judged the run.
-    """
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        return path
-    judges = [path, *(judge.path for judge in RunFolder(path).judges())]
-    found = [JudgeFolder(judge).scores for judge in judges if JudgeFolder(judge).scores.is_file()]
-    if len(found) != 1:
-        told = ", ".join(str(one) for one in found)
-        raise InputError(
-            f"holds several; name one of {told}" if found else "holds no scores.json", file=path
-        )
-    return found[0]
 
 
 def check_scores(

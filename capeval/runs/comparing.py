@@ -9,6 +9,7 @@ from pathlib import Path
 
 from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun, load_judged_runs
+from capeval.runs.resolve import RUNS
 from capeval.schema import Annotation, Scored
 from capeval.scoring import DRAWS
 from capeval.scoring.aggregate import Membership, memberships
@@ -32,7 +33,7 @@ class Question:
     typed: tuple[str, ...]
     judge: str | None = None
     annotations: str | None = None
-    runs: Path = Path("runs")
+    runs: Path = RUNS
     draws: int = DRAWS
     seed: int = 0
     anyway: bool = False

@@ -8,6 +8,7 @@ from pathlib import Path
 from capeval.errors import CapevalError, InputError
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, load_judged, load_judged_runs, named_apart
+from capeval.runs.resolve import RUNS
 from capeval.schema import Annotation
 from capeval.text import nearest, shown
 
@@ -16,7 +17,7 @@ def runs_showing(
     index: str,
     typed: Sequence[str | Path] = (),
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     on_notice: Callable[[str], None] = lambda _: None,

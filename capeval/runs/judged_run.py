@@ -11,13 +11,12 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.reading import first_line
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
+from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
-from capeval.text import nearest
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class JudgedRun:
 def load_judged(
     typed: str | Path,
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     seed: int = 0,
@@ -106,26 +105,25 @@ def load_judged(
     InputError, UsageError
         There is no such run, it is not judged, or it does not belong to its annotations.
     """
-    file = stored_at(typed, runs=runs, judge=judge)
-    full = file.absolute()
-    named = annotations or annotations_named_by(full)
+    file = find_judgments(typed, runs, judge)
+    named = annotations or annotations_named_by(file)
     if named is None:
         raise UsageError(f"{typed}: name its annotations with --annotations")
     loaded = _annotations(named, None if annotations else typed)
     judgments, captioned = stored_judgments(file, loaded)
-    run = RunFolder(full.parent.parent)
+    run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
-    captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
+    captions = load_captions(run.captions, unfinished=True) if run else ()
     return JudgedRun(
-        name=run.name if run.exists() else file.stem,
+        name=run.name if run else file.stem,
         file=file,
-        run=run if run.exists() else None,
+        run=run,
         annotations=loaded,
         annotations_path=named,
         captions={caption.index: caption for caption in captions if caption.index in known},
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=captioned,
-        manifest=run.read_manifest() if run.exists() else {},
+        manifest=run.read_manifest() if run else {},
         seed=seed,
     )
 
@@ -142,7 +140,7 @@ def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
 def load_judged_runs(
     typed: Sequence[str | Path],
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     seed: int = 0,
@@ -164,7 +162,7 @@ def load_judged_runs(
 def files_behind(
     typed: Sequence[str | Path],
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
 ) -> list[Path]:
@@ -175,7 +173,7 @@ def files_behind(
     InputError, UsageError
         There is no such run, or it is not judged.
     """
-    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
+    files = [find_judgments(one, runs, judge) for one in typed]
     return files_read(files, annotations, None)
 
 
@@ -199,38 +197,3 @@ def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
     if len(named) == len(loaded):
         return named
     return {str(run.file): run for run in loaded}
-
-
-def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None = None) -> Path:
-    """Return the file of judgments that a name or a path means.
-
-    Raises
-    ------
-    InputError
-        There is none, or several judges have judged it and none is named.
-    """
-    if not str(typed).strip():
-        raise UsageError("the name of a run is empty; name a run under runs/, or a path")
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        if not path.exists():
-            names = [run.name for run in RunFolder.all(runs)]
-            raise InputError(
-                f"is neither a file nor a run under {runs}/{nearest(str(typed), names)}",
-                file=typed,
-            )
-        first_line(path)
-        return path
-    if JudgeFolder(path).judgments.is_file():
-        return JudgeFolder(path).judgments
-    judges = RunFolder(path).judges()
-    if not judges:
-        raise InputError("holds no judgments.jsonl; judge it first", file=path)
-    meant = RunFolder(path).judges(judge)
-    if not meant:
-        names = [one.path.name for one in judges]
-        raise InputError(f"was not judged by {judge}, but by {', '.join(names)}", file=path)
-    if len(meant) > 1:
-        told = ", ".join(one.path.name for one in meant)
-        raise InputError(f"was judged by several; name one with --judge: {told}", file=path)
-    return meant[0].judgments

@@ -13,7 +13,8 @@ from capeval.files.captions import load_captions
 from capeval.files.judgments import caption_hash, load_judgments, reference_hash
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.resolve import find_judgments
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
 from capeval.scoring import DRAWS, Scores, flaw_of, score_judgments, signature
 from capeval.text import nearest, shown
@@ -29,7 +30,7 @@ class Rescored:
 
 
 def rescore(
-    path: Path,
+    path: str | Path,
     annotations: Sequence[Annotation],
     *,
     seed: int = 0,
@@ -50,7 +51,7 @@ def rescore(
 
 
 def stored_judgments(
-    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+    path: str | Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> tuple[Sequence[Judgment], int]:
     """Return the judgments that are stored, all by one judge, and how many captions there are.
 
@@ -59,7 +60,7 @@ def stored_judgments(
     InputError
         There are none, they are of several judges, or they do not belong to the annotations.
     """
-    path = _stored_at(path)
+    path = find_judgments(path)
     if _is_list(path):
         judgments: Sequence[Judgment] = load_tuna_results(
             path, annotations, ignore_unknown=ignore_unknown
@@ -80,22 +81,6 @@ def stored_judgments(
             file=path,
         )
     return judgments, captioned
-
-
-def _stored_at(path: Path) -> Path:
-    if not path.is_dir():
-        first_line(path)
-        return path
-    folder = JudgeFolder(path)
-    if folder.judgments.is_file():
-        return folder.judgments
-    judges = RunFolder(path).judges()
-    if len(judges) == 1:
-        return judges[0].judgments
-    if judges:
-        names = ", ".join(str(judge.path) for judge in judges)
-        raise InputError(f"was judged by several; name one of {names}", file=path)
-    raise InputError("holds no judgments.jsonl; judge it first", file=path)
 
 
 def _is_list(path: Path) -> bool:
@@ -151,8 +136,8 @@ def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | 
 
 
 def _captions(path: Path) -> dict[str, Caption]:
-    run = RunFolder(path.absolute().parent.parent)
-    if not run.exists():
+    run = JudgeFolder(path.parent).run
+    if run is None:
         return {}
     return {caption.index: caption for caption in load_captions(run.captions, unfinished=True)}
 

@@ -182,18 +182,22 @@ def from_run(
     )
 
 
+def run_around(path: Path) -> RunFolder | None:
+    """Return the run that a path is: its folder, a judge's folder in it, or a file in either."""
+    full = path.absolute()
+    folders = (full, full.parent, full.parent.parent)
+    return next((run for run in map(RunFolder, folders) if run.exists()), None)
+
+
 def annotations_named_by(path: Path) -> str | None:
-    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
+    """Return the annotations of the run that a path is in, if they are known.
 
     A relative path that is not in the working folder is looked for in the folder that holds the
     run's `runs/`, and taken where the annotations there are those that the run was judged with.
     """
-    full = path.absolute()
-    for folder in (full, full.parent, full.parent.parent):
-        if (run := RunFolder(folder)).exists():
-            named = run.annotations_path()
-            return None if named is None else _beside(run, named) or named
-    return None
+    run = run_around(path)
+    named = run.annotations_path() if run else None
+    return None if run is None or named is None else _beside(run, named) or named
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:

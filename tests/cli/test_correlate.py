@@ -321,7 +321,7 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
     ("typed", "told"),
     [
         (("--auto", "metric.csv"), "--auto: 'metric.csv' must be NAME=PATH"),
-        (("--auto", "m=nowhere.csv"), "nowhere.csv: does not exist"),
+        (("--auto", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
         ((), "runs: holds no judged run; run `capeval judge` first (without a name it judges the"),
         (("--metric-cols", "scor"), 'line 1: the column "scor" is missing; did you mean "score"?'),
         (("--auto", "m=metric.csv", "--protocol", "wmt"), "the protocol 'wmt' is unknown; did you"),

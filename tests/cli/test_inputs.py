@@ -152,10 +152,10 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
         ("score", "capeval score --help"),
-        ("score none.jsonl", "none.jsonl: does not exist"),
+        ("score none.jsonl", "none.jsonl: is neither a file nor a run under runs/"),
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: holds no judgments"),
-        ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
+        ("score . --annotations good.json", "it holds no judgments.jsonl"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
 )

@@ -236,7 +236,7 @@ def test_run_that_is_not_scored_yet_is_told_and_no_failure(typed: Typed) -> None
         ((), "runs: holds no judged run; judge one with `capeval judge`"),
         (("nope",), "nope: is neither a folder nor a run under runs/"),
         (("a.json",), "a.json: is neither a folder nor a run under runs/"),
-        ((".",), ".: holds no judgments.jsonl; judge it first"),
+        ((".",), ".: is neither a judged run nor a judge's folder"),
         (("--min-coverage", "5"), "--min-coverage: '5' must be a percentage such as 99%"),
         (("--min-coverage", "x%"), "--min-coverage: 'x%' must be"),
         (("--format", "pdf"), "'pdf' is not one of"),

@@ -246,4 +246,4 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
     (RUN / "manifest.json").write_text(json.dumps(manifest))
     done = score("mine")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "capeval: runs/mine: name its annotations with --annotations\n"
+    assert done.err == "capeval: mine: name its annotations with --annotations\n"

@@ -13,12 +13,11 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.reading import read_text
 from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.rescoring import stored_judgments
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import Reference, load_scores, signature_parts, why_stale
 from capeval.scoring import Scores
-from capeval.text import nearest
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -70,35 +69,6 @@ class Unfinished(CapevalError):
     """Judged, or being judged, but not scored yet."""
 
 
-def judged_by(run: RunFolder) -> list[JudgeFolder]:
-    """Return the folders of a run that hold verdicts or scores."""
-    found = (JudgeFolder(entry) for entry in sorted(run.path.iterdir()) if entry.is_dir())
-    return [one for one in found if one.judgments.is_file() or one.scores.is_file()]
-
-
-def folders_of(typed: str | Path, runs: Path) -> list[JudgeFolder]:
-    """Return the judges' folders that a run's name or folder, or a judge's folder, means.
-
-    Raises
-    ------
-    InputError
-        There are none.
-    """
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        names = [run.name for run in RunFolder.all(runs)]
-        raise InputError(
-            f"is neither a folder nor a run under {runs}/{nearest(str(typed), names)}", file=typed
-        )
-    alone = JudgeFolder(path)
-    if alone.judgments.is_file() or alone.scores.is_file():
-        return [alone]
-    judges = judged_by(RunFolder(path))
-    if not judges:
-        raise InputError("holds no judgments.jsonl; judge it first", file=path)
-    return judges
-
-
 def read_stored(
     folder: JudgeFolder, references: References, catalogue: Mapping[str, ModelEntry]
 ) -> StoredScores:
@@ -119,8 +89,8 @@ def read_stored(
         )
     scores = load_scores(folder.scores)
     signature = _parts(scores.signature, folder.scores)
-    run = RunFolder(folder.path.absolute().parent)
-    manifest = run.read_manifest() if run.exists() else {}
+    run = folder.run
+    manifest = run.read_manifest() if run else {}
     if stale := _why_stale(scores, folder, run, references):
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
@@ -130,7 +100,7 @@ def read_stored(
     model, frames = _made_by(run, manifest)
     counts, f1 = scores.counts, scores.overall.all.f1
     entry = Entry(
-        name=run.name if run.exists() else folder.path.absolute().name,
+        name=run.name if run else folder.path.absolute().name,
         model=model,
         frames=frames,
         parameters=parameters_of(model, catalogue),
@@ -152,13 +122,13 @@ def read_stored(
 
 
 def _why_stale(
-    scores: Scores, folder: JudgeFolder, run: RunFolder, references: References
+    scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
 ) -> str | None:
     reference = references.of(run, folder, scores)
     if scores.settings.get("data") != reference.sha256:
         return "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
-    return why_stale(scores, judgments, captioned if run.exists() else None, reference)
+    return why_stale(scores, judgments, captioned if run else None, reference)
 
 
 def _parts(signature: str, path: Path) -> dict[str, str]:
@@ -176,7 +146,7 @@ class References:
         self._fallback = fallback
         self._loaded: dict[str, Reference | InputError] = {}
 
-    def of(self, run: RunFolder, folder: JudgeFolder, scores: Scores) -> Reference:
+    def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> Reference:
         """Return a run's own annotations, or those named for runs that have lost theirs.
 
         Raises
@@ -184,7 +154,7 @@ class References:
         InputError
             There are none.
         """
-        own = annotations_named_by(run.path) if run.exists() else None
+        own = annotations_named_by(run.path) if run else None
         found = self._load(own) if own else None
         if isinstance(found, Reference):
             return found
@@ -209,12 +179,12 @@ class References:
         return self._loaded[path]
 
 
-def _made_by(run: RunFolder, manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _made_by(run: RunFolder | None, manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return the model and the sampling policy, from the manifest or the captions' own lines."""
     generation = manifest.get("generation")
     if isinstance(generation, Mapping):
         return _text(generation.get("model")), _text(generation.get("frames"))
-    if not run.exists():
+    if run is None:
         return None, None
     models, frames = set(), set()
     for text in read_text(run.captions).split("\n"):
