@@ -83,7 +83,7 @@ def report(
     from capeval.llm.prices import read_prices
     from capeval.reporting.report.page import report_html, same_annotations
     from capeval.reporting.viewer.cards import load_human_labels
-    from capeval.runs.checking import why_not_those
+    from capeval.runs.checking import why_stale
     from capeval.runs.judged_run import files_behind, load_judged_runs
     from capeval.runs.outputs import check_output, write_output
     from capeval.text import one_line
@@ -99,7 +99,7 @@ def report(
         stored = run.file.with_name("scores.json")
         if run.file.name != "judgments.jsonl" or not stored.is_file():
             continue
-        if why := why_not_those(stored, run.scores):
+        if why := why_stale(stored, run.scores):
             stale[name] = why
             _say(
                 f"{stored}: does not belong to the verdicts beside it: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.rescoring import signature_of, stored_judgments
 from capeval.runs.sources import run_around
 from capeval.schema import Annotation, Scored
-from capeval.scoring import MEASURES, measures, weight_counts
+from capeval.scoring import MEASURES, Reference, measures
 
 _SAMPLE = "sample-"
 _TOLD = 5
@@ -176,7 +176,7 @@ def _judged(
             f"{path}: these are judgments, and no run that knows their annotations; name them with "
             "--annotations"
         )
-    by_index: Mapping[str, Annotation] = {a.index: a for a in annotations}
+    reference = Reference(annotations)
     judgments, _ = stored_judgments(path, annotations)
     run = run_around(path)
     system = _system_of(run, systems) if run and None not in systems else None
@@ -190,15 +190,17 @@ def _judged(
         )
         for measure in MEASURES
     }
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    rows = [reference.rows[judgment.index] for judgment in scored]
+    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
     for judgment in judgments:
-        key = (judgment.index, system)
         if not isinstance(judgment, Scored):
             for metric in found.values():
-                metric.missing[key] = f"unscored: {judgment.reason}"
-            continue
-        values = measures(weight_counts(by_index[judgment.index], judgment.relations))[0]
-        for metric, value in zip(found.values(), values, strict=True):
-            metric.scores[key] = float(value)
+                metric.missing[judgment.index, system] = f"unscored: {judgment.reason}"
+    for judgment, of_video in zip(scored, values.tolist(), strict=True):
+        key = (judgment.index, system)
+        for metric, value in zip(found.values(), of_video, strict=True):
+            metric.scores[key] = value
         verdicts.add(key, judgment.relations, [again.relations for again in judgment.repeats])
     for metric in found.values():
         sources.add(metric)

@@ -11,11 +11,12 @@ from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun, load_judged_runs
 from capeval.runs.resolve import RUNS
 from capeval.schema import Annotation, Scored
-from capeval.scoring import DRAWS
-from capeval.scoring.aggregate import Membership, memberships
+from capeval.scoring import DRAWS, Signature
+from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
 from capeval.scoring.gates import CoverageGate, DifferenceGate, through
+from capeval.scoring.signature import differing_parts
 from capeval.text import both_ends
 
 _LIKE = ("judge", "prompts", "repeats", "data")
@@ -132,16 +133,11 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m against n']
     """
-    fields = [
-        dict(part.partition(":")[::2] for part in signature.split("|"))
-        for signature in signatures.values()
+    parsed = [Signature.parse(signature) for signature in signatures.values()]
+    return [
+        f"{part} {' against '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
+        for part, values in differing_parts(*parsed, names=_LIKE).items()
     ]
-    result = []
-    for field in _LIKE:
-        values = list(dict.fromkeys(of.get(field, "unknown") for of in fields))
-        if len(values) > 1:
-            result.append(f"{field} {' against '.join(both_ends(v, 60) for v in values)}")
-    return result
 
 
 class _Common:
@@ -219,7 +215,7 @@ class _Common:
             name=name,
             signature=signature,
             model=run.model,
-            baseline=run.maker.prompts is None,
+            baseline=run.identity.prompts is None,
             annotated=len(run.annotations),
             captioned=run.captioned,
             scored=len(scored),
@@ -254,12 +250,12 @@ def _listed(runs: Mapping[str, JudgedRun]) -> str:
 
 
 def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
-    unknown = [name for name, run in runs.items() if run.maker.judge == "unknown"]
+    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     return [f"nothing says who judged {', '.join(unknown)}"] if unknown else []
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
-    repeats = max(run.maker.repeats for run in runs.values())
+    repeats = max(run.identity.repeats for run in runs.values())
     what = "videos and passes of the judge" if repeats > 1 else "videos"
     return {
         "interval": {
@@ -276,5 +272,5 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
             "adjusted": "Holm",
         },
         "power": {"alpha": 0.05, "power": 0.8, "method": "normal approximation"},
-        "repeats": {name: run.maker.repeats for name, run in runs.items()},
+        "repeats": {name: run.identity.repeats for name, run in runs.items()},
     }

@@ -12,7 +12,13 @@ from typing import Any
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
+from capeval.runs.rescoring import (
+    JudgeIdentity,
+    identity_of,
+    signature_of,
+    stored_judgments,
+    summarise,
+)
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
 from capeval.schema import Annotation, Caption, Judgment, Scored
@@ -54,11 +60,11 @@ class JudgedRun:
         return signature_of(self.annotations, list(self.judgments.values()))
 
     @cached_property
-    def maker(self) -> Maker:
+    def identity(self) -> JudgeIdentity:
         """Who judged, and how often."""
         judgments = self.judgments.values()
         scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
-        return maker_of(next(scored, None) or next(iter(judgments)))
+        return identity_of(next(scored, None) or next(iter(judgments)))
 
     @cached_property
     def unscored(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
-from capeval.scoring import DRAWS, Scores, flaw_of, score_judgments, signature
+from capeval.scoring import DRAWS, Reference, Scores, Signature, flaw_of, score_judgments
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
@@ -73,11 +73,11 @@ def stored_judgments(
         captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
-    makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
-    if len(makers) > 1:
+    identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    if len(identities) > 1:
         raise InputError(
-            f"mixes verdicts of {len(makers)} judges or settings "
-            f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
+            f"mixes verdicts of {len(identities)} judges or settings "
+            f"({'; '.join(sorted(map(str, identities)))}); judge it again to make it whole",
             file=path,
         )
     return judgments, captioned
@@ -143,7 +143,7 @@ def _captions(path: Path) -> dict[str, Caption]:
 
 
 @dataclass(frozen=True, order=True)
-class Maker:
+class JudgeIdentity:
     """What one set of scores must have in common: read from the verdicts, which bear it."""
 
     judge: str = "unknown"
@@ -156,74 +156,83 @@ class Maker:
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
 
-def maker_of(judgment: Judgment) -> Maker:
+def identity_of(judgment: Judgment) -> JudgeIdentity:
     """Return who judged a caption, and how often."""
     made = judgment.provenance
-    return Maker(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
+    return JudgeIdentity(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
 
 def signature_of(
     annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
 ) -> str:
-    """Return the signature of the scores that judgments of one judge have.
+    """Return the signature of scores from the judgments of one judge.
 
-    `data` is the hash of the annotations, for those who know it already.
+    `data` is the hash of the annotations, if the caller knows it already.
     """
-    maker, models = _made_by(judgments)
-    return signature(
-        judge="+".join(models) or maker.judge,
-        prompts=maker.prompts or "none",
-        repeats=maker.repeats,
-        data_hash=data or annotations_hash(annotations),
-        annotated=len(annotations),
-        version=__version__,
+    identity, models = _judged_by(judgments)
+    return str(
+        Signature.of_scores(
+            judge="+".join(models) or identity.judge,
+            prompts=identity.prompts or "none",
+            repeats=identity.repeats,
+            data_hash=data or annotations_hash(annotations),
+            annotated=len(annotations),
+            version=__version__,
+        )
     )
 
 
 def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
     """Return the settings of scores that judgments of one judge say themselves."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    maker, models = _made_by(judgments)
+    identity, models = _judged_by(judgments)
     return {
-        "judge": maker.judge,
-        "baseline": maker.prompts is None,
-        "base_url": maker.base_url,
-        "prompts": maker.prompts,
-        "repeats": maker.repeats,
+        "judge": identity.judge,
+        "baseline": identity.prompts is None,
+        "base_url": identity.base_url,
+        "prompts": identity.prompts,
+        "repeats": identity.repeats,
         "models": models,
         "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
         "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
     }
 
 
-def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
+def _judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     first = next(iter(scored or judgments), None)
     models = sorted({model for judgment in scored for model in judgment.provenance.models})
-    return maker_of(first) if first else Maker(), models
+    return identity_of(first) if first else JudgeIdentity(), models
 
 
 def summarise(
-    annotations: Sequence[Annotation],
+    annotations: Sequence[Annotation] | Reference,
     judgments: Sequence[Judgment],
     *,
     captioned: int,
     seed: int,
     draws: int = DRAWS,
+    data: str | None = None,
 ) -> Scores:
-    """Score judgments that one judge made; what it was is read from them.
+    """Score the judgments of one judge; what is known of the judge is read from them.
+
+    Parameters
+    ----------
+    draws : of the bootstrap; 0 for means without intervals
+    data : the hash of the annotations, if the caller knows it already
 
     Raises
     ------
     ValueError
         A judgment does not fit its annotation.
     """
-    data = annotations_hash(annotations)
+    reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
+    data = data or annotations_hash(reference.annotations)
     return score_judgments(
-        annotations,
+        reference,
         judgments,
         captioned=captioned,
-        signature=signature_of(annotations, judgments, data=data),
+        signature=signature_of(reference.annotations, judgments, data=data),
         settings={
             **settings_of(judgments),
             "data": data,

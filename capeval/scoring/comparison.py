@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
-from capeval.scoring.aggregate import DRAWS, Membership, by_way
+from capeval.scoring.aggregate import DRAWS
+from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.comparison_result import (
     BucketDifference,
     Difference,
@@ -23,7 +24,7 @@ from capeval.scoring.comparison_result import (
     TypeDifference,
     VideoMove,
 )
-from capeval.scoring.counts import GROUPS, MEASURES, measures, weight_counts
+from capeval.scoring.counts import GROUPS, MEASURES, Reference, measures
 from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
@@ -61,12 +62,11 @@ def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> 
         Relations do not fit the annotation.
     """
 
+    reference = Reference(annotations)
+
     def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
-        counts = [
-            weight_counts(annotation, verdict.relations)
-            for annotation, verdict in zip(annotations, verdicts, strict=True)
-        ]
-        return measures(np.reshape(np.array(counts, dtype=np.int64), (-1, len(GROUPS), 3)))
+        relations = [verdict.relations for verdict in verdicts]
+        return measures(reference.counts(range(len(annotations)), relations))
 
     values = of(judgments)
     most = max((len(judgment.repeats) for judgment in judgments), default=0)

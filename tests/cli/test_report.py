@@ -130,7 +130,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     wrong = json.loads(whole)
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25 there and 1 here"),
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1 by the verdicts"),
         (whole[:-200], "it cannot be read as scores"),
         ("[]", "it cannot be read as scores"),
     ):

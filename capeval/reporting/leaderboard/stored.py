@@ -11,13 +11,15 @@ from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
+from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
 from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
+from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.rescoring import stored_judgments
+from capeval.runs.rescoring import stored_judgments, summarise
 from capeval.runs.sources import annotations_named_by, annotations_of
-from capeval.runs.stored_scores import Reference, load_scores, signature_parts, why_stale
-from capeval.scoring import Scores
+from capeval.runs.stored_scores import load_scores
+from capeval.scoring import Reference, Scores, Signature
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -116,7 +118,7 @@ def read_stored(
         # Of hundreds of runs, those of every video may not fit in memory.
         scores=scores.model_copy(update={"videos": {}}),
     )
-    shared = {key: signature[key] for key in COMPARED}
+    shared = {name: signature.get(name) or "" for name in COMPARED}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
@@ -124,29 +126,40 @@ def read_stored(
 def _why_stale(
     scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
 ) -> str | None:
-    reference = references.of(run, folder, scores)
-    if scores.settings.get("data") != reference.sha256:
+    reference, data = references.of(run, folder, scores)
+    if scores.settings.get("data") != data:
         return "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
-    return why_stale(scores, judgments, captioned if run else None, reference)
+    ours = summarise(
+        reference,
+        judgments,
+        captioned=captioned if run else scores.counts.captioned,
+        seed=0,
+        draws=0,
+        data=data,
+    )
+    return why_stale(scores, ours)
 
 
-def _parts(signature: str, path: Path) -> dict[str, str]:
-    parts = signature_parts(signature)
-    for key in COMPARED:
-        if not parts.get(key):
-            raise InputError(f"names no {key}; score it again", file=path, field="signature")
+def _parts(signature: str, path: Path) -> Signature:
+    parts = Signature.parse(signature)
+    for name in COMPARED:
+        if not parts.get(name):
+            raise InputError(f"names no {name}; score it again", file=path, field="signature")
     return parts
 
 
+_Loaded = tuple[Reference, str]
+
+
 class References:
-    """The annotations of runs, each set loaded once."""
+    """The annotations of runs with their SHA-256, each set loaded once."""
 
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback
-        self._loaded: dict[str, Reference | InputError] = {}
+        self._loaded: dict[str, _Loaded | InputError] = {}
 
-    def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> Reference:
+    def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
 
         Raises
@@ -156,13 +169,13 @@ class References:
         """
         own = annotations_named_by(run.path) if run else None
         found = self._load(own) if own else None
-        if isinstance(found, Reference):
+        if isinstance(found, tuple):
             return found
         if self._fallback:
             named = self._load(self._fallback)
             if isinstance(named, InputError):
                 raise named
-            if named.sha256 == scores.settings.get("data"):
+            if named[1] == scores.settings.get("data"):
                 return named
         why = f" ({found})" if found else ""
         raise InputError(
@@ -170,10 +183,11 @@ class References:
             file=folder.path,
         )
 
-    def _load(self, path: str) -> Reference | InputError:
+    def _load(self, path: str) -> _Loaded | InputError:
         if path not in self._loaded:
             try:
-                self._loaded[path] = Reference(annotations_of(path))
+                annotations = annotations_of(path)
+                self._loaded[path] = Reference(annotations), annotations_hash(annotations)
             except InputError as fault:
                 self._loaded[path] = fault
         return self._loaded[path]
