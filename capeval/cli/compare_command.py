@@ -99,7 +99,7 @@ def compare(
     from capeval.errors import UsageError
     from capeval.files.jsonl import dumps
     from capeval.reporting.comparison_tables import gate_lines, print_comparison
-    from capeval.runs.comparing import Question, compare_files
+    from capeval.runs.comparing import CompareRequest, compare_files
     from capeval.runs.judged_run import files_behind
     from capeval.runs.outputs import check_output, write_output
     from capeval.scoring.gates import read_coverage, read_gates
@@ -116,7 +116,7 @@ def compare(
     if out is not None:
         check_output(out, files_behind(run, runs=runs, judge=judge, annotations=annotations))
     found = compare_files(
-        Question(
+        CompareRequest(
             typed=tuple(run),
             judge=judge,
             annotations=annotations,

@@ -62,13 +62,13 @@ def inspect(
     from capeval.judging.prompts import load_prompts
     from capeval.reporting.viewer.cards import card_of, load_human_labels
     from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
-    from capeval.runs.find_video import runs_showing
+    from capeval.runs.find_video import runs_with_video
 
     if prompts is not None and not raw:
         raise UsageError("--prompts is for --raw; add it, or leave --prompts off")
     used = None if prompts is None else load_prompts(prompts)
     labels = None if human is None else load_human_labels(human)
-    found = runs_showing(
+    found = runs_with_video(
         index, run or (), runs=runs, judge=judge, annotations=annotations, on_notice=_notice
     )
     cards = {name: card_of(one, annotation, labels) for name, (one, annotation) in found.items()}

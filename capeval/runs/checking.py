@@ -108,7 +108,8 @@ def why_stale(stored: Path | Scores, ours: Scores) -> str | None:
     try:
         theirs = load_scores(stored) if isinstance(stored, Path) else stored
     except InputError as fault:
-        return f"it cannot be read as scores ({fault.field}: {fault.message})".replace("(: ", "(")
+        where = ": ".join(part for part in (fault.field, fault.message) if part)
+        return f"it cannot be read as scores ({where})"
     found = _Comparison(intervals=False)
     found.signatures(theirs.signature, ours.signature)
     known = {key: value for key, value in ours.settings.items() if key != "interval"}

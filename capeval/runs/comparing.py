@@ -1,4 +1,4 @@
-"""Comparing judged runs: over the videos that all of them scored, and only what is comparable."""
+"""Comparing judged runs over the videos scored in all of them, if their signatures allow it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from capeval.scoring import DRAWS, Signature
 from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
-from capeval.scoring.gates import CoverageGate, DifferenceGate, through
+from capeval.scoring.gates import CoverageGate, DifferenceGate, apply_gates
 from capeval.scoring.signature import differing_parts
 from capeval.text import both_ends
 
 _LIKE = ("judge", "prompts", "repeats", "data")
-"""The fields of the signature that two scores must share to be of one measurement."""
+"""The parts of the signature that two scores must share to be comparable."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is compared, and how.
+class CompareRequest:
+    """The runs to compare, and how.
 
-    `typed` are runs as `load_judged` takes them; `judge`, `annotations` and `runs` are its too.
-    `anyway` compares what is of unlike signatures, and says so.
+    `typed`, `judge`, `annotations` and `runs` are as in `load_judged`. `anyway` compares runs whose
+    signatures differ, and marks the result.
     """
 
     typed: tuple[str, ...]
@@ -42,44 +42,44 @@ class Question:
     coverage: CoverageGate | None = None
 
 
-def compare_files(question: Question) -> Comparison | Matrix:
+def compare_files(request: CompareRequest) -> Comparison | Matrix:
     """Load runs and compare them: two by every measure, more by overall F1.
 
     Raises
     ------
     InputError, UsageError
-        A run is not right, or they cannot be compared.
+        A run is invalid, or the runs cannot be compared.
     """
-    if len(question.typed) < 2:
-        raise UsageError("name two runs or more")
-    if question.gates and len(question.typed) > 2:
-        raise UsageError("--fail-under holds two runs against each other; name two")
+    if len(request.typed) < 2:
+        raise UsageError("name at least two runs")
+    if request.gates and len(request.typed) > 2:
+        raise UsageError("--fail-under compares two runs; name two")
     runs = load_judged_runs(
-        question.typed,
-        runs=question.runs,
-        judge=question.judge,
-        annotations=question.annotations,
-        seed=question.seed,
+        request.typed,
+        runs=request.runs,
+        judge=request.judge,
+        annotations=request.annotations,
+        seed=request.seed,
     )
-    found = compare_judged(runs, draws=question.draws, seed=question.seed, anyway=question.anyway)
-    return found.model_copy(update={"gates": through(found, question.gates, question.coverage)})
+    found = compare_judged(runs, draws=request.draws, seed=request.seed, anyway=request.anyway)
+    return found.model_copy(update={"gates": apply_gates(found, request.gates, request.coverage)})
 
 
 def compare_judged(
     runs: Mapping[str, JudgedRun], *, draws: int = DRAWS, seed: int = 0, anyway: bool = False
 ) -> Comparison | Matrix:
-    """Compare runs by name: two by every measure, second less first; more by overall F1.
+    """Compare runs by name: two by every measure (second − first), more by overall F1.
 
     Parameters
     ----------
     runs : at least two
-    draws : of the bootstrap over videos, and of the permutations
-    anyway : compare runs of unlike signatures, and mark it
+    draws : resamples of the bootstrap over videos, and of the permutations
+    anyway : compare runs whose signatures differ, and mark the result
 
     Raises
     ------
     UsageError
-        The signatures differ, or no video was scored in all.
+        The signatures differ, or no video was scored in all runs.
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
@@ -91,7 +91,7 @@ def compare_judged(
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video was scored in all of {_listed(runs)}")
-    told = {
+    shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
         "notes": tuple(_notes(runs)),
@@ -104,15 +104,15 @@ def compare_judged(
         first, second = common.measured.values()
         (name, other) = sides
         overall, by = differences(first, second, common.members, draws=draws, seed=seed)
-        alike, pairs = common.alike
+        same, pairs = common.same_annotations
         return Comparison(
-            **told,
+            **shared,
             first=sides[name],
             second=sides[other],
             overall=overall,
             by=by,
             videos=moves(common.of(name), first, second),
-            flips=flips(alike, pairs),
+            flips=flips(same, pairs),
         )
     means, clusters, pairs_of = ranked(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
@@ -121,14 +121,14 @@ def compare_judged(
         Contender(**dict(side), f1=mean, cluster=cluster)
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
-    return Matrix(**told, runs=tuple(contenders), pairs=tuple(pairs_of))
+    return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs_of))
 
 
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
-    """Return in what signatures differ that makes scores incomparable, a phrase for each.
+    """List the differences between signatures that make scores incomparable.
 
-    The judge, its prompts, its repeats (a majority of three is another measure than one pass) and
-    the data count; the version of capeval does not.
+    The judge, its prompts, its repeats (the majority of three is another measure than one verdict)
+    and the data count; the version of capeval does not.
 
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m against n']
@@ -141,7 +141,7 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
 
 
 class _Common:
-    """The videos that all runs scored, in the order of the first run's annotations."""
+    """The videos scored in all runs, in the order of the first run's annotations."""
 
     def __init__(self, runs: Mapping[str, JudgedRun]) -> None:
         self.runs = runs
@@ -174,7 +174,7 @@ class _Common:
 
     @property
     def members(self) -> list[Membership]:
-        """The buckets; a video is of one where all runs' annotations have it so."""
+        """The buckets; a video is in one if it is by the annotations of all runs."""
         first, *others = (memberships(self.of(name)) for name in self.runs)
         for other in others:
             insides = {(of.way, of.name): of.inside for of in other}
@@ -187,8 +187,8 @@ class _Common:
         return first
 
     @property
-    def alike(self) -> tuple[list[Annotation], list[tuple[Scored, Scored]]]:
-        """The annotations that both of two runs have alike, and the verdicts on them."""
+    def same_annotations(self) -> tuple[list[Annotation], list[tuple[Scored, Scored]]]:
+        """The annotations that are the same in both of two runs, and the verdicts on them."""
         one, other = self.runs
         kept = [
             (annotation, pair)
@@ -251,7 +251,7 @@ def _listed(runs: Mapping[str, JudgedRun]) -> str:
 
 def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
     unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
-    return [f"nothing says who judged {', '.join(unknown)}"] if unknown else []
+    return [f"the judge of {', '.join(unknown)} is unknown"] if unknown else []
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A run: a folder with captions, a manifest of what made them, and a folder per judge."""
+"""The layout of a run: captions, a manifest of what produced them, and a folder for each judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capeval.schema import Caption
 
 @dataclass(frozen=True)
 class JudgeFolder:
-    """What one judge made of a run."""
+    """The files of one judge in a run."""
 
     path: Path
 
@@ -44,11 +44,11 @@ class JudgeFolder:
         return run if run.exists() else None
 
     def has_scores(self) -> bool:
-        """Say whether there is a `scores.json`."""
+        """Return whether there is a `scores.json`."""
         return self.scores.is_file()
 
     def has_verdicts(self) -> bool:
-        """Say whether `judgments.jsonl` holds at least one whole line.
+        """Return whether `judgments.jsonl` has at least one whole line.
 
         A command that failed before its first verdict may have left an empty file, or a torn line.
         """
@@ -85,11 +85,11 @@ class RunFolder:
         return self.path / "manifest.json"
 
     def exists(self) -> bool:
-        """Say whether there are captions."""
+        """Return whether there are captions."""
         return self.captions.is_file()
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return what made the captions; empty where that is not known."""
+        """Return what produced the captions; empty if that is not known."""
         return _read_object(self.manifest) if self.manifest.is_file() else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
@@ -116,18 +116,18 @@ class RunFolder:
         return exact or [one for one in judges if one.path.name.startswith(names)]
 
     def annotations_path(self) -> str | None:
-        """Return the annotations that the manifest names, if it does."""
+        """Return the path of the annotations in the manifest, if it has one."""
         stored = self.read_manifest().get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
         return path if isinstance(path, str) else None
 
     def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
-        """Make the run, or find that it holds these very captions.
+        """Create the run, or check that it has these captions.
 
         Raises
         ------
         InputError
-            A run of this name holds other captions.
+            A run of this name has other captions.
         """
         if self.exists():
             if captions_hash(load_captions(self.captions, unfinished=True)) != captions_hash(
@@ -145,12 +145,12 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
-        """Hold the run, or one `part` of it, for this process; wait so many seconds for it.
+        """Lock the run, or one `part` of it, for this process; wait up to `wait` seconds.
 
         Raises
         ------
         RunLocked
-            Another process holds it.
+            Another process has locked it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / (f".lock.{part}" if part else ".lock"))
@@ -189,12 +189,12 @@ def _is_whole(line: bytes) -> bool:
 
 _RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
-# A plain name that looks like a changed one must not be taken for it.
+# A plain name that looks like a changed one gets a hash too, so that the two never collide.
 _HASHED = re.compile(r"-[0-9a-f]{6}$")
 
 
 def safe_name(name: str) -> str:
-    """Return `name` as one path component; what had to change is told apart by a hash.
+    """Return `name` as one path component; a name that had to change gets a hash.
 
     >>> safe_name("gpt-4o-2024-08-06@tuna-cap-v1")
     'gpt-4o-2024-08-06@tuna-cap-v1'

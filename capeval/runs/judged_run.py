@@ -1,4 +1,4 @@
-"""A judged run as a whole: captions, verdicts, annotations and scores, for whoever shows it."""
+"""A judged run as a whole: its captions, verdicts, annotations and scores."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from capeval.scoring import Scores
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """What one judge made of one run.
+    """One run as judged by one judge.
 
-    `file` holds the judgments; `run` is the folder they belong to, None for verdicts that stand
-    alone. `captions` and `judgments` are by index; a video without a caption is in neither.
+    `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
+    run. `captions` and `judgments` are by index; a video without a caption is in neither.
     """
 
     name: str
@@ -61,7 +61,7 @@ class JudgedRun:
 
     @cached_property
     def identity(self) -> JudgeIdentity:
-        """Who judged, and how often."""
+        """The judge, and how often it judged each caption."""
         judgments = self.judgments.values()
         scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
         return identity_of(next(scored, None) or next(iter(judgments)))
@@ -73,7 +73,7 @@ class JudgedRun:
 
     @cached_property
     def model(self) -> str | None:
-        """The model that wrote the captions, where they or the manifest name one."""
+        """The model that wrote the captions, if they or the manifest name one."""
         generation = self.manifest.get("generation")
         named = generation.get("model") if isinstance(generation, Mapping) else None
         if isinstance(named, str):
@@ -83,7 +83,7 @@ class JudgedRun:
 
     @property
     def frames(self) -> str | None:
-        """How many frames of a video the model saw: the sampling policy, as it is typed."""
+        """The frame sampling policy of the captions, as typed on the command line."""
         generation = self.manifest.get("generation")
         policy = generation.get("frames") if isinstance(generation, Mapping) else None
         return policy if isinstance(policy, str) else None
@@ -101,10 +101,8 @@ def load_judged(
 
     Parameters
     ----------
-    typed : a run's name under `runs`, its folder, a judge's folder, a `judgments.jsonl`, or a
-        result file of the TUNA repository
-    judge : which of several judges, by its folder's name or the beginning of it
-    annotations : their file; else the run's manifest names them
+    typed, runs, judge : as in `capeval.runs.resolve.find_judgments`
+    annotations : their file; otherwise the run's manifest names them
 
     Raises
     ------
@@ -151,7 +149,7 @@ def load_judged_runs(
     annotations: str | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load several judged runs by names that tell them apart: with the judge where that differs.
+    """Load several judged runs under distinct names, as `distinct_names` gives them.
 
     Raises
     ------
@@ -162,7 +160,7 @@ def load_judged_runs(
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed
     ]
-    return named_apart(loaded)
+    return distinct_names(loaded)
 
 
 def files_behind(
@@ -172,7 +170,7 @@ def files_behind(
     judge: str | None = None,
     annotations: str | None = None,
 ) -> list[Path]:
-    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+    """Return the files that `load_judged_runs` reads, so that none of them is overwritten.
 
     Raises
     ------
@@ -183,13 +181,13 @@ def files_behind(
     return files_read(files, annotations, None)
 
 
-def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
-    """Return judged runs by names that tell them apart: with the judge where that differs.
+def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
+    """Return judged runs by distinct names: the run's, with the judge's if two runs share one.
 
     Raises
     ------
     UsageError
-        One is there twice.
+        A run is named twice.
     """
     files = Counter(run.file.resolve() for run in loaded)
     for run in loaded:

@@ -1,4 +1,4 @@
-"""Scoring stored verdicts again, without any model."""
+"""Scoring stored verdicts without a model, and what they record of the judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capeval.version import __version__
 
 @dataclass(frozen=True)
 class Rescored:
-    """Scores of stored verdicts, and what stayed unscored with the reasons."""
+    """Scores of stored verdicts, and the reasons of unscored captions by index."""
 
     scores: Scores
     unscored: dict[str, str]
@@ -53,12 +53,12 @@ def rescore(
 def stored_judgments(
     path: str | Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> tuple[Sequence[Judgment], int]:
-    """Return the judgments that are stored, all by one judge, and how many captions there are.
+    """Return the stored judgments, all by one judge, and the number of captions.
 
     Raises
     ------
     InputError
-        There are none, they are of several judges, or they do not belong to the annotations.
+        There are none, they are by several judges, or they do not belong to the annotations.
     """
     path = find_judgments(path)
     if _is_list(path):
@@ -72,7 +72,7 @@ def stored_judgments(
         known = {annotation.index for annotation in annotations}
         captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
-        raise InputError("holds no judgments of these annotations", file=path)
+        raise InputError("has no judgments of these annotations", file=path)
     identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
     if len(identities) > 1:
         raise InputError(
@@ -84,7 +84,7 @@ def stored_judgments(
 
 
 def _is_list(path: Path) -> bool:
-    # No more of it: the last line may be torn.
+    # Only the first line is read: the last may be torn.
     first = first_line(path)
     if first == "{":
         raise InputError(
@@ -106,7 +106,7 @@ def _ours(
     result: list[Judgment] = []
     for index, judgment in load_judgments(path).items():
         if index in known:
-            result.append(_still_right(judgment, known[index], captions.get(index)))
+            result.append(_unless_outdated(judgment, known[index], captions.get(index)))
         elif not ignore_unknown:
             raise InputError(
                 f"is unknown to the annotations{nearest(index, list(known))}; "
@@ -117,7 +117,9 @@ def _ours(
     return result
 
 
-def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
+def _unless_outdated(
+    judgment: Judgment, annotation: Annotation, caption: Caption | None
+) -> Judgment:
     if not isinstance(judgment, Scored):
         return judgment
     made_of = judgment.inputs
@@ -144,7 +146,11 @@ def _captions(path: Path) -> dict[str, Caption]:
 
 @dataclass(frozen=True, order=True)
 class JudgeIdentity:
-    """What one set of scores must have in common: read from the verdicts, which bear it."""
+    """What verdicts must share to count as one result, as they record it.
+
+    This is the one definition: scores are made of verdicts of one identity, and verdicts of several
+    are refused. The snapshots that answered are in the signature.
+    """
 
     judge: str = "unknown"
     prompts: str | None = "unknown"
@@ -157,7 +163,7 @@ class JudgeIdentity:
 
 
 def identity_of(judgment: Judgment) -> JudgeIdentity:
-    """Return who judged a caption, and how often."""
+    """Return the judge of a caption, and how often it judged it."""
     made = judgment.provenance
     return JudgeIdentity(made.judge, made.prompts, made.base_url, max(1, len(judgment.repeats)))
 
@@ -183,7 +189,7 @@ def signature_of(
 
 
 def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
-    """Return the settings of scores that judgments of one judge say themselves."""
+    """Return the settings of scores that the judgments of one judge record."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     identity, models = _judged_by(judgments)
     return {

@@ -45,15 +45,15 @@ def score_judgments(
 
     Parameters
     ----------
-    annotations : of the whole set; as a `Reference`, where several runs are scored against it
+    annotations : of the whole set; a `Reference` saves work if several runs are scored against it
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
-    draws : of the bootstrap over videos; 0 for means without intervals
+    draws : resamples of the bootstrap over videos; 0 for means without intervals
 
     Raises
     ------
     ValueError
-        A judgment is of no annotated video, or its relations do not fit the annotation.
+        A judgment is of a video that is not annotated, or does not fit its annotation.
     """
     reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
     by_index = {judgment.index: judgment for judgment in judgments}

@@ -29,7 +29,7 @@ def bucket_name(count: int, buckets: Sequence[tuple[int | None, str]]) -> str:
 
 @dataclass(frozen=True)
 class Membership:
-    """One bucket of one way to group videos; `inside` is (videos,) and says which are in it."""
+    """One bucket of one way to group videos; `inside` (videos,) is true for those in it."""
 
     way: str
     name: str
@@ -49,7 +49,7 @@ def memberships(videos: Sequence[Annotation]) -> list[Membership]:
 
 
 def by_way(members: Sequence[Membership], buckets: Sequence[B]) -> dict[str, dict[str, B]]:
-    """Return what is known of each bucket by the ways of `Breakdown`, then by its name."""
+    """Group one value per bucket by the ways of `Breakdown`, then by the bucket's name."""
     grouped: dict[str, dict[str, B]] = {way: {} for way in Breakdown.model_fields}
     for member, bucket in zip(members, buckets, strict=True):
         grouped[member.way][member.name] = bucket

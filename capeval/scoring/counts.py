@@ -22,13 +22,13 @@ _CODES: dict[Relation, int] = {"entailment": 0, "contradiction": 1, "lack": 2}
 
 
 def fits(annotation: Annotation, relations: Sequence[Sequence[Relation]]) -> bool:
-    """Say whether the relations have the annotation's shape: (events, elements of the event)."""
+    """Return whether relations have the annotation's shape: (events, elements of the event)."""
     shape = [len(event.visual_elements) for event in annotation.events]
     return [len(event) for event in relations] == shape
 
 
 def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
-    """Return why stored verdicts cannot be those of any judge on this annotation, or None."""
+    """Return why no judge can have given these verdicts on this annotation, or None."""
     verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
     for verdict in verdicts:
         numbers = [number for number in verdict.matches if number is not None]
@@ -38,11 +38,11 @@ def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
             return "it does not have one match per candidate event"
         if max(numbers, default=0) > len(annotation.events):
             return f"it matches reference event {max(numbers)} of {len(annotation.events)}"
-        told = set(numbers)
+        matched = set(numbers)
         for number, relations in enumerate(verdict.relations, start=1):
-            # With repeats the relations are the majority's, the matches those of the first.
+            # With repeats, the relations are the majority's but the matches the first repeat's.
             alone = verdict is not judgment or not judgment.repeats
-            if alone and number not in told and set(relations) != {"lack"}:
+            if alone and number not in matched and set(relations) != {"lack"}:
                 return f"it labels reference event {number}, which nothing matches"
     return None
 
@@ -108,8 +108,8 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return precision, recall and F1 for counts of any leading shape.
 
     Precision = entailed / (entailed + contradicted), 0 when nothing is mentioned; recall =
-    entailed / total; F1 their harmonic mean, 0 when both are 0. NaN where the total is 0: a type
-    without elements in a video is left out there (TUNA, section 3.2.2).
+    entailed / total; F1 their harmonic mean, 0 when both are 0. NaN if the total is 0: a type
+    without elements in a video does not count there (TUNA, section 3.2.2).
 
     Parameters
     ----------

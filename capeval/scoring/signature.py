@@ -1,4 +1,4 @@
-"""The signature: one line that says how a score was made, in the manner of sacreBLEU."""
+"""The signature: one line that says how a score was made, as in sacreBLEU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Signature:
 
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Self:
-        """Return the signature with these parts, each made safe to stand between separators."""
+        """Return the signature with these parts; separators in a value are replaced."""
         # Names come from endpoints: a separator or a line break in one would forge another part.
         safe = ((name, one_line(value).replace("|", "/")) for name, value in parts.items())
         return cls(tuple(safe))

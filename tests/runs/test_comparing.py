@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capeval.errors import CapevalError, UsageError
-from capeval.runs.comparing import Question, compare_files, unlikeness
+from capeval.runs.comparing import CompareRequest, compare_files, unlikeness
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
 from capeval.scoring.comparison_result import Comparison, Matrix
 from capeval.scoring.gates import read_coverage, read_gates
@@ -46,7 +46,7 @@ def _annotated(tmp_path: Path) -> None:
 
 
 def compared(*typed: str, **more: Any) -> Comparison:
-    found = compare_files(Question(typed=typed, **({"draws": 99} | more)))
+    found = compare_files(CompareRequest(typed=typed, **({"draws": 99} | more)))
     assert isinstance(found, Comparison)
     return found
 
@@ -200,7 +200,7 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
     run("low", "00 0", "00", "00", "0")
     run("high", "++ +", "++", "++", "+")
     run("some", "++ +", "+0", "?", "?")
-    found = compare_files(Question(typed=("low", "some", "high"), draws=99))
+    found = compare_files(CompareRequest(typed=("low", "some", "high"), draws=99))
     assert isinstance(found, Matrix)
     # In the order typed: the letters of the tables follow the command line.
     assert [one.name for one in found.runs] == ["low", "some", "high"]
@@ -214,14 +214,14 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
     assert [len(one.left_out) for one in found.runs] == [2, 0, 2]
     run("other", "++ +", by=BY.model_copy(update={"models": ("judge-2",)}))
     with pytest.raises(UsageError, match="low, high and other cannot be compared: judge"):
-        compare_files(Question(typed=("low", "high", "other"), draws=99))
+        compare_files(CompareRequest(typed=("low", "high", "other"), draws=99))
 
 
 @pytest.mark.parametrize(
     ("typed", "more", "message"),
     [
-        (("old",), {}, "name two runs or more"),
-        ((), {}, "name two runs or more"),
+        (("old",), {}, "name at least two runs"),
+        ((), {}, "name at least two runs"),
         (("old", "old"), {}, "is named twice"),
         (("old", "runs/old"), {}, "is named twice"),
         (("old", "none"), {}, "is neither a file nor a run under runs/"),
@@ -234,7 +234,7 @@ def test_bad_input_is_one_line(typed: tuple[str, ...], more: Any, message: str) 
     for name in ("old", "new", "third"):
         run(name, "+0 -")
     with pytest.raises(CapevalError) as error:
-        compare_files(Question(typed=typed, **more))
+        compare_files(CompareRequest(typed=typed, **more))
     assert message in str(error.value)
     assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
@@ -254,7 +254,7 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
 def test_unknown_judges_are_noted() -> None:
     run("old", "+0 -", by=Provenance())
     run("new", "++ +", by=Provenance())
-    assert compared("old", "new").notes == ("nothing says who judged old, new",)
+    assert compared("old", "new").notes == ("the judge of old, new is unknown",)
 
 
 def test_gates_are_part_of_what_is_found() -> None:

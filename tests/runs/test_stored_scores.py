@@ -1,4 +1,4 @@
-"""Scores held against the verdicts beside them, without a bootstrap."""
+"""Stored scores compared with their verdicts, without a bootstrap."""
 
 from __future__ import annotations
 
