@@ -72,7 +72,7 @@ def stored_judgments(
         known = {annotation.index for annotation in annotations}
         captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
-        raise InputError("has no judgments of these annotations", file=path)
+        raise InputError("holds no judgments of these annotations", file=path)
     identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
     if len(identities) > 1:
         raise InputError(
