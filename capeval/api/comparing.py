@@ -14,7 +14,7 @@ from capeval.runs.judged_run import files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.scoring import DRAWS
 from capeval.scoring.comparison_result import Comparison, Matrix
-from capeval.scoring.gates import On, read_coverage, read_gates, through
+from capeval.scoring.gates import On, apply_gates, read_coverage, read_gates
 
 # More need more memory than a CI machine has, and change no digit that is shown.
 _MOST_RESAMPLES = 100_000
@@ -66,7 +66,7 @@ def compare(
     if out is not None:
         check_output(Path(out), files_behind(loaded.values()))
     found = compare_judged(loaded, draws=resamples, seed=seed, anyway=allow_mismatch)
-    found = found.model_copy(update={"gates": through(found, tuple(gates), coverage)})
+    found = found.model_copy(update={"gates": apply_gates(found, tuple(gates), coverage)})
     if out is not None:
         write_output(Path(out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found

@@ -15,8 +15,8 @@ from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
-from capeval.runs.folder import run_or_path
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_metric
 from capeval.runs.sources import files_read
 from capeval.schema import RaterMode
 from capeval.stats.intervals import Kind
@@ -74,7 +74,7 @@ def correlate(
     """
     folder = Path(runs)
     named = [
-        (name, run_or_path(path, folder))
+        (name, find_metric(path, folder))
         for name, paths in (metrics or {}).items()
         for path in ([paths] if isinstance(paths, str | Path) else paths)
     ]

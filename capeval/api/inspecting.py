@@ -15,7 +15,7 @@ from capeval.errors import UsageError
 from capeval.judging.prompts import load_prompts
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
-from capeval.runs.find_video import runs_showing
+from capeval.runs.find_video import runs_with_video
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ async def inspect_async(
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
     used = None if prompts is None else load_prompts(prompts)
     labels = None if human is None else load_human_labels(Path(human))
-    found = runs_showing(
+    found = runs_with_video(
         index,
         judged_runs,
         runs=Path(runs),

@@ -35,6 +35,7 @@ from capeval.rating.sheet import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_run, is_taken
 from capeval.runs.sources import (
     SAMPLE,
     Source,
@@ -219,13 +220,9 @@ def _sources(
         return from_file(sample[name], known, runs=runs, name=name, ignore_unknown=ignore_unknown)
 
     def source_of(name: str) -> Source:
-        try:
-            found = RunFolder.find(runs, name)
-        except InputError:
-            if name in sample:
-                return bundled(name)
-            raise
-        return from_run(found, annotations, ignore_unknown=ignore_unknown)
+        if name in sample and not is_taken(name, runs):
+            return bundled(name)
+        return from_run(find_run(name, runs), annotations, ignore_unknown=ignore_unknown)
 
     if names:
         found = [source_of(name) for name in names]

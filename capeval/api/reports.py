@@ -16,7 +16,7 @@ from capeval.llm.prices import read_prices
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
-from capeval.runs.checking import why_not_those
+from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 
@@ -112,7 +112,7 @@ def _stale(runs: Mapping[str, JudgedRun], on_notice: Notices) -> dict[str, str]:
         stored = run.file.with_name("scores.json")
         if run.file.name != "judgments.jsonl" or not stored.is_file():
             continue
-        if why := why_not_those(stored, run.scores):
+        if why := why_stale(stored, run.scores):
             stale[name] = why
             on_notice(
                 f"{stored}: does not match the verdicts next to it: {why}; the report uses the "

@@ -8,10 +8,11 @@ from pathlib import Path
 from capeval.api import FilePath
 from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
-from capeval.runs.checking import Checked, scores_at
+from capeval.runs.checking import Checked
 from capeval.runs.checking import check_scores as check_stored
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_scores
 from capeval.schema import Annotation
 from capeval.scoring import Scores
 
@@ -108,7 +109,7 @@ def check_scores(
         annotations=annotations,
         ignore_unknown=ignore_unknown,
     )
-    theirs = scores_at(Path(file), Path(runs))
+    theirs = find_scores(file, Path(runs))
     return check_stored(judged.file, judged.annotations, theirs, ignore_unknown=ignore_unknown)
 
 

@@ -36,7 +36,7 @@ from capeval.rating.human_scores import (
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
-from capeval.text import one_line
+from capeval.scoring import Signature
 from capeval.version import __version__
 
 
@@ -254,7 +254,7 @@ def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: 
         "seed": str(settings.seed),
         "v": __version__,
     }
-    return "|".join(f"{key}:{one_line(value).replace('|', '/')}" for key, value in fields.items())
+    return str(Signature.of(fields))
 
 
 _PREFIX = "human "

@@ -125,7 +125,7 @@ def test_coverage_counts_what_both_scored() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["old"], "name two runs or more"),
+        (["old"], "name at least two runs"),
         (["old", "none"], "none: is neither a file nor a run under runs/"),
         (["old", "old"], "is named twice"),
         (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),

@@ -137,6 +137,10 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
         ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
+        (
+            f"judge good.jsonl --annotations good.json --judge lexical --run {'x' * 300}",
+            "cannot name a run; use at most 255 bytes",
+        ),
         ("judge good.jsonl good.jsonl --annotations good.json --judge lexical", "'good'"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
         (
@@ -155,7 +159,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score good.jsonl", "--annotations"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
-        ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
+        ("score . --annotations good.json", "it holds no judgments.jsonl"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
 )

@@ -154,7 +154,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
             ("sheet", "--videos", "40"),
             "40 videos were requested, but 10 are captioned by all runs; use --videos 10",
         ),
-        (("sheet", "--run", "sample-ters"), "is neither a captions file nor a run"),
+        (("sheet", "--run", "sample-ters"), "is neither a run's folder nor a run under runs/"),
         (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),

@@ -130,16 +130,16 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     wrong = json.loads(whole)
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25 there and 1 here"),
-        (whole[:-200], "it cannot be read as scores"),
-        ("[]", "it cannot be read as scores"),
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1 by the verdicts"),
+        (whole[:-200], "it cannot be read as scores (broken JSON at column "),
+        ("[]", "it cannot be read as scores (must be a JSON object, not [])"),
     ):
         stored.write_text(text)
         ended = report("mine", "--frames", "0")
         start = f"{stored}: does not match the verdicts next to it: {why}; "
         assert (ended.code, ended.err) == (0, start + told)
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json beside the verdicts is not theirs: {why}." in page
+        assert f"The scores.json beside the verdicts is not theirs: {why}" in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:

@@ -268,7 +268,7 @@ def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("mine", "--check", "nope.json"), "nope.json: does not exist"),
+        (("mine", "--check", "nope.json"), "nope.json: is neither a file nor a run under runs/"),
         (("mine", "--check", "."), ".: holds no scores.json"),
         (("mine", "--check", "mine", "--seed", "3"), "omit --seed and --out"),
         (("mine", "--check", "mine", "--seed", "0"), "omit --seed and --out"),
@@ -293,7 +293,9 @@ def test_run_of_several_judges_asks_which(typed: Typed) -> None:
         (other / name).write_bytes((SCORES.parent / name).read_bytes())
     code, _, err = typed("runs/mine/judge", "--check", "mine")
     assert code == 2
-    assert "holds several; name one of runs/mine/again/scores.json, runs/mine/judge" in err
+    assert (
+        "holds several scores.json; name one of runs/mine/again/scores.json, runs/mine/judge" in err
+    )
 
 
 def test_hostile_text_in_a_file_stays_one_line_of_text(typed: Typed) -> None:

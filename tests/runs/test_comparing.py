@@ -220,8 +220,8 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
 @pytest.mark.parametrize(
     ("typed", "more", "message"),
     [
-        (("old",), {}, "name two runs or more"),
-        ((), {}, "name two runs or more"),
+        (("old",), {}, "name at least two runs"),
+        ((), {}, "name at least two runs"),
         (("old", "old"), {}, "is named twice"),
         (("old", "runs/old"), {}, "is named twice"),
         (("old", "none"), {}, "is neither a file nor a run under runs/"),
@@ -254,7 +254,7 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
 def test_unknown_judges_are_noted() -> None:
     run("old", "+0 -", by=Provenance())
     run("new", "++ +", by=Provenance())
-    assert compared("old", "new").notes == ("nothing says who judged old, new",)
+    assert compared("old", "new").notes == ("the judge of old, new is unknown",)
 
 
 def test_gates_are_part_of_what_is_found() -> None:
