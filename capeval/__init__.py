@@ -10,66 +10,78 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capeval.version import __version__
+from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from capeval.api.correlating import correlate, correlate_async
-    from capeval.api.generating import generate, generate_async
-    from capeval.api.judging import judge, judge_async
-    from capeval.api.options import GenerateOptions, JudgeOptions
-    from capeval.api.scoring import score, score_async
-    from capeval.captioners.plan import Generation
-    from capeval.correlation.result import Correlations
-    from capeval.schema import Annotation, Caption, Judgment
-    from capeval.scoring import Scores
-
-__all__ = [
-    "Annotation",
-    "Caption",
-    "Correlations",
-    "GenerateOptions",
-    "Generation",
-    "JudgeOptions",
-    "Judgment",
-    "Scores",
-    "__version__",
-    "correlate",
-    "correlate_async",
-    "generate",
-    "generate_async",
-    "judge",
-    "judge_async",
-    "score",
-    "score_async",
-]
+    # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.comparing import compare as compare
+    from capeval.api.comparing import compare_async as compare_async
+    from capeval.api.correlating import correlate as correlate
+    from capeval.api.correlating import correlate_async as correlate_async
+    from capeval.api.generating import generate as generate
+    from capeval.api.generating import generate_async as generate_async
+    from capeval.api.inspecting import inspect as inspect
+    from capeval.api.inspecting import inspect_async as inspect_async
+    from capeval.api.judging import judge as judge
+    from capeval.api.judging import judge_async as judge_async
+    from capeval.api.leaderboards import leaderboard as leaderboard
+    from capeval.api.leaderboards import leaderboard_async as leaderboard_async
+    from capeval.api.options import GenerateOptions as GenerateOptions
+    from capeval.api.options import JudgeOptions as JudgeOptions
+    from capeval.api.plotting import plot as plot
+    from capeval.api.plotting import plot_async as plot_async
+    from capeval.api.rating_files import rate_merge as rate_merge
+    from capeval.api.rating_files import rate_merge_async as rate_merge_async
+    from capeval.api.rating_files import rate_sheet as rate_sheet
+    from capeval.api.rating_files import rate_sheet_async as rate_sheet_async
+    from capeval.api.reports import report as report
+    from capeval.api.reports import report_async as report_async
+    from capeval.api.resources import cache_info as cache_info
+    from capeval.api.resources import clear_cache as clear_cache
+    from capeval.api.resources import models as models
+    from capeval.api.resources import sample_frames as sample_frames
+    from capeval.api.scoring import check_scores as check_scores
+    from capeval.api.scoring import check_scores_async as check_scores_async
+    from capeval.api.scoring import score as score
+    from capeval.api.scoring import score_async as score_async
+    from capeval.captioners.plan import Generation as Generation
+    from capeval.correlation.result import Correlations as Correlations
+    from capeval.schema import Annotation as Annotation
+    from capeval.schema import Caption as Caption
+    from capeval.schema import Judgment as Judgment
+    from capeval.scoring import Scores as Scores
 
 _HOMES = {
-    "correlate": "capeval.api.correlating",
-    "correlate_async": "capeval.api.correlating",
-    "Correlations": "capeval.correlation.result",
-    "generate": "capeval.api.generating",
-    "generate_async": "capeval.api.generating",
-    "GenerateOptions": "capeval.api.options",
-    "Generation": "capeval.captioners.plan",
-    "JudgeOptions": "capeval.api.options",
-    "judge": "capeval.api.judging",
-    "judge_async": "capeval.api.judging",
-    "score": "capeval.api.scoring",
-    "score_async": "capeval.api.scoring",
-    "Annotation": "capeval.schema",
-    "Caption": "capeval.schema",
-    "Judgment": "capeval.schema",
-    "Scores": "capeval.scoring",
+    "capeval.api.comparing": "compare compare_async",
+    "capeval.api.correlating": "correlate correlate_async",
+    "capeval.api.generating": "generate generate_async",
+    "capeval.api.inspecting": "inspect inspect_async",
+    "capeval.api.judging": "judge judge_async",
+    "capeval.api.leaderboards": "leaderboard leaderboard_async",
+    "capeval.api.options": "GenerateOptions JudgeOptions",
+    "capeval.api.plotting": "plot plot_async",
+    "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
+    "capeval.api.reports": "report report_async",
+    "capeval.api.resources": "cache_info clear_cache models sample_frames",
+    "capeval.api.scoring": "check_scores check_scores_async score score_async",
+    "capeval.captioners.plan": "Generation",
+    "capeval.correlation.result": "Correlations",
+    "capeval.schema": "Annotation Caption Judgment",
+    "capeval.scoring": "Scores",
 }
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = list(_MODULE_OF)
+__all__ += ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
     # Names load when they are first used, so that `capeval --help` need not wait for numpy.
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'capeval' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

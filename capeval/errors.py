@@ -1,24 +1,24 @@
 """Every exception that capeval raises on purpose.
 
-A user can cause all of these; each becomes one line on stderr and an exit code.
+A user can cause all of these. Each becomes one line on stderr and an exit code.
 
     CapevalError
-    ├── InputError              a file or a value in it is not what it must be   exit 2
-    │   └── VideoError          no frames can be had from a video                exit 2
+    ├── InputError              a file or a value in it is not valid             exit 2
+    │   └── VideoError          a video yields no frames                         exit 2
     ├── UsageError              options that do not fit together                 exit 2
     │   └── MissingExtra        an optional dependency is not installed          exit 2
-    ├── RunLocked               another process works on the same run            exit 2
+    ├── RunLocked               another process is working on the same run       exit 2
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
-    │   ├── EndpointDown        it stopped answering altogether: the run stops           exit 3
+    │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
     │   ├── RequestRefused      this one request is refused (filter, too long)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
-    ├── ReplyError              a reply came but breaks its contract             asked again
+    ├── ReplyError              a reply does not follow the requested format     asked again
     ├── JudgeError              a user's judge failed, or its verdict is wrong   unscored
     ├── BudgetReached           the cost cap is spent                            exit 3
     └── CacheMiss               an offline client has no stored reply            (dry run)
 
-Anything else that escapes is a fault of ours (exit 1).
+Any other exception is a bug in capeval (exit 1).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from capeval.text import one_line
 
 
 class CapevalError(Exception):
-    """Base of all; `exit_code` is what the command line returns."""
+    """Base class; `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
@@ -36,7 +36,7 @@ class CapevalError(Exception):
 
 
 class InputError(CapevalError):
-    """Bad input, told as `FILE: WHERE: FIELD: what is wrong and what to do`.
+    """Bad input; the message is `FILE: WHERE: FIELD: what is wrong and what to do`.
 
     `where` is a line ("line 3") or an index ('index "TUNA_0001"'); `field` a dotted path.
     """
@@ -53,7 +53,7 @@ class InputError(CapevalError):
 
 
 class VideoError(InputError):
-    """No frames can be had from this video; in a run it is left ungenerated with this reason."""
+    """A video yields no frames; a run leaves it without a caption, for this reason."""
 
 
 class UsageError(CapevalError):
@@ -67,7 +67,7 @@ class MissingExtra(UsageError):
 
 
 class RunLocked(CapevalError):
-    """Another process works on this run."""
+    """Another process is working on this run."""
 
     exit_code = 2
 
@@ -85,7 +85,7 @@ class EndpointRefused(EndpointError):
 
 
 class EndpointDown(EndpointError):
-    """The endpoint stopped answering; calling on would only burn time."""
+    """The endpoint stopped answering; further calls would only waste time."""
 
 
 class RequestRefused(EndpointError):
@@ -97,7 +97,7 @@ class RetriesExhausted(EndpointError):
 
 
 class ReplyError(CapevalError):
-    """A reply breaks its contract; the message is the reason that the model is told."""
+    """A reply does not follow the requested format; the message is sent back to the model."""
 
 
 class JudgeError(CapevalError):
@@ -105,10 +105,10 @@ class JudgeError(CapevalError):
 
 
 class BudgetReached(CapevalError):
-    """The cost cap is spent; what is left stays unscored and is done by the next run."""
+    """The cost cap is reached; the rest stays unscored until the next run."""
 
     exit_code = 3
 
 
 class CacheMiss(CapevalError):
-    """An offline client was asked for a reply that it does not hold."""
+    """An offline client has no stored reply for a request."""

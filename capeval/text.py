@@ -14,7 +14,7 @@ def one_line(text: str, limit: int = 300) -> str:
     >>> one_line("two\nlines\x00")
     'two lines\\x00'
     """
-    # A hostile file can be a megabyte long: only what can be shown is looked at.
+    # A text can be a megabyte long: only the part that can be shown is processed.
     flat = " ".join(text[: 4 * limit].split())
     shown = "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
@@ -23,18 +23,18 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def both_ends(text: str, limit: int) -> str:
-    """Return `text` on one line; what is longer than `limit` keeps its beginning and its end.
+    """Return `text` on one line; longer text keeps its beginning and its end.
 
     Names of runs and checkpoints often differ only at the end.
 
     >>> both_ends("a-model-with-a-long-name-step-2000", 20)
     'a-model-wi…step-2000'
     """
-    told = one_line(text, 2000)
-    if len(told) <= limit:
-        return told
+    flat = one_line(text, 2000)
+    if len(flat) <= limit:
+        return flat
     head = limit // 2
-    return f"{told[:head]}…{told[len(told) - (limit - head - 1) :]}"
+    return f"{flat[:head]}…{flat[len(flat) - (limit - head - 1) :]}"
 
 
 def shown(value: Any) -> str:
@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
 
 
 def cut(text: str, limit: int = 60) -> str:
-    """Return text that leaves room for what is said about it.
+    """Return text cut at `limit` characters.
 
     >>> cut("abcdef", 4)
     'abc…'
@@ -55,15 +55,25 @@ def cut(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def listed(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first few names, and how many more there are.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
 def nearest(value: Any, valid: Sequence[str]) -> str:
-    """Return `; did you mean X?` when one of `valid` is near, else an empty string.
+    """Return `; did you mean X?` if one of `valid` is similar, else an empty string.
 
     >>> nearest("cammera", ["camera", "scene"])
     '; did you mean "camera"?'
     """
     if not isinstance(value, str):
         return ""
-    # Comparing is quadratic in length, and no valid name is that long.
+    # Comparison is quadratic in length, and no valid name is longer than 100 characters.
     near = get_close_matches(value[:100].lower(), [name.lower() for name in valid], n=1, cutoff=0.5)
     original = {name.lower(): name for name in valid}
     return f'; did you mean "{original[near[0]]}"?' if near else ""

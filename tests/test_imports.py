@@ -130,42 +130,26 @@ def test_stats_open_no_file_and_know_no_model() -> None:
     }
 
 
+HELP = """
+import sys; sys.argv = ["capeval", *{command!r}, "--help"]
+from capeval.cli import main
+try: main()
+except SystemExit as end: assert not end.code
+"""
+
+
 @pytest.mark.parametrize(
     "act",
     [
-        "import capeval; capeval.__version__; dir(capeval)",
-        (
-            "import sys; sys.argv = ['capeval', '--help']\n"
-            "from capeval.cli import main\n"
-            "try: main()\n"
-            "except SystemExit as end: assert not end.code"
-        ),
-        (
-            "import sys; sys.argv = ['capeval', 'score', '--help']\n"
-            "from capeval.cli import main\n"
-            "try: main()\n"
-            "except SystemExit as end: assert not end.code"
-        ),
-        (
-            "import sys; sys.argv = ['capeval', 'correlate', '--help']\n"
-            "from capeval.cli import main\n"
-            "try: main()\n"
-            "except SystemExit as end: assert not end.code"
-        ),
-        (
-            "import sys; sys.argv = ['capeval', 'inspect', '--help']\n"
-            "from capeval.cli import main\n"
-            "try: main()\n"
-            "except SystemExit as end: assert not end.code"
-        ),
-        (
-            "import sys; sys.argv = ['capeval', 'plot', '--help']\n"
-            "from capeval.cli import main\n"
-            "try: main()\n"
-            "except SystemExit as end: assert not end.code"
+        pytest.param("import capeval; capeval.__version__; dir(capeval)", id="import"),
+        *(
+            pytest.param(HELP.format(command=command.split()), id=f"{command} --help")
+            for command in (
+                *("", "compare", "correlate", "frames", "inspect", "leaderboard", "models"),
+                *("plot", "rate merge", "rate sheet", "report", "score"),
+            )
         ),
     ],
-    ids=["import", "help", "score help", "correlate help", "inspect help", "plot help"],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(act: str) -> None:
     code = f"{act}\nimport sys\nprint(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"

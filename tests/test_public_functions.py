@@ -17,27 +17,41 @@ MODULES = sorted(
 )
 
 
+FUNCTIONS = [
+    "cache_info",
+    "check_scores",
+    "clear_cache",
+    "compare",
+    "correlate",
+    "generate",
+    "inspect",
+    "judge",
+    "leaderboard",
+    "models",
+    "plot",
+    "rate_merge",
+    "rate_sheet",
+    "report",
+    "sample_frames",
+    "score",
+]
+ONLY_TO_CALL = {"cache_info", "clear_cache", "models", "sample_frames"}
+
+
 def test_face_is_this() -> None:
-    assert capeval.__all__ == [
-        "Annotation",
-        "Caption",
-        "Correlations",
-        "GenerateOptions",
-        "Generation",
-        "JudgeOptions",
-        "Judgment",
-        "Scores",
-        "__version__",
-        "correlate",
-        "correlate_async",
-        "generate",
-        "generate_async",
-        "judge",
-        "judge_async",
-        "score",
-        "score_async",
-    ]
-    assert dir(capeval) == capeval.__all__
+    twins = [f"{name}_async" for name in FUNCTIONS if name not in ONLY_TO_CALL]
+    nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
+    nouns += ["JudgeOptions", "Judgment", "Scores"]
+    assert dir(capeval) == sorted([*FUNCTIONS, *twins, *nouns, "__version__"])
+    assert set(capeval.__all__) == set(dir(capeval))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_is_documented_where_it_is(name: str) -> None:
+    function = getattr(capeval, name)
+    assert function.__name__ == name
+    assert function.__module__.startswith("capeval.api.")
+    assert function.__doc__.splitlines()[0].endswith(".")
 
 
 @pytest.mark.parametrize("module", ["capeval", *MODULES])
@@ -47,7 +61,7 @@ def test_listed_names_exist(module: str) -> None:
         assert hasattr(loaded, name), f"{module}.{name}"
 
 
-@pytest.mark.parametrize("name", ["judge", "score", "correlate", "generate"])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_module_bears_the_name_of_a_public_function(name: str) -> None:
     package = Path(capeval.__file__).parent
     assert not (package / name).exists()

@@ -18,6 +18,7 @@ from capeval.judging.run import JudgingPlan, JudgingWork
 from capeval.judging.selection import JudgeChoice, OpenJudge, is_configured, open_judge
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import find_captions, is_taken
 from capeval.runs.sources import (
     SAMPLE,
     Source,
@@ -238,22 +239,19 @@ def targets_named(
     return targets
 
 
-def _meant(typed: str, options: JudgeOptions) -> list[Target]:
-    path, runs = Path(typed), Path(options.runs)
-    if typed == SAMPLE and not path.exists() and not (runs / typed).exists():
+def _meant(typed: str | Path, options: JudgeOptions) -> list[Target]:
+    runs = Path(options.runs)
+    if typed == SAMPLE and not is_taken(SAMPLE, runs):
         if options.annotations not in (None, SAMPLE):
             raise UsageError("the sample has annotations of its own; leave --annotations off")
         return _sample(options)
-    if path.is_file():
-        run = RunFolder(path.parent)
-        if path.name != run.captions.name or not run.manifest.is_file():
-            name = path.stem if options.run is None else options.run
-            return [_file(path, _path(options), name, options)]
-    else:
-        run = RunFolder.find(runs, typed)
-    if options.run and options.run != run.name:
+    found = find_captions(typed, runs)
+    if isinstance(found, Path):
+        name = found.stem if options.run is None else options.run
+        return [_file(found, _path(options), name, options)]
+    if options.run and options.run != found.name:
         raise UsageError(f"{typed} is a run already; --run names that of a captions file")
-    return [_run(run, options)]
+    return [_run(found, options)]
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -262,7 +260,7 @@ def _target(options: JudgeOptions) -> Target:
     if isinstance(captions, str | Path):
         if annotations is not None and not isinstance(annotations, str | Path):
             raise UsageError("with captions in a file, name the annotations' file")
-        targets = _meant(str(captions), options)
+        targets = _meant(captions, options)
         if len(targets) > 1:
             raise UsageError("name one of the sample's runs: " + ", ".join(t.name for t in targets))
         return targets[0]

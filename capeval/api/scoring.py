@@ -1,42 +1,117 @@
-"""`capeval.score`: stored verdicts in, scores out."""
+"""`capeval.score` and `capeval.check_scores`: scores of stored verdicts, without any model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from capeval.api import FilePath
 from capeval.api.sync_async import awaitable
-from capeval.runs.rescoring import rescore
-from capeval.runs.sources import annotations_of
+from capeval.files.jsonl import dumps
+from capeval.runs.checking import Checked
+from capeval.runs.checking import check_scores as check_stored
+from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
+from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_scores
 from capeval.schema import Annotation
 from capeval.scoring import Scores
 
-Annotations = str | Path | Sequence[Annotation]
+Annotations = FilePath | Sequence[Annotation]
+
+
+def score_run(
+    run: FilePath,
+    annotations: Annotations | None = None,
+    *,
+    judge: str | None = None,
+    seed: int = 0,
+    ignore_unknown: bool = False,
+    out: FilePath | None = None,
+    runs: FilePath = "runs",
+) -> JudgedRun:
+    """Return a judged run, whose `scores` are computed from its verdicts.
+
+    It is `score` for callers who also need the run's name and the reasons of unscored captions.
+    """
+    judged = load_judged(
+        run,
+        runs=Path(runs),
+        judge=judge,
+        annotations=annotations,
+        seed=seed,
+        ignore_unknown=ignore_unknown,
+    )
+    if out is not None:
+        check_output(Path(out), files_behind([judged], scores=False), scores=True)
+        write_output(Path(out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
+    return judged
 
 
 def score(
-    path: str | Path,
-    annotations: Annotations,
+    run: FilePath,
+    annotations: Annotations | None = None,
     *,
+    judge: str | None = None,
     seed: int = 0,
     ignore_unknown: bool = False,
+    out: FilePath | None = None,
+    runs: FilePath = "runs",
 ) -> Scores:
     """Score stored verdicts again, without any model.
 
     Parameters
     ----------
-    path : a judged run, a judge's folder in it, a `judgments.jsonl`, or a TUNA result file
-    annotations : their file, `"sample"`, or `Annotation`s
-    seed : of the bootstrap
+    run : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
+    annotations : a file, `"sample"`, or `Annotation`s; by default those that the run names
+    judge, seed, ignore_unknown, out, runs : see `capeval.api`
 
     Raises
     ------
-    InputError
-        There is nothing to score, or it does not belong to the annotations.
+    InputError, UsageError
+        There is nothing to score, it does not match the annotations, or `out` cannot be written.
     """
-    if isinstance(annotations, str | Path):
-        annotations = annotations_of(str(annotations))
-    return rescore(Path(path), annotations, seed=seed, ignore_unknown=ignore_unknown).scores
+    return score_run(
+        run,
+        annotations,
+        judge=judge,
+        seed=seed,
+        ignore_unknown=ignore_unknown,
+        out=out,
+        runs=runs,
+    ).scores
+
+
+def check_scores(
+    run: FilePath,
+    file: FilePath,
+    annotations: Annotations | None = None,
+    *,
+    judge: str | None = None,
+    ignore_unknown: bool = False,
+    runs: FilePath = "runs",
+) -> Checked:
+    """Recompute a published `scores.json` from verdicts and list the values that differ.
+
+    Parameters
+    ----------
+    run, annotations, judge, ignore_unknown, runs : see `capeval.score`
+    file : the scores to check: a `scores.json`, or a run or judge's folder that contains one
+
+    Raises
+    ------
+    InputError, UsageError
+        The file is not a `scores.json`, or there is nothing to recompute it from.
+    """
+    judged = load_judged(
+        run,
+        runs=Path(runs),
+        judge=judge,
+        annotations=annotations,
+        ignore_unknown=ignore_unknown,
+    )
+    theirs = find_scores(file, Path(runs))
+    return check_stored(judged.file, judged.annotations, theirs, ignore_unknown=ignore_unknown)
 
 
 score_async = awaitable(score)
+check_scores_async = awaitable(check_scores)

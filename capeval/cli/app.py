@@ -1,4 +1,4 @@
-"""The `capeval` command: its subcommands, and how every failure ends."""
+"""The `capeval` command: its subcommands, and how failures are reported."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from capeval.cli import (
     report_command,
     score_command,
 )
+from capeval.cli.options import RENAMED
 from capeval.errors import CapevalError
 from capeval.text import one_line
 from capeval.tracing import trace
@@ -35,23 +36,26 @@ from capeval.version import __version__
 app = typer.Typer(
     name="capeval",
     help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
+    # Inherited by every command: old names of options are read as the new ones.
+    context_settings={"token_normalize_func": lambda token: RENAMED.get(token, token)},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 done; 1 a fault of capeval; 2 bad input or usage, or an endpoint that "
-    "refuses; 3 captions left unscored, videos ungenerated or runs left out, or the cost cap "
-    "reached; 4 a check or a gate failed; 130 Ctrl-C; 141 whoever read the output went away.",
+    epilog="Exit codes: 0 done; 1 an internal error (a bug in capeval); 2 bad input or usage, or "
+    "the endpoint refused; 3 captions left unscored, videos left without a caption, runs left out, "
+    "or the cost cap reached; 4 a check or a gate failed; 130 Ctrl-C; 141 output pipe closed "
+    "(SIGPIPE).",
 )
 app.command("generate", help=generate_command.HELP)(generate_command.generate)
 app.command("judge", help=judge_command.HELP)(judge_command.judge)
 app.command("score")(score_command.score)
-app.command("report", help=report_command.HELP)(report_command.report)
-app.command("inspect", help=inspect_command.HELP)(inspect_command.inspect)
-app.command("compare", help=compare_command.HELP)(compare_command.compare)
-app.command("leaderboard", help=leaderboard_command.HELP)(leaderboard_command.leaderboard)
-app.command("plot", help=plot_command.HELP)(plot_command.plot)
-app.command("correlate", help=correlate_command.HELP)(correlate_command.correlate)
+app.command("report")(report_command.report)
+app.command("inspect")(inspect_command.inspect)
+app.command("compare")(compare_command.compare)
+app.command("leaderboard")(leaderboard_command.leaderboard)
+app.command("plot")(plot_command.plot)
+app.command("correlate")(correlate_command.correlate)
 app.command("models")(models_command.models)
 app.command("frames")(frames_command.frames)
 app.add_typer(rate_command.app, name="rate")
@@ -89,11 +93,11 @@ def _root(
 
 def main() -> None:
     """Run the command line; every failure is one line on stderr and an exit code."""
-    # OpenBLAS parts its sums by the number of cores: last digits must not depend on that.
+    # OpenBLAS splits its sums by the number of cores, and last digits must not depend on that.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a dash must not end a run.
+            # A terminal that cannot show a dash must not stop a run.
             stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(_run())
@@ -118,8 +122,8 @@ def main() -> None:
     except Exception as error:
         trace("failed", failure=error)
         if hasattr(error, "format_message"):
-            # Of typer's own: a command or option that is not right, in its usual words. It has
-            # none where it showed the help instead.
+            # An error of typer's: a wrong command or option. If it showed the help instead, there
+            # is no message.
             if message := error.format_message():
                 _complain(_usage(message, getattr(error, "ctx", None)))
             sys.exit(2)
@@ -127,7 +131,7 @@ def main() -> None:
             traceback.print_exc()
         last = traceback.extract_tb(error.__traceback__)[-1]
         _complain(
-            f"a fault of capeval: {type(error).__name__}: {error} "
+            f"internal error (a bug in capeval): {type(error).__name__}: {error} "
             f"({last.name}, line {last.lineno}); please report it"
         )
         sys.exit(1)
@@ -137,10 +141,10 @@ def _run() -> int | None:
     try:
         code: int | None = app(_debug_first(sys.argv[1:]), standalone_mode=False)
         if sys.stdout is not None:
-            # Else a pipe that nobody reads would only be found broken after the last line of ours.
+            # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
     except SystemExit as end:
-        # Typer and rich make an exit code 1 of it, which is that of our own faults.
+        # Typer and rich turn a closed pipe into exit code 1, which means an internal error.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
         raise
@@ -159,7 +163,7 @@ def _debug_first(arguments: list[str]) -> list[str]:
 
 
 def _silence() -> None:
-    """Send what is left for a reader who went away to nowhere; Python would complain at exit."""
+    """Discard what a closed pipe cannot take; Python would report it at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -169,10 +173,12 @@ def _silence() -> None:
 
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
+    # Newer versions of typer say that of a value that is not one of the choices.
+    message = message.replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
 
 
 def _complain(text: str) -> None:
-    # Where nobody listens any more, the exit code still tells.
+    # If stderr is closed too, the exit code remains.
     with suppress(BrokenPipeError):
         sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

@@ -2,142 +2,102 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from capeval.cli.options import JudgedRuns, RunAnnotations, Runs, WhichJudge
-
-HELP = (
-    "Compare judged runs by the videos that all of them scored: is B better than A?\n\n"
-    "Differences are the second run less the first, in points: `capeval compare OLD NEW` shows "
-    "what NEW gained. More than two runs make a matrix with ranks.\n\n"
-    "`--fail-under f1=-0.5` ends with 4 where the second is more than half a point below the first."
-)
-
-# More would need more memory than a machine of CI has, and tell nothing further.
-_MOST_DRAWS = 100_000
-
-
-class _Gate(StrEnum):
-    # Not `lower`: every string has a method of that name.
-    of_estimate = "estimate"
-    of_lower = "lower"
-
-
-class _Format(StrEnum):
-    table = "table"
-    markdown = "markdown"
-    latex = "latex"
+from capeval.cli import options
 
 
 def compare(
-    run: JudgedRuns,
-    judge: WhichJudge = None,
-    annotations: RunAnnotations = None,
-    anyway: Annotated[
+    run: options.JudgedRuns,
+    judge: options.WhichJudge = None,
+    annotations: options.RunAnnotations = None,
+    allow_mismatch: Annotated[
         bool,
         typer.Option(
-            "--anyway",
-            help="Compare runs that differ in judge, prompts, repeats or data, and mark the table.",
+            "--allow-mismatch",
+            help="Compare runs that differ in judge, prompts, repeats or data, and say so.",
         ),
     ] = False,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(
-            help="MEASURE=POINTS that the difference must reach: f1=-0.5, action.recall=-1. "
-            "Repeatable.",
-            show_default=False,
+        options.optional(
+            "MEASURE=POINTS",
+            "Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.",
         ),
     ] = None,
     gate: Annotated[
-        _Gate | None,
-        typer.Option(
-            help="What --fail-under holds: the estimate, as it does without, or its interval's "
-            "lower end.",
-            show_default=False,
+        Literal["estimate", "lower"] | None,
+        options.optional(
+            "VALUE",
+            "What --fail-under tests: estimate, or lower for the lower end of the interval. "
+            "By default estimate.",
         ),
     ] = None,
     min_coverage: Annotated[
         str | None,
-        typer.Option(
-            help="How many of the annotated videos must be scored in all runs: 99% or a number.",
-            show_default=False,
-        ),
+        options.optional("SHARE", "How many annotated videos must be compared: 99% or a number."),
     ] = None,
     power: Annotated[
-        bool, typer.Option("--power", help="Of two runs: what difference so many videos can show.")
+        bool,
+        typer.Option("--power", help="Show the difference of two runs that can be detected."),
     ] = False,
     top: Annotated[
-        int, typer.Option(min=0, help="How many moved videos and flipped elements to show.")
-    ] = 5,
-    draws: Annotated[
         int,
         typer.Option(
-            min=99, max=_MOST_DRAWS, help="Draws of the bootstrap and of the permutations."
+            min=0, metavar="N", help="How many changed videos and flipped elements to show."
         ),
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the statistics.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the comparison here.", show_default=False)
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the comparison alone on stdout, as JSON.")
-    ] = False,
-    form: Annotated[
-        _Format | None,
-        typer.Option("--format", help="Of the tables; 'table' without.", show_default=False),
-    ] = None,
-    runs: Runs = Path("runs"),
+    ] = 5,
+    resamples: options.Resamples = None,
+    seed: options.Seed = 0,
+    out: options.OutFile = None,
+    as_json: options.Json = False,
+    form: options.TableFormat = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Compare judged runs."""
-    from rich.console import Console
+    """Compare judged runs over the videos that are scored in all of them: is B better than A?
 
+    Differences are second − first, in points: `capeval compare OLD NEW` shows what NEW gained. More
+    than two runs make a matrix with ranks.
+
+    `--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
+    """
+    from capeval.api import comparing
+    from capeval.cli.output import Output
     from capeval.errors import UsageError
-    from capeval.files.jsonl import dumps
     from capeval.reporting.comparison_tables import gate_lines, print_comparison
-    from capeval.runs.comparing import Question, compare_files
-    from capeval.runs.judged_run import files_behind
-    from capeval.runs.outputs import check_output, write_output
-    from capeval.scoring.gates import read_coverage, read_gates
-    from capeval.text import one_line
+    from capeval.scoring import DRAWS
 
     if gate is not None and not fail_under:
-        raise UsageError("--gate is of --fail-under: add a MEASURE=POINTS to hold, or leave it off")
+        raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")
     if power and len(run) > 2:
-        raise UsageError(f"--power is of the differences of two runs, not {len(run)}; name two")
-    if as_json and form is not None:
-        raise UsageError("--format is of the tables, and --json prints none; leave one of them out")
-    gates = read_gates(fail_under or (), on=(gate or _Gate.of_estimate).value)
-    coverage = None if min_coverage is None else read_coverage(min_coverage)
-    if out is not None:
-        check_output(out, files_behind(run, runs=runs, judge=judge, annotations=annotations))
-    found = compare_files(
-        Question(
-            typed=tuple(run),
-            judge=judge,
-            annotations=annotations,
-            runs=runs,
-            draws=draws,
-            seed=seed,
-            anyway=anyway,
-            gates=tuple(gates),
-            coverage=coverage,
-        )
+        raise UsageError(f"--power needs two runs, not {len(run)}; name two")
+    options.check_format(form, as_json=as_json)
+    output = Output(quiet=quiet)
+    found = comparing.compare(
+        run,
+        judge=judge,
+        annotations=annotations,
+        allow_mismatch=allow_mismatch,
+        fail_under=fail_under or (),
+        gate=gate or "estimate",
+        min_coverage=min_coverage,
+        resamples=resamples or DRAWS,
+        seed=seed,
+        out=out,
+        runs=runs,
     )
-    text = dumps(found.model_dump(mode="json"), indent=1)
-    if out is not None:
-        write_output(out, text + "\n")
     if as_json:
-        typer.echo(text)
+        output.json(found)
     else:
         print_comparison(
-            found, Console(), form=(form or _Format.table).value, power=power, most=top
+            found, output.console, form=form or "table", power=power, most=top, full=full
         )
     for line in gate_lines(found):
-        sys.stderr.write(f"capeval: {one_line(line, 600)}\n")
+        output.error(f"capeval: {line}")
     if not all(result.passed for result in found.gates):
         raise typer.Exit(4)

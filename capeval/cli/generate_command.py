@@ -69,13 +69,13 @@ def generate(
     """Caption videos with a model; `HELP` is what `--help` shows."""
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.generating import merge_shards, open_generating
-    from capeval.cli.options import Allowance, indexes
+    from capeval.cli.options import Allowance, listed
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask
 
     allowance = Allowance.read(max_ungenerated, "--max-ungenerated")
     session = Session(as_json=as_json, quiet=quiet)
     typed = declared | {
-        "only": indexes(declared["only"] or ()),
+        "only": listed(declared["only"], "--only"),
         "batch_size": _batch_size(declared["batch_size"]),
     }
     options = GenerateOptions(**typed, shuffle=seed if shuffle else None)

@@ -64,7 +64,7 @@ def judge(
     """Judge captions and score them; `HELP` is what `--help` shows."""
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named
-    from capeval.cli.options import Allowance, indexes
+    from capeval.cli.options import Allowance, listed
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
     from capeval.errors import CapevalError
     from capeval.files.jsonl import dumps
@@ -74,7 +74,7 @@ def judge(
     allowance = Allowance.read(max_unscored)
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
-    options = JudgeOptions(captions={}, **declared | {"only": indexes(declared["only"] or ())})
+    options = JudgeOptions(captions={}, **declared | {"only": listed(declared["only"], "--only")})
 
     async def run() -> int:
         typed = list(targets or ())

@@ -2,124 +2,91 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from capeval.cli.options import Runs
-
-HELP = (
-    "Put all judged runs in one table, best overall F1 first.\n\n"
-    "Every judge's scores of every run under runs/ are shown, and of the runs named. Runs of "
-    "unlike judge, prompts, repeats or data stand in sections of their own.\n\n"
-    "Scores that do not belong to the verdicts beside them are left out, told on stderr, and end "
-    "with exit code 3."
-)
-
-
-class _By(StrEnum):
-    overall = "overall"
-    types = "types"
-    characteristics = "characteristics"
-    domain = "domain"
-    complexity = "complexity"
-    all = "all"
-
-
-class _Format(StrEnum):
-    table = "table"
-    markdown = "markdown"
-    latex = "latex"
-    csv = "csv"
-    json = "json"
+from capeval.cli import options
 
 
 def leaderboard(
-    named: Annotated[
+    run: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Runs besides those under runs/: folders of runs or of judges.",
+            help="Runs in addition to those under runs/: folders of runs or of judges.",
             show_default=False,
         ),
     ] = None,
     by: Annotated[
-        _By,
+        Literal["overall", "types", "characteristics", "domain", "complexity", "all"],
         typer.Option(
             metavar="TABLES",
-            help="Besides the overall one: types, characteristics, domain, complexity or all. CSV "
-            "and JSON hold them all.",
+            help="Tables after the overall one: types, characteristics, domain, complexity or all. "
+            "CSV and JSON contain them all.",
         ),
-    ] = _By.overall,
+    ] = "overall",
     form: Annotated[
-        _Format,
+        Literal["table", "markdown", "latex", "csv", "json"],
         typer.Option("--format", metavar="FORMAT", help="table, markdown, latex, csv or json."),
-    ] = _Format.table,
+    ] = "table",
+    as_json: options.Json = False,
     published: Annotated[
         bool,
         typer.Option("--published", help="Add the TUNA paper's 21 models (tables 8, 9 and 10)."),
     ] = False,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Annotations for runs whose own are not where they were.",
-            show_default=False,
-        ),
-    ] = None,
+    annotations: options.RunAnnotations = None,
     min_coverage: Annotated[
         str,
         typer.Option(
-            metavar="SHARE", help="Share of the videos that must be scored for a rank, such as 99%."
+            metavar="SHARE", help="Percentage of the videos that must be scored for a rank."
         ),
     ] = "99%",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write to this file instead.", show_default=False),
-    ] = None,
-    runs: Runs = Path("runs"),
+    out: options.OutFile = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Put all judged runs in one table."""
-    from rich.console import Console
+    """Rank all judged runs by overall F1.
 
-    from capeval.reporting.leaderboard.board import files_of, make_leaderboard
+    It shows the scores of every judge of every run under runs/, and of the runs that are named.
+    Runs that differ in judge, prompts, repeats or data are in separate sections.
+
+    Scores that do not match the verdicts next to them are left out with a line on stderr, and the
+    exit code is 3.
+    """
+    from capeval.api import leaderboards
+    from capeval.cli.output import Output
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
-    from capeval.runs.outputs import check_output, write_output
-    from capeval.text import one_line
 
-    least_coverage = _share(min_coverage)
-    if out is not None:
-        check_output(out, files_of(named or (), runs=runs, annotations=annotations))
-    board = make_leaderboard(
-        named or (),
-        runs=runs,
+    output = Output(quiet=quiet)
+    form = "json" if as_json else form
+    by = "all" if full and by == "overall" else by
+    board = leaderboards.leaderboard(
+        run or (),
         annotations=annotations,
         published=published,
-        least_coverage=least_coverage,
+        min_coverage=_fraction(min_coverage),
+        out=out,
+        form=form,
+        by=by,
+        runs=runs,
     )
-    if form is _Format.table and out is None:
-        print_leaderboard(board, Console(), by=by.value)
-    else:
-        text = rendered_leaderboard(board, form.value, by=by.value)
-        if out is None:
-            typer.echo(text)
-        else:
-            write_output(out, text + "\n")
+    if out is None and form == "table":
+        print_leaderboard(board, output.console, by=by)
+    elif out is None and (form == "json" or not quiet):
+        typer.echo(rendered_leaderboard(board, form, by=by))
     for one in board.left_out:
-        told = f"{one.path}: {one.reason}" if one.unfinished else one.reason
-        sys.stderr.write(one_line(f"left out: {told}", 600) + "\n")
+        reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
+        (output.notice if one.unfinished else output.error)(f"left out: {reason}")
     if any(not one.unfinished for one in board.left_out):
         raise typer.Exit(3)
 
 
-def _share(text: str) -> float:
-    from capeval.cli.options import Allowance
+def _fraction(text: str) -> float:
     from capeval.errors import UsageError
 
-    read = Allowance.read(text, "--min-coverage") if text.strip().endswith("%") else None
-    if read is None:
+    if not text.strip().endswith("%"):
         raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
-    return float(read.number) / 100
+    return float(options.Allowance.read(text, "--min-coverage").number) / 100

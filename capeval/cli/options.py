@@ -1,4 +1,4 @@
-"""Options that several commands have, and reading values that typer has no type for."""
+"""Options that several commands share, and values that typer has no type for."""
 
 from __future__ import annotations
 
@@ -6,44 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Literal
 
 import typer
 
+from capeval.api.options import LIMITS, OUTPUT
 from capeval.errors import UsageError
 
-INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
-"""Panels of the help."""
 
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="INDEX",
-        help="Only these indexes (repeat, or separate by commas).",
-        show_default=False,
-        rich_help_panel=INPUTS,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(min=1, help="Only the first so many.", show_default=False, rich_help_panel=INPUTS),
-]
-MaxConcurrency = Annotated[
-    int, typer.Option(min=1, max=4096, help="Calls at a time.", rich_help_panel=LIMITS)
-]
-Timeout = Annotated[
-    float,
-    typer.Option(min=0.1, max=86_400, help="Seconds for one call.", rich_help_panel=LIMITS),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        help="Stop calling after so many US dollars; implies --yes.",
-        show_default=False,
-        rich_help_panel=LIMITS,
-    ),
-]
+def optional(
+    metavar: str, text: str, *names: str, panel: str | None = None, **limits: float
+) -> Any:
+    """Return an option without a default value to show, with its help `text`.
+
+    `names` are by default the parameter's; `limits` are the `min` and `max` of a number.
+    """
+    shown: dict[str, Any] = {"show_default": False, "rich_help_panel": panel, **limits}
+    return typer.Option(*names, metavar=metavar, help=text, **shown)
+
+
 Yes = Annotated[
     bool,
     typer.Option(
@@ -61,35 +42,96 @@ JudgedRuns = Annotated[
 ]
 WhichJudge = Annotated[
     str | None,
-    typer.Option(
-        help="Which of several judges: its folder's name, or the beginning of it.",
-        show_default=False,
-    ),
+    optional("NAME", "Which of several judges: the name of its folder, or the beginning of it."),
 ]
 RunAnnotations = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Annotations (JSON or JSONL); 'sample' for the bundled ones. Runs know their own.",
-        show_default=False,
+    optional(
+        "FILE",
+        "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a "
+        "run names.",
     ),
 ]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Where the runs are.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)]
+IgnoreUnknown = Annotated[
+    bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
+]
+Human = Annotated[Path | None, optional("FILE", "Human ratings or labels.")]
+Resamples = Annotated[
+    int | None,
+    optional(
+        "N",
+        "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
+        "and 1,000 for comparisons.",
+        min=99,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the statistics.")]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of the runs.")]
+OutFile = Annotated[
+    Path | None, optional("FILE", "Write the result to this file.", "--out", panel=OUTPUT)
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print everything as JSON, alone on stdout.", rich_help_panel=OUTPUT
+    ),
+]
+TableFormat = Annotated[
+    Literal["table", "markdown", "latex"] | None,
+    optional(
+        "FORMAT",
+        "Format of the tables: table, markdown or latex. By default table.",
+        "--format",
+        panel=OUTPUT,
+    ),
+]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Print everything, not only the first screen.", rich_help_panel=OUTPUT
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print only errors, and warnings about money or lost work.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
-N = TypeVar("N", bound=str)
+RENAMED = {
+    "anyway": "allow-mismatch",
+    "auto": "metric",
+    "draws": "resamples",
+    "metric-cols": "metric-columns",
+}
+"""Options by their old names, which are still accepted."""
+
+
+def check_format(form: str | None, *, as_json: bool) -> None:
+    """Refuse --format with --json.
+
+    Raises
+    ------
+    UsageError
+        Both are given.
+    """
+    if as_json and form is not None:
+        raise UsageError("--format is for tables, and --json prints none; omit one of them")
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many may stay undone: a number, or a share of all."""
+    """How many items may remain undone: a number, or a percentage of all."""
 
     number: Decimal
     is_share: bool
 
     @classmethod
     def read(cls, text: str, option: str = "--max-unscored") -> Allowance:
-        """Read `5` or `0.5%`, as given to `option`.
+        """Parse `5` or `0.5%`, as given to `option`.
 
         Raises
         ------
@@ -112,46 +154,22 @@ class Allowance:
         return cls(number, share)
 
     def allows(self, undone: int, total: int) -> bool:
-        """Say whether so many may stay undone."""
+        """Return whether so many items may remain undone."""
         return 100 * undone <= self.number * (total if self.is_share else 100)
 
 
-def indexes(values: Sequence[str]) -> list[str]:
-    """Return the indexes of a repeatable option that also takes commas.
+def listed(values: Sequence[str] | None, option: str) -> list[str]:
+    """Return the values of a repeatable option that also takes commas.
 
     Raises
     ------
     UsageError
-        The option was given without any index.
+        The option was given without any value.
+
+    >>> listed(["a, b", "c"], "--only")
+    ['a', 'b', 'c']
     """
-    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    found = [part.strip() for value in values or () for part in value.split(",") if part.strip()]
     if values and not found:
-        raise UsageError("--only names no index")
+        raise UsageError(f"{option} is empty; name at least one, or omit it")
     return found
-
-
-def chosen(values: Sequence[str], known: Sequence[N], option: str) -> list[N]:
-    """Return what a repeatable option, which also takes commas, chooses of what is known.
-
-    Raises
-    ------
-    UsageError
-        It names nothing, or something unknown.
-
-    >>> chosen(["b,a", "b"], ["a", "b"], "--some")
-    ['b', 'a']
-    """
-    # Not above: `capeval --help` needs these options and no file.
-    from capeval.text import nearest, shown
-
-    by_name = {str(one): one for one in known}
-    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
-    for name in found:
-        if name not in by_name:
-            raise UsageError(
-                f"{option}: {shown(name)} is unknown; one of {', '.join(known)}"
-                f"{nearest(name, known)}"
-            )
-    if not found:
-        raise UsageError(f"{option} names nothing; one of {', '.join(known)}")
-    return [by_name[name] for name in dict.fromkeys(found)]

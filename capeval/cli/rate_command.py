@@ -1,270 +1,124 @@
-"""`capeval rate`: sheets for people to rate captions with, and what they gave, joined."""
+"""`capeval rate`: rating sheets for human raters, and their ratings merged."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from capeval.cli import options
 
-    from capeval.rating.agreement import Agreement
-    from capeval.rating.merging import RatedFile
-    from capeval.runs.sources import Source
-    from capeval.schema import Annotation, ElementType
-
-
-app = typer.Typer(help="Have people rate captions, blind to who wrote them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Have humans rate captions without knowing who wrote them.", no_args_is_help=True
+)
 
 
 @app.command()
 def sheet(
     run: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A run to draw captions from; repeat for more. All under runs/, else the sample, "
-            "where none is named.",
-            show_default=False,
+        options.optional(
+            "RUN",
+            "A run to sample captions from; repeatable. By default all under runs/, or the "
+            "sample if there are none.",
         ),
     ] = None,
     videos: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many videos to draw; 40, or all where there are fewer, without.",
-            show_default=False,
-        ),
+        options.optional("N", "Number of videos. By default 40, or all if there are fewer.", min=1),
     ] = None,
     per_video: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Captions of each video; one of every run without.", show_default=False
-        ),
+        options.optional("N", "Captions of each video. By default one of every run.", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
-    annotations: Annotated[
-        str | None,
-        typer.Option(
-            help="Annotations (JSON or JSONL); 'sample' for the bundled ones. A run knows its own.",
-            show_default=False,
-        ),
-    ] = None,
+    seed: options.Seed = 0,
+    annotations: options.RunAnnotations = None,
     video_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder of the videos, for the page to show.", show_default=False),
+        options.optional("DIR", "The folder of the videos that the page plays."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("rating"),
-    ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="Skip captions without an annotation.")
-    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")] = Path(
+        "rating"
+    ),
+    ignore_unknown: options.IgnoreUnknown = False,
+    quiet: options.Quiet = False,
+    runs: options.Runs = Path("runs"),
 ) -> None:
-    """Draw captions to be rated: sheet.html and sheet.csv for raters, key.csv for you alone."""
-    from capeval.errors import InputError, UsageError
-    from capeval.files.annotations import annotations_hash
-    from capeval.files.jsonl import write_atomic
-    from capeval.files.reading import read_text
-    from capeval.rating.sheet import DEFAULT_VIDEOS, draw_sheet, key_csv, sheet_csv, sheet_html
+    """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you."""
+    from capeval.api import rating_files
+    from capeval.cli.output import Output
 
-    sources = _sources(run or [], annotations, ignore_unknown)
-    first = sources[0]
-    for source in sources[1:]:
-        if annotations_hash(source.annotations) != annotations_hash(first.annotations):
-            raise UsageError(
-                f"{first.name} and {source.name} have other annotations; name the --run that are "
-                "to be rated together, or their --annotations"
-            )
-    drawn = draw_sheet(
-        first.annotations,
-        {source.name: {c.index: c.caption for c in source.captions} for source in sources},
+    output = Output(quiet=quiet)
+    made = rating_files.rate_sheet(
+        run or (),
         videos=videos,
         per_video=per_video,
         seed=seed,
+        annotations=annotations,
+        video_dir=video_dir,
+        out=out,
+        ignore_unknown=ignore_unknown,
+        runs=runs,
+        on_notice=output.notice,
     )
-    texts = {"key.csv": key_csv(drawn), "sheet.csv": sheet_csv(drawn)}
-    for name, text in texts.items():
-        path = out / name
-        if path.exists() and read_text(path) != text.removeprefix("\ufeff"):
-            raise InputError(
-                "is of another sheet, or somebody has filled it in; choose another --out",
-                file=path,
-            )
-    shown = {item.annotation.index: item.annotation for item in drawn.items}
-    if videos is None and len(shown) < DEFAULT_VIDEOS:
-        sys.stderr.write(
-            f"notice: {DEFAULT_VIDEOS} videos are usual; all {len(shown)} that can be drawn "
-            "are taken\n"
-        )
-    found, faults = _films(first, list(shown.values()), video_dir, out)
-    for name, text in texts.items():
-        write_atomic(out / name, text)
-    write_atomic(out / "sheet.html", sheet_html(drawn, found))
-    typer.echo(
-        f"{len(shown)} videos, {len(drawn.items)} captions of {len(sources)} runs, "
-        f"{drawn.labels:,} labels; videos found: {len(found)} of {len(shown)}"
+    output.line(
+        f"{made.videos} videos, {len(made.sheet.items)} captions of {made.runs} runs, "
+        f"{made.sheet.labels:,} labels; videos found: {made.videos_found} of {made.videos}"
     )
-    for line in faults[:5]:
-        sys.stderr.write(line + "\n")
-    if len(faults) > 5:
-        sys.stderr.write(f"{len(faults) - 5} more videos are not there\n")
-    typer.echo(f"{out / 'sheet.html'}  for raters, in a browser")
-    typer.echo(f"{out / 'sheet.csv'}  for raters, in a spreadsheet")
-    typer.echo(f"{out / 'key.csv'}  for you alone: which system wrote what")
+    for line in made.missing_videos[:5]:
+        output.notice(line)
+    if (left := len(made.missing_videos) - 5) > 0:
+        output.notice(f"{left} more videos were not found")
+    output.line(f"{made.page}  for raters, in a browser")
+    output.line(f"{made.table}  for raters, in a spreadsheet")
+    output.line(f"{made.key}  only for you: which system wrote which caption")
 
 
 @app.command()
 def merge(
     files: Annotated[
-        list[Path], typer.Argument(help="The raters' files, one each.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE", help="The raters' files, one each.", show_default=False),
     ],
-    key: Annotated[Path, typer.Option(help="The key.csv of the sheet.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="File to write.")] = Path("human.csv"),
+    key: Annotated[Path, options.optional("FILE", "The sheet's key.csv.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path(
+        "human.csv"
+    ),
     annotations: Annotated[
         str | None,
-        typer.Option(
-            help="Check the key against these annotations, and show agreement by type of element; "
+        options.optional(
+            "FILE",
+            "Check the key against these annotations, and show agreement by type of element; "
             "'sample' for the bundled ones.",
-            show_default=False,
         ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Take sheets that are not filled in wholly.")
+        bool, typer.Option("--partial", help="Accept files in which labels are missing.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an --out that holds something else.")
+        bool, typer.Option("--force", help="Replace an --out file that has other contents.")
     ] = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Join raters' files into human.csv, and show how well the raters agree."""
-    from capeval.errors import UsageError
-    from capeval.rating.agreement import agreement, agreement_by_type
-    from capeval.rating.merging import check_key, human_csv, read_key, read_rated, together
-    from capeval.runs.outputs import check_output, write_output
-    from capeval.runs.sources import annotations_of
-
-    check_output(out, [*files, key, *([] if annotations is None else [annotations])])
-    items = read_key(key)
-    known = None if annotations is None else annotations_of(annotations)
-    if known is not None:
-        check_key(items, known, file=key)
-    rated = [read_rated(path, items) for path in files]
-    for file in rated:
-        # Of an empty sheet the error says enough.
-        if file.missing and file.labels:
-            sys.stderr.write(_missing_line(file) + "\n")
-    raters = together(rated, partial=partial)
-    text = human_csv(raters, items)
-    if out.is_file() and not force and out.read_bytes() != text.encode("utf-8"):
-        raise UsageError(
-            f"--out: {out} exists and holds something else; choose another, or replace it with "
-            "--force"
-        )
-    write_output(out, text)
-    _print(
-        raters, agreement(raters), {} if known is None else agreement_by_type(raters, items, known)
-    )
-    typer.echo(f"{out}  {sum(len(file.labels) for file in raters):,} labels")
-    typer.echo(f"Next, of judged runs: capeval correlate --human {shlex.quote(str(out))}")
-
-
-def _sources(names: Sequence[str], annotations: str | None, ignore_unknown: bool) -> list[Source]:
-    from capeval.errors import InputError, UsageError
-    from capeval.files.captions import known_captions, load_captions
-    from capeval.runs.folder import RunFolder
-    from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run, sample_captions
-
-    runs = Path("runs")
-    sample = sample_captions()
-
-    def bundled(name: str) -> Source:
-        known = annotations_of(annotations or SAMPLE)
-        captions = known_captions(
-            load_captions(sample[name]), known, file=sample[name], ignore_unknown=ignore_unknown
-        )
-        return Source(name, None, known, captions, annotations or SAMPLE)
-
-    def named(name: str) -> Source:
-        try:
-            found = RunFolder.find(runs, name)
-        except InputError:
-            if name in sample:
-                return bundled(name)
-            raise
-        return from_run(found, annotations, ignore_unknown=ignore_unknown)
-
-    if names:
-        found = [named(name) for name in names]
-    else:
-        every = RunFolder.all(runs)
-        found = [from_run(run, annotations, ignore_unknown=ignore_unknown) for run in every]
-        found = found or [bundled(name) for name in sample]
-    seen: set[str] = set()
-    for source in found:
-        if source.name in seen:
-            raise UsageError(f"the run {source.name} is named twice")
-        seen.add(source.name)
-    return found
-
-
-def _films(
-    source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
-) -> tuple[dict[str, str], list[str]]:
-    """Return the URL of each video as seen from the page, and why others have none."""
-    import os
-    from urllib.parse import quote
-
-    from capeval.errors import InputError, VideoError
-    from capeval.files.packaged import sample_folder
-    from capeval.files.videos import VideoFolder
-    from capeval.runs.sources import SAMPLE
-
-    if folder is None and source.annotations_path == SAMPLE:
-        folder = sample_folder() / "videos"
-    if folder is None:
-        return {}, []
-    if not folder.is_dir():
-        raise InputError("is no folder; name that of the videos with --video-dir", file=folder)
-    videos = VideoFolder(folder)
-    urls: dict[str, str] = {}
-    faults: list[str] = []
-    for annotation in annotations:
-        try:
-            file = videos.find(annotation.video or annotation.index)
-        except VideoError as fault:
-            faults.append(str(fault))
-            continue
-        # Without the dot a file a:b.mp4 would name a scheme.
-        path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
-        urls[annotation.index] = "./" + quote(path)
-    return urls, faults
-
-
-def _missing_line(file: RatedFile, most: int = 3) -> str:
-    """Return of which captions a file lacks how many labels, the first few of each by name."""
-    from capeval.text import one_line
-
-    items: dict[str, list[str]] = {}
-    for item, element in file.missing:
-        items.setdefault(item, []).append(f"e{element}")
-    told = [
-        f"{item}: {len(elements)} ({', '.join(elements[:most])}"
-        f"{', …' if len(elements) > most else ''})"
-        for item, elements in list(items.items())[:most]
-    ]
-    left = len(items) - most
-    more = f"; and {left} more captions" if left > 0 else ""
-    return one_line(f"{file.path}: lacks labels: {'; '.join(told)}{more}", 600)
-
-
-def _print(
-    raters: Sequence[RatedFile], found: Agreement, by_type: Mapping[ElementType, Agreement]
-) -> None:
-    from rich.console import Console
-
+    """Merge the raters' files into human.csv, and show how well the raters agree."""
+    from capeval.api import rating_files
+    from capeval.cli.output import Output
     from capeval.reporting.rating_tables import agreement_line, agreement_sheets
     from capeval.reporting.text_table import print_sheets
 
-    print_sheets(agreement_sheets(raters, found, by_type), Console())
-    typer.echo(agreement_line(found, by_type))
+    output = Output(quiet=quiet)
+    merged = rating_files.rate_merge(
+        files,
+        key,
+        out=out,
+        annotations=annotations,
+        partial=partial,
+        force=force,
+        on_notice=output.notice,
+    )
+    print_sheets(agreement_sheets(merged.raters, merged.agreement, merged.by_type), output.console)
+    output.line(agreement_line(merged.agreement, merged.by_type))
+    output.line(f"{out}  {sum(len(file.labels) for file in merged.raters):,} labels")
+    output.line(f"Next, for judged runs: capeval correlate --human {shlex.quote(str(out))}")

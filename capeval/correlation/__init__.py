@@ -1,1 +1,1 @@
-"""Metric against people: joined, grouped, correlated, compared."""
+"""Metrics compared with human ratings: join, group, correlate, test."""

@@ -1,4 +1,4 @@
-"""Labels of elements against labels: people and judges, judge and judge, one pass and another."""
+"""Agreement on labels of elements: human raters and judges, two judges, repeats of a judge."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from capeval.correlation.joining import Missing as IfMissing
-from capeval.correlation.joining import caption_names
-from capeval.correlation.result import ClassResult, ElementTable, Estimate
+from capeval.correlation.joining import IfMissing, caption_names
+from capeval.correlation.result import ClassResult, ElementTable, Estimate, number_of
+from capeval.correlation.video_level import Settings
 from capeval.errors import InputError
 from capeval.files.ratings import Key, LabelTable
-from capeval.rating.human_scores import Element
-from capeval.schema import COVERAGES, ELEMENT_TYPES, RELATIONS, LabelScale, Relation
+from capeval.schema import COVERAGES, ELEMENT_TYPES, RELATIONS, LabelScale, Relation, VisualElement
 from capeval.stats.agreement import (
     class_scores,
     coefficient_intervals,
@@ -23,61 +23,61 @@ from capeval.stats.agreement import (
     confusion_by_video,
     confusion_matrix,
 )
-from capeval.stats.intervals import Kind
-from capeval.stats.values import Missing, Value
+from capeval.stats.values import Interval, Missing
 
 Place = tuple[Key, str]
 Labels = dict[Place, str]
 """A label by caption and element."""
 
-_EACH = 20
+# With more raters, a table of each rater's coefficients is too long to read.
+_MOST_RATERS = 20
 
 
 @dataclass
 class Verdicts:
-    """What one judge said of each element, whole, and in each of its passes."""
+    """The verdicts of one judge on each element: the final ones, and those of each repeat."""
 
     name: str
     labels: Labels = field(default_factory=dict)
-    passes: list[Labels] = field(default_factory=list)
+    repeats: list[Labels] = field(default_factory=list)
 
     def add(
         self,
         key: Key,
         relations: Sequence[Sequence[Relation]],
-        passes: Sequence[Sequence[Sequence[Relation]]] = (),
+        repeats: Sequence[Sequence[Sequence[Relation]]] = (),
     ) -> None:
         """Add the verdicts on one caption."""
         _fill(self.labels, key, relations)
-        for number, relations_of in enumerate(passes):
-            if number == len(self.passes):
-                self.passes.append({})
-            _fill(self.passes[number], key, relations_of)
+        for number, repeated in enumerate(repeats):
+            if number == len(self.repeats):
+                self.repeats.append({})
+            _fill(self.repeats[number], key, repeated)
 
 
 def _fill(labels: Labels, key: Key, relations: Sequence[Sequence[Relation]]) -> None:
-    for event, told in enumerate(relations, start=1):
-        for place, relation in enumerate(told, start=1):
+    for event, of_event in enumerate(relations, start=1):
+        for place, relation in enumerate(of_event, start=1):
             labels[key, f"{event}.{place}"] = relation
 
 
 @dataclass(frozen=True)
-class People:
-    """What people said of each element.
+class HumanLabels:
+    """Human labels of elements.
 
     Attributes
     ----------
-    truths : labels by name, as judges are held against them
-    tied : elements without a label, because raters were evenly divided on them
-    raters : each rater's own, where `truths` are made of several; none above 20 raters
+    truths : the labels that judges are compared with, by name
+    tied : elements without a label because raters were evenly divided on them
+    raters : each rater's own labels, if `truths` aggregates several; empty for more than 20 raters
     """
 
     truths: Mapping[str, Labels]
     tied: frozenset[Place] = frozenset()
     raters: Mapping[str, Labels] = field(default_factory=dict)
 
-    def without(self, captions: Collection[Key]) -> People:
-        """Return the same with some captions left out."""
+    def without(self, captions: Collection[Key]) -> HumanLabels:
+        """Return the labels without those of some captions."""
         if not captions:
             return self
 
@@ -88,33 +88,32 @@ class People:
             }
 
         tied = frozenset(place for place in self.tied if place[0] not in captions)
-        return People(rest(self.truths), tied, rest(self.raters))
+        return HumanLabels(rest(self.truths), tied, rest(self.raters))
 
 
-def people(table: LabelTable, *, each: bool = False) -> People:
-    """Return people's labels.
+def human_labels(table: LabelTable, *, each: bool = False) -> HumanLabels:
+    """Return the majority label of each element, or with `each` every rater's labels.
 
-    Several raters' labels are made one by majority; an even division is left out, not guessed.
-    With `each`, raters are kept apart.
+    An element on which raters are evenly divided has no label.
     """
-    by_rater: dict[str, Labels] = {name: {} for name in table.names}
+    by_rater: dict[str, Labels] = {name: {} for name in table.raters}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        by_rater[table.names[table.raters[row]]][key, element] = table.labels[row]
+        by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
     if each:
-        return People(by_rater)
+        return HumanLabels(by_rater)
     if len(by_rater) == 1:
-        return People({"human": next(iter(by_rater.values()))})
+        return HumanLabels({"human": next(iter(by_rater.values()))})
     counts: dict[Place, Counter[str]] = {}
     for labels in by_rater.values():
         for place, label in labels.items():
             counts.setdefault(place, Counter())[label] += 1
-    found: Labels = {}
+    majority: Labels = {}
     for place, count in counts.items():
         ranked = count.most_common(2)
         if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
-            found[place] = ranked[0][0]
-    tied = frozenset(counts.keys() - found.keys())
-    return People({"human": found}, tied, by_rater if len(by_rater) <= _EACH else {})
+            majority[place] = ranked[0][0]
+    tied = frozenset(counts.keys() - majority.keys())
+    return HumanLabels({"human": majority}, tied, by_rater if len(by_rater) <= _MOST_RATERS else {})
 
 
 def unjudged(
@@ -123,23 +122,23 @@ def unjudged(
     reasons: Mapping[str, Mapping[Key, str]],
     missing: IfMissing = "error",
 ) -> tuple[dict[Key, int], list[str]]:
-    """Return captions that people labelled and a judge gave no verdict on, and warnings.
+    """Return labelled captions without a verdict of some judge, and warnings.
 
-    They are left out for all judges, so that all are held against the same labels.
+    They are left out for all judges, so that all judges are compared with the same labels.
 
     Parameters
     ----------
     reasons : by judge and caption, why there is no verdict
-    missing : "drop" to leave them out
+    missing : "drop" to leave such captions out
 
     Returns
     -------
-    The number of elements of each such caption, and a line for each judge that lacks some.
+    The number of elements of each such caption, and a warning for each judge that lacks some.
 
     Raises
     ------
     InputError
-        There are such captions and `missing` is "error", or nothing is left.
+        There are such captions and `missing` is "error", or no caption is left.
     """
     places = dict.fromkeys(zip(table.keys, table.elements, strict=True))
     elements = Counter(key for key, _ in places)
@@ -152,15 +151,15 @@ def unjudged(
             continue
         matched = len(places) - sum(elements[key] for key in lacking)
         captions = f"{len(lacking)} caption{'' if len(lacking) == 1 else 's'}"
-        told = (
+        warning = (
             f"{judge.name}: {matched} of {len(places)} labelled elements matched; no verdict on "
             f"{captions}: {caption_names(lacking, reasons.get(judge.name, {}))}"
         )
         if missing == "error":
             raise InputError(
-                f"{told}; leave such captions out with --missing drop", file=table.file
+                f"{warning}; leave such captions out with --missing drop", file=table.file
             )
-        warnings.append(told)
+        warnings.append(warning)
         lost |= {key: elements[key] for key in lacking}
     if len(lost) == len(elements) and lost:
         raise InputError("no labelled caption has a verdict of every judge", file=table.file)
@@ -168,39 +167,36 @@ def unjudged(
 
 
 def element_tables(
-    told: People,
+    human: HumanLabels,
     judges: Sequence[Verdicts],
-    elements: Mapping[str, Mapping[str, Element]],
+    elements: Mapping[str, Mapping[str, VisualElement]],
     scale: LabelScale,
-    *,
-    ci: Kind | None = None,
-    draws: int | None = None,
-    seed: int = 0,
+    settings: Settings,
 ) -> list[ElementTable]:
-    """Return the tables of people against judges, judges among themselves, and their passes.
+    """Return tables of judges and human raters, of pairs of judges, and of a judge's repeats.
 
-    Each is of all elements and of each type, plain and weighted. Judges are held against each
-    other on what people labelled, be they divided or not.
+    Each pair has tables for all elements and for each type, unweighted and weighted. Judges are
+    compared with each other on the elements with human labels, including tied ones.
 
     Parameters
     ----------
-    told : without truths for judges alone
-    elements : of each video by id
-    scale : "binary" collapses the judges' verdicts to covered (entailed) or not
+    human : the human labels; without any, only judges are compared
+    elements : by video and id
+    scale : "binary" reduces the judges' verdicts to covered (entailed) or not
     """
     pairs: list[tuple[str, Labels, str, Labels]] = [
         (name, labels, judge.name, judge.labels)
-        for name, labels in told.truths.items()
+        for name, labels in human.truths.items()
         for judge in judges
     ]
-    rated = {place for labels in told.truths.values() for place in labels} | told.tied
+    rated = {place for labels in human.truths.values() for place in labels} | human.tied
     for one, two in combinations(judges, 2):
         pairs.append((one.name, _only(one.labels, rated), two.name, two.labels))
     for judge in judges:
-        for (a, first), (b, second) in combinations(enumerate(judge.passes, start=1), 2):
+        for (a, first), (b, second) in combinations(enumerate(judge.repeats, start=1), 2):
             names = (f"{judge.name} pass {a}", f"{judge.name} pass {b}")
             pairs.append((names[0], _only(first, rated), names[1], second))
-    labels_of = COVERAGES if scale == "binary" else RELATIONS
+    label_names = COVERAGES if scale == "binary" else RELATIONS
     tables: list[ElementTable] = []
     for truth, expected, given, labels in pairs:
         known = _known(expected, labels, elements)
@@ -212,16 +208,14 @@ def element_tables(
             [_on(expected[place], scale) for place in known],
             [_on(labels[place], scale) for place in known],
             [elements[key[0]][element] for key, element in known],
-            labels_of,
-            ci,
-            draws,
-            seed,
+            label_names,
+            settings,
         )
-        if told.truths.get(truth) is expected:
-            tied = [elements[key[0]][element].type for key, element in told.tied]
+        if human.truths.get(truth) is expected:
+            tied = [elements[key[0]][element].type for key, element in human.tied]
             each = {
                 name: _coefficients(own, labels, elements, scale)
-                for name, own in told.raters.items()
+                for name, own in human.raters.items()
             }
             made = [
                 table.model_copy(
@@ -237,9 +231,9 @@ def element_tables(
 
 
 def _known(
-    expected: Labels, given: Labels, elements: Mapping[str, Mapping[str, Element]]
+    expected: Labels, given: Labels, elements: Mapping[str, Mapping[str, VisualElement]]
 ) -> list[Place]:
-    """Return what both sides labelled and the annotations have."""
+    """Return the elements that both sides labelled and the annotations have."""
     between = [place for place in expected if place in given]
     return [place for place in between if place[1] in elements.get(place[0][0], {})]
 
@@ -247,7 +241,7 @@ def _known(
 def _coefficients(
     truth: Labels,
     given: Labels,
-    elements: Mapping[str, Mapping[str, Element]],
+    elements: Mapping[str, Mapping[str, VisualElement]],
     scale: LabelScale,
 ) -> dict[str, float | None]:
     known = _known(truth, given, elements)
@@ -256,7 +250,7 @@ def _coefficients(
         [_on(given[place], scale) for place in known],
         COVERAGES if scale == "binary" else RELATIONS,
     )
-    return {name: _value(value) for name, value in coefficients(matrix).items()}
+    return {name: number_of(value) for name, value in coefficients(matrix).items()}
 
 
 def _only(labels: Labels, rated: set[Place]) -> Labels:
@@ -274,11 +268,9 @@ def _tables(
     places: Sequence[Place],
     truth: Sequence[str],
     given: Sequence[str],
-    elements: Sequence[Element],
+    elements: Sequence[VisualElement],
     labels: Sequence[str],
-    ci: Kind | None,
-    draws: int | None,
-    seed: int,
+    settings: Settings,
 ) -> list[ElementTable]:
     result = []
     for by in ("all", *ELEMENT_TYPES):
@@ -293,27 +285,13 @@ def _tables(
                 [truth[n] for n in rows], [given[n] for n in rows], labels, video, weights=weights
             )
             whole = matrices.sum(axis=0)
-            bounds = (
+            bounds: dict[Any, Interval | Missing] = (
                 {}
-                if ci == "none"
+                if settings.ci == "none"
                 else coefficient_intervals(
-                    matrices, seed=seed, **({} if draws is None else {"draws": draws})
+                    matrices, seed=settings.seed, draws=settings.bootstrap_resamples
                 )
             )
-            estimates = {}
-            for name, value in coefficients(whole).items():
-                bound = bounds.get(name)
-                missing = value if isinstance(value, Missing) else bound
-                if isinstance(missing, Missing):
-                    estimates[name] = Estimate(value=_value(value), reason=missing.reason)
-                elif bound is None:
-                    estimates[name] = Estimate(value=_value(value))
-                else:
-                    estimates[name] = Estimate(
-                        value=_value(value),
-                        low=bound.low,  # type: ignore[union-attr]
-                        high=bound.high,  # type: ignore[union-attr]
-                    )
             result.append(
                 ElementTable(
                     truth=names[0],
@@ -324,12 +302,15 @@ def _tables(
                     n=len(rows),
                     videos=len(numbers),
                     confusion=tuple(tuple(map(float, row)) for row in whole),
-                    coefficients=estimates,
+                    coefficients={
+                        name: Estimate.of(value, bounds.get(name))
+                        for name, value in coefficients(whole).items()
+                    },
                     classes={
                         label: ClassResult(
-                            precision=_value(found.precision),
-                            recall=_value(found.recall),
-                            f1=_value(found.f1),
+                            precision=number_of(found.precision),
+                            recall=number_of(found.recall),
+                            f1=number_of(found.f1),
                             support=found.support,
                         )
                         for label, found in zip(labels, class_scores(whole), strict=True)
@@ -337,7 +318,3 @@ def _tables(
                 )
             )
     return result
-
-
-def _value(value: Value) -> float | None:
-    return None if isinstance(value, Missing) else value

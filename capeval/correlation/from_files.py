@@ -1,4 +1,4 @@
-"""From a human file and metrics to `Correlations`."""
+"""Read a human file and metrics, and correlate them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capeval.correlation.element_level import element_tables, people, unjudged
+from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.human_ceiling import agreement_of
-from capeval.correlation.joining import Joined, Missing, join
+from capeval.correlation.joining import IfMissing, Joined, join
 from capeval.correlation.metric_sources import Sources, gather, judged_runs
-from capeval.correlation.protocols import unlike
+from capeval.correlation.protocols import departure
 from capeval.correlation.result import (
     PUBLISHED,
     ComparisonResult,
@@ -29,24 +29,27 @@ from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
     HumanScores,
     annotated,
-    elements_of,
     from_labels,
     from_ratings,
-    meets,
+    is_comparable,
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
-from capeval.text import one_line
+from capeval.scoring import Signature
 from capeval.version import __version__
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is to be held against what.
+class CorrelateRequest:
+    """Which metrics to compare with which human file.
 
-    `auto` are (name, path) pairs; without them and without `metric_columns`, every judged run
-    under `runs`, or the judged sample. `published` adds the paper's rows for reference.
+    Attributes
+    ----------
+    auto : (name, path) pairs of metrics; without them and without `metric_columns`, every judged
+        run under `runs`, or the judged sample
+    metric_columns : columns of the human file that have scores of metrics
+    published : whether to add the TUNA paper's rows for reference
     """
 
     human: Path
@@ -54,13 +57,13 @@ class Question:
     metric_columns: tuple[str, ...] = ()
     annotations: str | tuple[Annotation, ...] | None = None
     runs: Path = Path("runs")
-    missing: Missing = "error"
+    missing: IfMissing = "error"
     published: bool = False
 
 
 @dataclass(frozen=True)
-class Sides:
-    """People and metrics as read, not yet joined; `scores` are of captions, by kind."""
+class Inputs:
+    """A human file and metrics, not yet joined; `scores` has the human scores by kind."""
 
     table: RatingTable | LabelTable
     annotations: tuple[Annotation, ...] | None
@@ -69,62 +72,62 @@ class Sides:
     warnings: Sequence[str]
 
 
-def both_sides(question: Question, *, binary: bool = False) -> Sides:
-    """Read what people said and every metric.
+def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
+    """Read the human file and every metric.
 
     Parameters
     ----------
-    binary : three-way labels are taken as covered (entailed) or not
+    binary : use three-way labels as covered (entailed) or not
 
     Raises
     ------
     InputError, UsageError
-        A file is not right.
+        A file is not valid.
     """
-    table = load_human(question.human, question.metric_columns)
+    table = load_human(request.human, request.metric_columns)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[RunFolder] = []
-    if not question.auto and not question.metric_columns:
-        runs = judged_runs(question.runs, systems)
-    annotations = _annotations(question, runs)
-    sources = gather(question.auto, runs, annotations, systems)
-    for name in question.metric_columns:
+    if not request.auto and not request.metric_columns:
+        runs = judged_runs(request.runs, systems)
+    annotations = _annotations(request, runs)
+    sources = gather(request.auto, runs, annotations, systems)
+    for name in request.metric_columns:
         if name in sources.metrics:
-            raise UsageError(f"{name} is both a column and a name of --auto; rename one")
-        sources.metrics[name] = MetricScores(name, sources=[str(question.human)])
+            raise UsageError(f"{name} is both a column and a name of --metric; rename one")
+        sources.metrics[name] = MetricScores(name, sources=[str(request.human)])
     if isinstance(table, RatingTable):
-        return Sides(table, annotations, sources, [from_ratings(table)], table.warnings)
+        return Inputs(table, annotations, sources, [from_ratings(table)], table.warnings)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
-    left: list[str] = []
-    if question.missing == "drop":
-        table, left = annotated(table, by_index)
+    left_out: list[str] = []
+    if request.missing == "drop":
+        table, left_out = annotated(table, by_index)
     scores, warnings = from_labels(table, by_index, binary=binary)
-    return Sides(table, annotations, sources, scores, [*left, *warnings])
+    return Inputs(table, annotations, sources, scores, [*left_out, *warnings])
 
 
-def correlate_files(question: Question, settings: Settings) -> Correlations:
-    """Hold metrics against people.
+def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlations:
+    """Compare metrics with human ratings.
 
     Raises
     ------
     InputError, UsageError
-        A file is not right, or the two sides do not meet.
+        A file is not valid, or the metrics have no scores of the rated captions.
     """
-    sides = both_sides(question, binary=settings.protocol.binary)
-    table, annotations, sources = sides.table, sides.annotations, sides.sources
-    scores, warnings = sides.scores, list(sides.warnings)
+    read = read_inputs(request, binary=settings.protocol.binary)
+    table, annotations, sources = read.table, read.annotations, read.sources
+    scores, warnings = read.scores, list(read.warnings)
     elements = Elements()
     joined: list[Joined] = []
     for human in scores:
-        metrics = [m for m in sources.metrics.values() if meets(human.name, m.measure)]
+        metrics = [m for m in sources.metrics.values() if is_comparable(human.name, m.measure)]
         if metrics:
-            joined.append(join(human, metrics, question.missing))
+            joined.append(join(human, metrics, request.missing))
     if isinstance(table, LabelTable) and annotations is not None:
-        elements, lost = _elements(table, sources, annotations, question, settings)
-        warnings += lost
-    if joined and (told := unlike(settings.protocol, joined[0].design)):
-        warnings.append(told)
+        elements, more = _elements(table, sources, annotations, request, settings)
+        warnings += more
+    if joined and (warning := departure(settings.protocol, joined[0].design)):
+        warnings.append(warning)
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     matched: dict[str, int] = {}
@@ -135,13 +138,11 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         comparisons += found[1]
         warnings += found[2]
     if settings.raters == "each":
-        warnings = gathered(
-            warnings, table.raters if isinstance(table, RatingTable) else table.names
-        )
-    digest = hashlib.sha256(question.human.read_bytes()).hexdigest()
+        warnings = merged_by_rater(warnings, table.raters)
+    digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
     inputs: dict[str, Any] = {
         "human": {
-            "path": str(question.human),
+            "path": str(request.human),
             "sha256": digest,
             "captions": len(scores[0].keys) if scores else 0,
             "matched": matched,
@@ -156,10 +157,10 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         "settings": {
             "protocol": settings.protocol.name,
             "protocol_source": settings.protocol.source or None,
-            "missing": question.missing,
+            "missing": request.missing,
             "ci": settings.ci or "default",
             "level": 0.95,
-            "draws": settings.draws,
+            "draws": settings.resamples,
             "seed": settings.seed,
             "raters": settings.raters,
         },
@@ -169,30 +170,32 @@ def correlate_files(question: Question, settings: Settings) -> Correlations:
         comparisons=tuple(comparisons),
         elements=elements,
         raters=agreement_of(table, joined, settings),
-        warnings=tuple(merged(warnings)),
+        warnings=tuple(merged_by_score(warnings)),
         inputs=inputs,
-        published=PUBLISHED if question.published else (),
+        published=PUBLISHED if request.published else (),
         signature=_signature(digest, inputs, sources, settings),
     )
 
 
-def _annotations(question: Question, runs: Sequence[RunFolder]) -> tuple[Annotation, ...] | None:
-    if isinstance(question.annotations, tuple):
-        return question.annotations
-    if question.annotations is not None:
-        return annotations_of(question.annotations)
+def _annotations(
+    request: CorrelateRequest, runs: Sequence[RunFolder]
+) -> tuple[Annotation, ...] | None:
+    if isinstance(request.annotations, tuple):
+        return request.annotations
+    if request.annotations is not None:
+        return annotations_of(request.annotations)
     named = {
         path: str(where)
         for path, where in [
             *((annotations_named_by(run.path), run.path) for run in runs),
-            *((annotations_named_by(path), path) for _, path in question.auto),
+            *((annotations_named_by(path), path) for _, path in request.auto),
         ]
         if path is not None
     }
     if len(named) > 1:
-        told = ", ".join(f"{where}: {path}" for path, where in named.items())
+        listed = ", ".join(f"{where}: {path}" for path, where in named.items())
         raise UsageError(
-            f"the runs are of different annotations ({told}); name them with --annotations"
+            f"the runs have different annotations ({listed}); choose some with --annotations"
         )
     return annotations_of(next(iter(named))) if named else None
 
@@ -201,7 +204,7 @@ def _elements(
     table: LabelTable,
     sources: Sources,
     annotations: Sequence[Annotation],
-    question: Question,
+    request: CorrelateRequest,
     settings: Settings,
 ) -> tuple[Elements, list[str]]:
     judges = list(sources.judges.values())
@@ -214,27 +217,25 @@ def _elements(
         }
         for judge in judges
     }
-    lost, warnings = unjudged(table, judges, reasons, question.missing)
-    told = people(table, each=settings.raters == "each").without(lost)
-    if told.tied:
+    lost, warnings = unjudged(table, judges, reasons, request.missing)
+    human = human_labels(table, each=settings.raters == "each").without(lost)
+    if human.tied:
         warnings.append(
-            f"raters are evenly divided on {len(told.tied)} elements, which are left out; "
-            "that flatters a judge: see --raters each"
+            f"raters are evenly divided on {len(human.tied)} elements, which are left out; "
+            "this favours a judge: see --raters each"
         )
     scale: LabelScale = "binary" if settings.protocol.binary else table.scale
     tables = element_tables(
-        told,
+        human,
         judges,
-        {annotation.index: elements_of(annotation) for annotation in annotations},
+        {annotation.index: annotation.elements for annotation in annotations},
         scale,
-        ci=settings.ci,
-        draws=settings.draws,
-        seed=settings.seed,
+        settings,
     )
     return Elements(
         scale=scale,
         labels=len(table.labels),
-        tied=len(told.tied),
+        tied=len(human.tied),
         unjudged=sum(lost.values()),
         tables=tuple(tables),
     ), warnings
@@ -249,61 +250,60 @@ def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: 
         "raters": settings.raters,
         "missing": inputs["settings"]["missing"],
         "ci": settings.ci or "default",
-        "draws": "default" if settings.draws is None else str(settings.draws),
+        "draws": "default" if settings.resamples is None else str(settings.resamples),
         "seed": str(settings.seed),
         "v": __version__,
     }
-    return "|".join(f"{key}:{one_line(value).replace('|', '/')}" for key, value in fields.items())
+    return str(Signature.of(fields))
 
 
-_OF = "people's "
+_PREFIX = "human "
+# What follows a rater's name in a warning.
 _ENDS = (":", " ties ", " is ")
 
 
-def gathered(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
-    """Return warnings in which those that differ by rater and numbers alone are one line.
+def merged_by_rater(warnings: Sequence[str], raters: Collection[str]) -> list[str]:
+    """Merge warnings that differ only in the rater and in numbers: keep the first, with a count.
 
-    The first stands for all, with the count of the others.
-
-    >>> gathered(["people's f1 of Ann: 9 are few", "people's f1 of Bo: 8 are few"], ["Ann", "Bo"])
-    ["people's f1 of Ann: 9 are few (and so of 1 other rater)"]
+    >>> merged_by_rater(["human F1 of Ann: 9 are few", "human F1 of Bo: 8 are few"], ["Ann", "Bo"])
+    ['human F1 of Ann: 9 are few (and so of 1 other rater)']
     """
     names = frozenset(raters)
     first: dict[str, str] = {}
-    whose: dict[str, set[str]] = {}
+    affected: dict[str, set[str]] = {}
     for line in dict.fromkeys(warnings):
-        rater, kind = _kind(line, names)
+        rater, kind = _without_rater(line, names)
         first.setdefault(kind, line)
-        whose.setdefault(kind, set()).update([rater] if rater else [])
+        affected.setdefault(kind, set()).update([rater] if rater else [])
     result = []
     for kind, line in first.items():
-        others = len(whose[kind]) - 1
+        others = len(affected[kind]) - 1
         plural = "" if others == 1 else "s"
         result.append(f"{line} (and so of {others:,} other rater{plural})" if others > 0 else line)
     return result
 
 
-def merged(warnings: Sequence[str]) -> list[str]:
-    """Return warnings in which those that say the same of several scores are one line.
+def merged_by_score(warnings: Sequence[str]) -> list[str]:
+    """Merge warnings that differ only in the score that they are about.
 
-    >>> merged(["people's f1: 9 are few", "m is constant", "people's recall: 9 are few"])
-    ["people's f1, recall: 9 are few", 'm is constant']
+    >>> merged_by_score(["human F1: 9 are few", "m is constant", "human recall: 9 are few"])
+    ['human F1, recall: 9 are few', 'm is constant']
     """
     scores: dict[str, dict[str, None]] = {}
     for line in warnings:
-        score, mark, told = line.partition(": ")
-        scores.setdefault(told if mark else line, {}).update({score: None} if mark else {})
+        score, colon, message = line.partition(": ")
+        scores.setdefault(message if colon else line, {}).update({score: None} if colon else {})
     lines = []
-    for told, of in scores.items():
+    for message, of in scores.items():
         names = list(of)
-        if all(name.startswith(_OF) for name in names):
-            names[1:] = [name.removeprefix(_OF) for name in names[1:]]
-        lines.append(f"{', '.join(names)}: {told}" if names else told)
+        if all(name.startswith(_PREFIX) for name in names):
+            names[1:] = [name.removeprefix(_PREFIX) for name in names[1:]]
+        lines.append(f"{', '.join(names)}: {message}" if names else message)
     return lines
 
 
-def _kind(line: str, raters: frozenset[str]) -> tuple[str | None, str]:
-    """Return the rater that a warning is of, and what it says without name and numbers."""
+def _without_rater(line: str, raters: frozenset[str]) -> tuple[str | None, str]:
+    """Return the rater that a warning is about, and the warning without the name and numbers."""
     for mark in re.finditer(" of ", line):
         rest = line[mark.end() :]
         for name in (rest, *(rest.partition(end)[0] for end in _ENDS)):

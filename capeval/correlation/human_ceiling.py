@@ -1,4 +1,4 @@
-"""The people themselves: how far they agree, and the ceiling that this sets for a metric."""
+"""Inter-rater agreement, and the human ceiling: how well each rater agrees with the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from capeval.correlation.joining import Joined
-from capeval.correlation.result import CeilingResult, Estimate, Raters
+from capeval.correlation.result import CeilingResult, Estimate, Raters, bounds_of, number_of
 from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import krippendorff_alpha
@@ -20,27 +20,22 @@ def agreement_of(
 ) -> Raters:
     """Return Krippendorff's alpha, and each rater's agreement with the others.
 
-    Alpha is interval for ratings, nominal for labels. A ceiling is taken of every human score, by
-    every statistic and grouping that metrics are, on the same captions.
+    Alpha is interval for ratings and nominal for labels. A ceiling is computed for every human
+    score, statistic and grouping that metrics are evaluated by, on the same captions.
     """
-    level: str
-    alpha: Value
-    if isinstance(table, RatingTable):
-        level, names = "interval", table.raters
+    alpha: Value = Missing("there is one rater")
+    if len(table.raters) > 1:
         alpha = (
             krippendorff_alpha(table.ratings, "interval")
-            if len(names) > 1
-            else Missing("there is one rater")
+            if isinstance(table, RatingTable)
+            else _of_labels(table)
         )
-    else:
-        level, names = "nominal", table.names
-        alpha = _of_labels(table) if len(names) > 1 else Missing("there is one rater")
     return Raters(
-        names=names,
+        names=table.raters,
         combined=settings.raters,
-        alpha=_estimate(alpha),
-        level=level,
-        ceiling=tuple(one for sides in joined for one in _ceilings(sides, settings)),
+        alpha=Estimate.of(alpha),
+        level="interval" if isinstance(table, RatingTable) else "nominal",
+        ceiling=tuple(one for inputs in joined for one in _ceilings(inputs, settings)),
     )
 
 
@@ -55,19 +50,18 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
         bounds = (
             Missing("no interval was asked for")
             if settings.ci == "none" or isinstance(found.value, Missing)
-            else apart.interval(statistic, grouping, draws=settings.draws, seed=settings.seed)
+            else apart.interval(statistic, grouping, draws=settings.resamples, seed=settings.seed)
         )
         result.append(
             CeilingResult(
                 human=joined.human,
                 statistic=statistic,
                 grouping=grouping,
-                **_estimate(found.value).model_dump(include={"value", "reason"}),
-                low=None if isinstance(bounds, Missing) else bounds.low,
-                high=None if isinstance(bounds, Missing) else bounds.high,
-                interval_reason=bounds.reason if isinstance(bounds, Missing) else None,
+                value=number_of(found.value),
+                reason=found.value.reason if isinstance(found.value, Missing) else None,
+                **bounds_of(bounds),
                 each={
-                    name: None if isinstance(value, Missing) else value
+                    name: number_of(value)
                     for name, value in zip(joined.raters, found.each, strict=True)
                 },
             )
@@ -82,12 +76,6 @@ def _of_labels(table: LabelTable) -> Value:
         for place in zip(table.keys, table.elements, strict=True)
     ]
     codes = {label: code for code, label in enumerate(dict.fromkeys(table.labels))}
-    ratings = np.full((len(table.names), len(units)), np.nan)
-    ratings[table.raters, columns] = [codes[label] for label in table.labels]
+    ratings = np.full((len(table.raters), len(units)), np.nan)
+    ratings[table.rater, columns] = [codes[label] for label in table.labels]
     return krippendorff_alpha(ratings, "nominal")
-
-
-def _estimate(value: Value) -> Estimate:
-    if isinstance(value, Missing):
-        return Estimate(value=None, reason=value.reason)
-    return Estimate(value=float(value))

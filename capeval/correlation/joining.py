@@ -1,36 +1,35 @@
-"""Scores of metrics put beside those of people, caption by caption."""
+"""Join the scores of metrics with human scores, caption by caption."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import Key, Keys
+from capeval.files.ratings import Key, Keys, caption_name
 from capeval.rating.human_scores import HumanScores
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
-from capeval.text import shown
+from capeval.text import listed, shown
 
-Missing = Literal["error", "drop"]
-
-_TOLD = 5
+IfMissing = Literal["error", "drop"]
+"""What to do with captions that have a human score and no metric score."""
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Captions that people and every metric have a score of.
+    """Captions that have a human score and a score of every metric.
 
-    `ratings` is (raters, captions); `metrics` hold (captions,) each; `design` numbers them.
+    `ratings` is (raters, captions), `metrics` are (captions,) each; `design` has the number of each
+    caption's video and system.
     """
 
     human: str
-    keys: Sequence[Key]
+    keys: Keys
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats]
@@ -38,37 +37,26 @@ class Joined:
     warnings: tuple[str, ...]
 
 
-def caption_name(key: Key) -> str:
-    """Return how a caption is called in messages.
-
-    >>> caption_name(("v1", "model")), caption_name(("v1", None))
-    ('v1 of model', 'v1')
-    """
-    return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
-
-
 def caption_names(keys: Sequence[Key], reasons: Mapping[Key, str]) -> str:
-    """Return the first few captions' names, each with the reason for which it is missing.
+    """Return the names of the first few captions, each with the reason why its score is missing.
 
     >>> caption_names([("v1", "a"), ("v2", "a")], {("v1", "a"): "unscored: no reply"})
     'v1 of a (unscored: no reply), v2 of a'
     """
-    told = [
-        caption_name(key) + (f" ({reasons[key]})" if key in reasons else "") for key in keys[:_TOLD]
-    ]
-    more = f" and {len(keys) - _TOLD} more" if len(keys) > _TOLD else ""
-    return ", ".join(told) + more
+    return listed(
+        [caption_name(key) + (f" ({reasons[key]})" if key in reasons else "") for key in keys]
+    )
 
 
-def fitted_keys(human: HumanScores, metric: MetricScores) -> MetricScores:
-    """Return a metric with its captions named as people's file names them.
+def _renamed(human: HumanScores, metric: MetricScores) -> MetricScores:
+    """Return a metric whose captions have the same names as in the human file.
 
-    Where one side names no systems, the other may have only one.
+    If one side names no systems, the other side must have only one.
 
     Raises
     ------
     InputError
-        Which system's caption was rated cannot be known.
+        It is unclear which system's caption was rated.
     """
     keys = metric.scores.keys() | metric.missing.keys()
     theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
@@ -78,7 +66,7 @@ def fitted_keys(human: HumanScores, metric: MetricScores) -> MetricScores:
         several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
         where = "it has no column of systems" if None in ours else f"{metric.name} has no systems"
         raise InputError(
-            f"{where}, and there are captions of {len(several)} ({', '.join(several[:_TOLD])}): "
+            f"{where}, and there are captions of {len(several)} ({', '.join(several[:5])}): "
             "name the system of every caption",
             file=human.file,
         )
@@ -93,16 +81,18 @@ def fitted_keys(human: HumanScores, metric: MetricScores) -> MetricScores:
     )
 
 
-def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing = "error") -> Joined:
-    """Join on video and system; all metrics are taken on the same captions.
+def join(
+    human: HumanScores, metrics: Sequence[MetricScores], missing: IfMissing = "error"
+) -> Joined:
+    """Join on video and system; every metric is compared on the same captions.
 
-    Captions that people did not rate are no loss. Those that people rated and a metric has no
-    score of are an error, or with "drop" left out and told in a warning.
+    Unrated captions are ignored. A rated caption without a score of a metric is an error, or with
+    "drop" it is left out with a warning.
 
     Raises
     ------
     InputError
-        Nothing, or with "error" not everything, that people rated has a score.
+        No rated caption has a score, or, with "error", one has none.
     """
     total = len(human.keys)
     kept = np.ones(total, dtype=bool)
@@ -112,57 +102,45 @@ def join(human: HumanScores, metrics: Sequence[MetricScores], missing: Missing =
         if metric.name in human.metrics:
             values = human.metrics[metric.name]
         else:
-            get = fitted_keys(human, metric).scores.get
+            get = _renamed(human, metric).scores.get
             nan = float("nan")
             values = np.array([get(key, nan) for key in human.keys])
         there = ~np.isnan(values)
         if not there.any():
             raise InputError(_no_overlap(human, metric), file=human.file)
         if not there.all():
-            told = _partial(human, metric, there)
+            warning = _partial(human, metric, there)
             if missing == "error":
                 raise InputError(
-                    f"{told}; leave such captions out with --missing drop", file=human.file
+                    f"{warning}; leave such captions out with --missing drop", file=human.file
                 )
-            warnings.append(told)
+            warnings.append(warning)
             kept &= there
         columns[metric.name] = values
     if not kept.any():
         raise InputError("no caption has a score of every metric", file=human.file)
-    keys: Sequence[Key] = human.keys
-    ratings = human.ratings
+    keys, ratings = human.keys, human.ratings
     if not kept.all():
-        keys = [key for key, keep in zip(human.keys, kept, strict=True) if keep]
+        keys = keys.take(np.flatnonzero(kept).tolist())
         ratings = ratings[:, kept]
         columns = {name: values[kept] for name, values in columns.items()}
-    if isinstance(keys, Keys):
-        design = Design(keys.video, keys.system)
-    else:
-        design = Design.of([video for video, _ in keys], [system for _, system in keys])
-    return Joined(
-        human.name,
-        keys,
-        human.raters,
-        ratings,
-        columns,
-        design,
-        tuple(warnings),
-    )
+    design = Design(keys.video, keys.system)
+    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(warnings))
 
 
 def _partial(
     human: HumanScores, metric: MetricScores, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 ) -> str:
     rows = np.flatnonzero(~there)
-    reasons = fitted_keys(human, metric).missing if metric.name not in human.metrics else {}
-    told = caption_names([human.keys[int(row)] for row in rows], reasons)
-    return f"{metric.name}: {len(there) - len(rows)} of {len(there)} matched; missing: {told}"
+    reasons = _renamed(human, metric).missing if metric.name not in human.metrics else {}
+    names = caption_names([human.keys[int(row)] for row in rows], reasons)
+    return f"{metric.name}: {len(there) - len(rows)} of {len(there)} matched; missing: {names}"
 
 
 def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
     example = next(iter(metric.scores), None)
     if example is None:
-        reason = next(iter(metric.missing.values()), "it holds no captions")
+        reason = next(iter(metric.missing.values()), "it has no captions")
         return f"{metric.name} has no score of any caption ({reason})"
     return (
         f"none of its {len(human.keys)} captions has a score of {metric.name} "
@@ -171,11 +149,10 @@ def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
 
 
 def in_order(joined: Joined) -> Joined:
-    """Return the same with captions by the names of video and system, and so numbered."""
+    """Return the captions sorted and numbered by the names of video and system."""
     design, keys = joined.design, joined.keys
-    # The columns of a million keys are at hand, where a million keys would have to be made.
-    videos = keys.videos if isinstance(keys, Keys) else [video for video, _ in keys]
-    video = _by_name([videos[row] for row in first_rows(design.video)])[design.video]
+    videos = [keys.videos[row] for row in first_rows(design.video)]
+    video = _by_name(videos)[design.video]
     named = [keys[row][1] or "" for row in first_rows(design.system)]
     system = _by_name(named)[design.system]
     cells = video * design.systems + system
@@ -184,7 +161,7 @@ def in_order(joined: Joined) -> Joined:
     order = np.argsort(cells)
     return replace(
         joined,
-        keys=_Reordered(joined.keys, order),
+        keys=keys.take(order.tolist()),
         ratings=joined.ratings[:, order],
         metrics={name: values[order] for name, values in joined.metrics.items()},
         design=Design(video[order], system[order]),
@@ -192,26 +169,7 @@ def in_order(joined: Joined) -> Joined:
 
 
 def _by_name(names: list[str]) -> Ints:
-    """Return the place of each name among the sorted ones."""
+    """Return the rank of each name in alphabetical order."""
     places = np.empty(len(names), dtype=np.int64)
     places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return places
-
-
-class _Reordered(Sequence[Key]):
-    """Keys in another order, without a copy of a million of them."""
-
-    def __init__(self, keys: Sequence[Key], order: NDArray[np.intp]) -> None:
-        self._keys, self._order = keys, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @overload
-    def __getitem__(self, at: int) -> Key: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Key]: ...
-    def __getitem__(self, at: int | slice) -> Key | Sequence[Key]:
-        if isinstance(at, slice):
-            return _Reordered(self._keys, self._order[at])
-        return self._keys[int(self._order[at])]

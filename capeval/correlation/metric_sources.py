@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,10 +11,11 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import RunFolder
 from capeval.runs.rescoring import signature_of, stored_judgments
+from capeval.runs.sources import run_around
 from capeval.schema import Annotation, Scored
-from capeval.scoring import MEASURES, measures, weight_counts
+from capeval.scoring import MEASURES, Reference, measures
 
 _SAMPLE = "sample-"
 _TOLD = 5
@@ -57,7 +58,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     if not judged:
         raise InputError(
             "holds no judged run; run `capeval judge` first (without a name it judges the bundled "
-            "sample), or name metrics with --auto or --metric-cols",
+            "sample), or name metrics with --metric or --metric-columns",
             file=runs,
         )
     own = [run for run in judged if not run.name.startswith(_SAMPLE)]
@@ -67,7 +68,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
         if len(meant) > 1:
             raise InputError(
                 f"holds {len(meant)} judged runs ({', '.join(run.name for run in meant[:5])}), and "
-                "the human file has no column of systems: add it, or name one run with --auto",
+                "the human file has no column of systems: add it, or name one run with --metric",
                 file=runs,
             )
         return meant
@@ -83,7 +84,7 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     raise InputError(
         f"its judged runs are of {_some(known)}, and people rated {_some(rated)}: "
         "`system` in the human file must be a run's name or its captions' model; rename one of "
-        "them, or name other metrics with --auto NAME=PATH",
+        "them, or name other metrics with --metric NAME=PATH",
         file=runs,
     )
 
@@ -112,7 +113,7 @@ def gather(
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
 ) -> Sources:
-    """Read all metrics: those named, and every judge of some runs.
+    """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Raises
     ------
@@ -125,8 +126,7 @@ def gather(
             _judged(sources, judge.path.name, judge.judgments, annotations, systems)
     for name, path in named:
         if _is_judged(path):
-            for where in _judges_at(path):
-                _judged(sources, name, where, annotations, systems)
+            _judged(sources, name, path, annotations, systems)
         else:
             for metric in load_metrics(path, name):
                 sources.add(metric)
@@ -164,29 +164,6 @@ _REPORTS = {
 }
 
 
-def _judges_at(path: Path) -> list[Path]:
-    if path.is_dir() and not JudgeFolder(path).judgments.is_file():
-        judges = RunFolder(path).judges()
-        if len(judges) > 1:
-            told = ", ".join(str(judge.path) for judge in judges)
-            raise InputError(f"was judged by several; name one of {told}", file=path)
-        if not judges:
-            raise InputError(_no_judgments(path), file=path)
-        return [judge.judgments for judge in judges]
-    return [path]
-
-
-def _no_judgments(path: Path) -> str:
-    if RunFolder(path).exists():
-        return f"is a run that is not judged; run `capeval judge {path}` first"
-    runs = [run for run in RunFolder.all(path) if run.judges()]
-    if runs:
-        names = ", ".join(str(run.path) for run in runs[:5])
-        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
-        return f"is a folder of runs and no run; name one of {names}{more}"
-    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
-
-
 def _judged(
     sources: Sources,
     name: str,
@@ -199,11 +176,9 @@ def _judged(
             f"{path}: these are judgments, and no run that knows their annotations; name them with "
             "--annotations"
         )
-    by_index: Mapping[str, Annotation] = {a.index: a for a in annotations}
+    reference = Reference(annotations)
     judgments, _ = stored_judgments(path, annotations)
-    full = path.absolute()
-    folder = full if full.is_dir() else full.parent
-    run = next((RunFolder(f) for f in (folder, folder.parent) if RunFolder(f).exists()), None)
+    run = run_around(path)
     system = _system_of(run, systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))
@@ -215,15 +190,17 @@ def _judged(
         )
         for measure in MEASURES
     }
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    rows = [reference.rows[judgment.index] for judgment in scored]
+    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
     for judgment in judgments:
-        key = (judgment.index, system)
         if not isinstance(judgment, Scored):
             for metric in found.values():
-                metric.missing[key] = f"unscored: {judgment.reason}"
-            continue
-        values = measures(weight_counts(by_index[judgment.index], judgment.relations))[0]
-        for metric, value in zip(found.values(), values, strict=True):
-            metric.scores[key] = float(value)
+                metric.missing[judgment.index, system] = f"unscored: {judgment.reason}"
+    for judgment, of_video in zip(scored, values.tolist(), strict=True):
+        key = (judgment.index, system)
+        for metric, value in zip(found.values(), of_video, strict=True):
+            metric.scores[key] = value
         verdicts.add(key, judgment.relations, [again.relations for again in judgment.repeats])
     for metric in found.values():
         sources.add(metric)

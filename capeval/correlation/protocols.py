@@ -1,4 +1,4 @@
-"""What to take: statistics, groupings and how raters are combined; by name, or one's own."""
+"""Protocols: which statistics and groupings to compute, by name or chosen by the user."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from capeval.text import nearest
 
 @dataclass(frozen=True)
 class Protocol:
-    """Which statistics by which groupings are taken, and why.
+    """Which statistics to compute by which groupings, and the source of this choice.
 
-    `binary` collapses three-way labels to covered or not.
+    `binary` reduces three-way labels to covered or not.
     """
 
     name: str
@@ -30,7 +30,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "tuna": Protocol(
         "tuna",
         "TUNA (ACL 2025), section 4.2 and B.2.4: one caption each of 40 videos; the human score is "
-        "the weighted share of elements that people find covered; Kendall, Spearman and Pearson "
+        "the weighted share of elements that raters find covered; Kendall, Spearman and Pearson "
         "over all captions",
         (("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")),
         binary=True,
@@ -50,30 +50,30 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
-def unlike(protocol: Protocol, design: Design) -> str | None:
-    """Return in what captions are not what a protocol's source is of, or None.
+def departure(protocol: Protocol, design: Design) -> str | None:
+    """Explain how the data depart from the protocol's design; None if they do not.
 
-    >>> unlike(PROTOCOLS["tuna"], Design.of("aab", "xyx"))[-35:]
+    >>> departure(PROTOCOLS["tuna"], Design.of("aab", "xyx"))[-35:]
     '3 captions of 2 videos by 2 systems'
     """
     if protocol.name != "tuna" or (not design.repeats and design.systems == 1):
         return None
     return (
-        "the protocol tuna is of one caption each of 40 videos, and its values are comparable with "
-        f"the paper's only then; here are {design.rows} captions of {design.videos} videos by "
-        f"{design.systems} system{'' if design.systems == 1 else 's'}"
+        "the protocol tuna is for one caption of each of 40 videos; only then are values "
+        f"comparable with the paper's; here are {design.rows} captions of {design.videos} videos "
+        f"by {design.systems} system{'' if design.systems == 1 else 's'}"
     )
 
 
 def protocol(
     name: str | None, statistics: Sequence[str] = (), groupings: Sequence[str] = ()
 ) -> Protocol:
-    """Return a protocol by name, or everything; narrowed to some statistics and groupings.
+    """Return a protocol by name, else all statistics; limited to some statistics and groupings.
 
     Raises
     ------
     UsageError
-        A name is unknown, or nothing is left to take.
+        A name is unknown, or the protocol has none of these statistics and groupings.
 
     >>> protocol("tuna", ["spearman"]).taken
     (('spearman', 'pooled'),)
@@ -94,9 +94,8 @@ def protocol(
         if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
     if not taken:
-        told = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.taken)
+        pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.taken)
         raise UsageError(
-            f"the protocol {whole.name} takes none of these statistics and groupings; "
-            f"it takes {told}"
+            f"the protocol {whole.name} has none of these statistics and groupings; it has {pairs}"
         )
     return Protocol(whole.name, whole.source, taken, whole.binary)

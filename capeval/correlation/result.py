@@ -1,50 +1,82 @@
-"""The layout of `correlations.json`."""
+"""The fields of `correlations.json`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import Field
 
 from capeval.scoring.result import Part
-from capeval.stats.values import Grouping, Statistic
+from capeval.stats.values import Grouping, Interval, Missing, Statistic, Value
+
+
+def number_of(value: Value) -> float | None:
+    """Return a value as JSON has it: None if it is missing."""
+    return None if isinstance(value, Missing) else float(value)
+
+
+class Bounds(TypedDict):
+    """The fields of an interval, or the reason why there is none."""
+
+    low: float | None
+    high: float | None
+    interval_reason: str | None
+
+
+def bounds_of(interval: Interval | Missing) -> Bounds:
+    """Return an interval as JSON has it."""
+    if isinstance(interval, Missing):
+        return {"low": None, "high": None, "interval_reason": interval.reason}
+    return {"low": interval.low, "high": interval.high, "interval_reason": None}
 
 
 class Groups(Part):
-    """How many groups a value is taken of, and how many have none."""
+    """How many groups have a value, and how many are dropped because they have none."""
 
     used: int
     dropped: int
 
 
 class Ties(Part):
-    """Shares of pairs that are tied."""
+    """Shares of tied pairs."""
 
     metric: float | None
     human: float | None
 
 
 class Estimate(Part):
-    """A value with its interval, or the reason for which one of them is not there."""
+    """A value with its interval, or the reason why one of them is missing."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     reason: str | None = None
 
+    @classmethod
+    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Estimate:
+        """Return a value and, if there is one, its interval."""
+        missing = next((one for one in (value, interval) if isinstance(one, Missing)), None)
+        if missing is not None:
+            return cls(value=number_of(value), reason=missing.reason)
+        if isinstance(interval, Interval):
+            return cls(value=number_of(value), low=interval.low, high=interval.high)
+        return cls(value=number_of(value))
+
 
 class Correlation(Part):
-    """One metric against people by one statistic and grouping.
+    """One metric compared with human ratings, by one statistic and grouping.
 
     Attributes
     ----------
-    human : which human score: "score" as rated; of labels "covered", "recall", "precision", "f1"
-    rater : whose, where raters are kept apart
-    interval, test : how interval and p were made
-    p_least : the smallest p that the test could give of so many videos, systems and draws
-    threshold, cross_fitted, untied, constant : of acc_eq alone
-    cluster : rank among the metrics, from 1 for the best, equals together
-    without : the value with each system left out
+    human : the human score: "score" for ratings; "covered", "recall", "precision" or "f1" for
+        labels
+    rater : the rater, if raters are kept apart
+    interval, test : the methods of the interval and of p
+    p_least : the smallest p that the test can give with this number of videos, systems and
+        resamples
+    threshold, cross_fitted, untied, constant : for acc_eq only
+    cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
+    without : the value without each system
     """
 
     metric: str
@@ -74,7 +106,7 @@ class Correlation(Part):
 
 
 class ComparisonResult(Part):
-    """Two metrics, first less second, with p as found and adjusted for the number of tests."""
+    """Two metrics (first − second), with p before and after adjustment for multiple tests."""
 
     first: str
     second: str
@@ -92,7 +124,7 @@ class ComparisonResult(Part):
 
 
 class ClassResult(Part):
-    """How well one label is found."""
+    """Precision, recall and F1 of one label."""
 
     precision: float | None
     recall: float | None
@@ -101,14 +133,14 @@ class ClassResult(Part):
 
 
 class ElementTable(Part):
-    """Two sets of labels of the same elements: rows of `confusion` are `truth`.
+    """The agreement of two sets of labels of the same elements; rows of `confusion` are `truth`.
 
     Attributes
     ----------
-    by : "all" or a type of element
+    by : "all" or an element type
     weighted : whether elements count by their weight
     tied : elements left out because raters were evenly divided on them
-    each : the coefficients against each rater's own labels, where several were made one
+    each : the coefficients for each rater's own labels, if the labels of several were aggregated
     """
 
     truth: str
@@ -130,7 +162,7 @@ class Elements(Part):
 
     Attributes
     ----------
-    labels : how many people gave
+    labels : the number of human labels
     tied : elements left out because raters were evenly divided on them
     unjudged : elements left out because a judge gave no verdict on their caption
     """
@@ -143,10 +175,11 @@ class Elements(Part):
 
 
 class CeilingResult(Part):
-    """How well each rater agrees with the others' combined score, and the mean over raters.
+    """How well each rater agrees with the others' aggregated score, and the mean over raters.
 
-    It is of the captions of the `results` of the same human score. It is no upper bound: a metric
-    is held against the combined score of all raters, a rater against that of all but one.
+    It is computed on the captions of the `results` of the same human score. It is not an upper
+    bound: a metric is compared with the aggregated score of all raters, a rater with that of all
+    but one.
     """
 
     human: str
@@ -161,7 +194,7 @@ class CeilingResult(Part):
 
 
 class Raters(Part):
-    """The people: how their ratings were made one, how they agree, and the ceilings they set."""
+    """The human raters: how ratings are aggregated, how raters agree, and the human ceilings."""
 
     names: tuple[str, ...]
     combined: str
@@ -171,7 +204,7 @@ class Raters(Part):
 
 
 class Published(Part):
-    """A row that others published: for reference, not computed here."""
+    """A published row, for reference; capeval does not compute it."""
 
     metric: str
     n: int
@@ -182,7 +215,7 @@ class Published(Part):
 
 
 class Correlations(Part):
-    """All that `correlations.json` holds."""
+    """The content of `correlations.json`."""
 
     results: tuple[Correlation, ...]
     comparisons: tuple[ComparisonResult, ...]

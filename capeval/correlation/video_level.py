@@ -1,4 +1,4 @@
-"""Metrics against people's scores of captions: every statistic by every grouping, and compared."""
+"""Correlate metrics with human scores by every statistic and grouping, and compare the metrics."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TypedDict
 
 import numpy as np
 
 from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import Protocol
-from capeval.correlation.result import ComparisonResult, Correlation, Groups, Ties
+from capeval.correlation.result import (
+    ComparisonResult,
+    Correlation,
+    Groups,
+    Ties,
+    bounds_of,
+    number_of,
+)
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     Comparison,
@@ -29,16 +35,25 @@ from capeval.stats.pair import Pair
 from capeval.stats.pairwise import Calibration, calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
-from capeval.stats.significance import p_value
+from capeval.stats.significance import RESAMPLES, p_value
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
 
+# Below 30 captions, intervals are so wide that users should be warned.
 FEW = 30
+# Above this share of tied pairs, tau and rho depend on how ties are counted.
 MANY_TIES = 0.3
+# Leaving each system out repeats the statistic; for more captions this would take too long.
 _LEAVE_OUT = 20_000
+# Squares of numbers beyond 2**500 are not far from the limit of floats, 2**1024.
 _LARGE = 500
-_SWAPS = 1_000
+# Permutations for a comparison, and the p that the best comparison must be able to reach.
+_PERMUTATIONS = 1_000
 _REACHED = 0.01
+# For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
+
+# Human scores as messages name them; others have their own names.
+_WRITTEN = {"f1": "F1", "covered": "coverage"}
 
 _Way = tuple[Statistic, Grouping]
 _Found = tuple[list[Correlation], list[ComparisonResult]]
@@ -46,18 +61,23 @@ _Found = tuple[list[Correlation], list[ComparisonResult]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How much and what is taken; `draws` None leaves each method its own number."""
+    """What to compute, and how; with `resamples` None each method uses its own number."""
 
     protocol: Protocol
     ci: Kind | None = None
-    draws: int | None = None
+    resamples: int | None = None
     seed: int = 0
     raters: RaterMode = "mean"
 
+    @property
+    def bootstrap_resamples(self) -> int:
+        """The number of bootstrap resamples."""
+        return RESAMPLES if self.resamples is None else self.resamples
+
 
 @dataclass(frozen=True)
-class _Sides:
-    """One human score with all metrics."""
+class _Scores:
+    """One human score with the scores of all metrics on the same captions."""
 
     human: str
     rater: str | None
@@ -66,7 +86,7 @@ class _Sides:
     design: Design
     systems: tuple[str, ...]
     exponents: dict[str, int] = field(default_factory=dict)
-    """By which power of two a metric's scores were divided."""
+    """The power of two that a metric's scores were divided by."""
 
 
 def analyse(
@@ -74,41 +94,42 @@ def analyse(
 ) -> tuple[list[Correlation], list[ComparisonResult], list[str]]:
     """Return correlations, comparisons of the metrics, and warnings.
 
-    The order in which captions are given changes nothing.
+    The order of the captions does not matter.
     """
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     warnings: list[str] = list(joined.warnings)
     joined = in_order(joined)
-    draws = _swaps(joined, settings)
+    permutations = _permutations(joined, settings)
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
-    for sides in _sides(joined, settings, warnings):
-        warnings += _warnings(sides)
-        found = _every_way(sides, settings, draws)
+    for scores in _scores_of(joined, settings, warnings):
+        warnings += _warnings(scores)
+        found = _every_way(scores, settings, permutations)
         for way in settings.protocol.taken:
             results += found[way][0]
             comparisons += found[way][1]
-    least = pairs / (draws + 1)
+    least = pairs / (permutations + 1)
     if least > _REACHED and comparisons:
         warnings.append(
-            f"{draws} draws for {pairs} pairs of metrics: no adjusted p of a permutation can be "
-            f"below {min(least, 1.0):.2g}; leave --draws out, or take {100 * pairs} or more"
+            f"{permutations} resamples for {pairs} pairs of metrics: no adjusted p of a "
+            f"permutation test can be below {min(least, 1.0):.2g}; leave --resamples out, or set "
+            f"it to {100 * pairs} or more"
         )
     return results, comparisons, warnings
 
 
-def _every_way(sides: _Sides, settings: Settings, draws: int) -> dict[_Way, _Found]:
-    """Return what is found by each statistic and grouping.
+def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_Way, _Found]:
+    """Return the results by statistic and grouping.
 
-    Groupings hardly share anything, and numpy lets the interpreter go while it sorts and adds up:
-    where captions are many, two are taken at a time. None depends on when another is done.
+    Groupings share little work, and numpy releases the interpreter lock while it sorts and adds:
+    for many captions, two groupings run at a time. Their results do not depend on each other.
     """
     groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
 
     def found(grouping: Grouping) -> dict[_Way, _Found]:
-        return _by_grouping(sides, grouping, settings, draws)
+        return _by_grouping(scores, grouping, settings, permutations)
 
-    if len(sides.y) < _AT_ONCE:
+    if len(scores.y) < _AT_ONCE:
         parts = list(map(found, groupings))
     else:
         with ThreadPoolExecutor(2) as pool:
@@ -117,28 +138,28 @@ def _every_way(sides: _Sides, settings: Settings, draws: int) -> dict[_Way, _Fou
 
 
 def _by_grouping(
-    sides: _Sides, grouping: Grouping, settings: Settings, draws: int
+    scores: _Scores, grouping: Grouping, settings: Settings, permutations: int
 ) -> dict[_Way, _Found]:
     statistics = [one for one, by in settings.protocol.taken if by == grouping]
-    swapped = _swapped(sides, statistics, grouping, settings, draws)
+    compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
     result: dict[_Way, _Found] = {}
     for statistic in statistics:
-        found = _one_way(sides, statistic, grouping, settings)
-        tests = _compare(sides, statistic, grouping, swapped[statistic])
+        found = _one_way(scores, statistic, grouping, settings)
+        tests = _compare(scores, statistic, grouping, compared_pairs[statistic])
         result[statistic, grouping] = _clustered(found, tests), tests
     return result
 
 
-def _swaps(joined: Joined, settings: Settings) -> int:
-    """Return with how many swaps metrics are compared: Holm's p of the best can reach .01."""
-    if settings.draws is not None:
-        return settings.draws
+def _permutations(joined: Joined, settings: Settings) -> int:
+    """Return the number of permutations: enough for an adjusted p (Holm) of .01."""
+    if settings.resamples is not None:
+        return settings.resamples
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
-    return max(_SWAPS, 100 * pairs)
+    return max(_PERMUTATIONS, 100 * pairs)
 
 
 def _exponent(values: Floats) -> int:
-    """Return the power of two of values whose squares floats cannot hold, else 0."""
+    """Return the power of two to divide by if squares would overflow or underflow, else 0."""
     largest = np.nanmax(np.abs(values), initial=0.0)
     exponent = int(np.frexp(largest)[1])
     return exponent if abs(exponent) > _LARGE else 0
@@ -148,9 +169,9 @@ def _divided(values: Floats, exponent: int) -> Floats:
     return np.ldexp(values, -exponent) if exponent else values
 
 
-def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sides]:
+def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Scores]:
     scores: list[tuple[str | None, Floats]]
-    # Divided by a power of two, numbers keep all their digits.
+    # Division by a power of two is exact.
     joined = replace(joined, ratings=_divided(joined.ratings, _exponent(joined.ratings)))
     exponents = {name: _exponent(values) for name, values in joined.metrics.items()}
     if settings.raters == "each":
@@ -168,7 +189,7 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
                 warnings.append(
                     f"{', '.join(same)} gave one number to all captions and is left out of zmean"
                 )
-        # The same ratings in another order must tie.
+        # The mean of the same ratings in another order must be the same number.
         largest = float(np.nanmax(np.abs(joined.ratings), initial=0.0))
         scale = 1.0 if settings.raters == "zmean" else largest
         scores = [(None, steady(combine(joined.ratings, settings.raters), scale))]
@@ -177,18 +198,18 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
         there = ~np.isnan(given)
         who = f" of {rater}" if rater else ""
         if not there.any():
-            warnings.append(f"there is no human score{who} to hold a metric against")
+            warnings.append(f"there is no human score{who} to compare a metric with")
             continue
         y, metrics, design = given, joined.metrics, joined.design
         if not there.all():
             warnings.append(f"{int((~there).sum())} captions have no human score{who}")
             design = design.take(there)
             y, metrics = y[there], {name: values[there] for name, values in metrics.items()}
-        # `take` keeps the order of the systems' numbers, which is that of first sight.
+        # `take` keeps the order of the systems' numbers: that of first appearance.
         rows = np.flatnonzero(there)[first_rows(design.system)]
         systems = tuple(str(joined.keys[int(row)][1]) for row in rows)
         result.append(
-            _Sides(
+            _Scores(
                 joined.human,
                 rater,
                 y,
@@ -204,18 +225,20 @@ def _sides(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Sid
     return result
 
 
-def _warnings(sides: _Sides) -> list[str]:
-    videos = sides.design.videos
-    who = f"people's {sides.human}" + (f" of {sides.rater}" if sides.rater else "")
+def _warnings(scores: _Scores) -> list[str]:
+    videos = scores.design.videos
+    who = f"human {_WRITTEN.get(scores.human, scores.human)}" + (
+        f" of {scores.rater}" if scores.rater else ""
+    )
     found = []
     if videos < FEW:
-        what = ("video" if sides.design.repeats else "caption") + ("" if videos == 1 else "s")
-        told = f"{videos} {what} are few (below {FEW}): intervals will be wide"
+        what = ("video" if scores.design.repeats else "caption") + ("" if videos == 1 else "s")
+        warning = f"{videos} {what} are few (below {FEW}): intervals will be wide"
         if videos < FEWEST:
-            none = ", and no p" if sides.design.repeats else ""
-            told = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
-        found.append(f"{who}: {told}")
-    ties = {name: pair.ties("pooled") for name, pair in sides.metrics.items()}
+            none = ", and no p" if scores.design.repeats else ""
+            warning = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
+        found.append(f"{who}: {warning}")
+    ties = {name: pair.ties("pooled") for name, pair in scores.metrics.items()}
     shares = {who: next(iter(ties.values()))[1]}
     shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
@@ -227,26 +250,26 @@ def _warnings(sides: _Sides) -> list[str]:
 
 
 def _one_way(
-    sides: _Sides, statistic: Statistic, grouping: Grouping, settings: Settings
+    scores: _Scores, statistic: Statistic, grouping: Grouping, settings: Settings
 ) -> list[Correlation]:
     only: Mask | None = None
-    if len(sides.metrics) > 1:
-        # A constant metric has no group at all; it must not take the others' from them.
+    if len(scores.metrics) > 1:
+        # A constant metric has no usable group; the other metrics keep theirs.
         able = [
             pair
-            for pair in sides.metrics.values()
+            for pair in scores.metrics.values()
             if not np.isnan(pair.values(statistic, grouping)).all()
         ]
         if able:
             only = common_to(able, statistic, grouping)
     return [
-        _one(sides, name, pair, statistic, grouping, settings, only)
-        for name, pair in sides.metrics.items()
+        _one(scores, name, pair, statistic, grouping, settings, only)
+        for name, pair in scores.metrics.items()
     ]
 
 
 def _one(
-    sides: _Sides,
+    scores: _Scores,
     name: str,
     pair: Pair,
     statistic: Statistic,
@@ -267,14 +290,14 @@ def _one(
     of_metric, of_human = pair.ties(grouping)
     base = Correlation(
         metric=name,
-        human=sides.human,
-        rater=sides.rater,
+        human=scores.human,
+        rater=scores.rater,
         statistic=statistic,
         grouping=grouping,
-        value=_value(value),
+        value=number_of(value),
         n=found.n,
         groups=Groups(used=found.used, dropped=found.dropped),
-        threshold=_unscaled(threshold, sides.exponents.get(name, 0))
+        threshold=_unscaled(threshold, scores.exponents.get(name, 0))
         if statistic == "acc_eq"
         else None,
         reason=_reason(value),
@@ -282,7 +305,6 @@ def _one(
     ).model_copy(update=_accuracies(calibration))
     if isinstance(value, Missing):
         return base
-    draws = _draws(settings)
     bounds = interval(
         x,
         y,
@@ -294,9 +316,9 @@ def _one(
         threshold=used,
         only=only if grouping not in ("pooled", "system") else None,
         pair=pair,
-        **draws,
+        draws=settings.bootstrap_resamples,
     )
-    # A threshold found on these very pairs would flatter the test: it is of the untied accuracy.
+    # A threshold fitted to the same pairs would bias the test: it uses the untied accuracy.
     test = p_value(
         x,
         y,
@@ -307,74 +329,65 @@ def _one(
         seed=settings.seed,
         only=only if grouping not in ("pooled", "system") else None,
         pair=pair,
-        **draws,
+        draws=settings.resamples,
     )
     return base.model_copy(
         update={
-            "low": None if isinstance(bounds, Missing) else bounds.low,
-            "high": None if isinstance(bounds, Missing) else bounds.high,
+            **bounds_of(bounds),
             "interval": None if isinstance(bounds, Missing) else bounds.method,
-            "interval_reason": bounds.reason if isinstance(bounds, Missing) else None,
             "p": None if isinstance(test, Missing) else test.p,
             "test": None if isinstance(test, Missing) else test.method,
             "p_least": None if isinstance(test, Missing) else test.least,
             "p_reason": test.reason if isinstance(test, Missing) else None,
-            "without": _without(sides, pair, statistic, grouping, used),
+            "without": _without(scores, pair, statistic, grouping, used),
         }
     )
-
-
-class _Draws(TypedDict, total=False):
-    draws: int
-
-
-def _draws(settings: Settings) -> _Draws:
-    """Return how many draws were asked for, or nothing."""
-    return {} if settings.draws is None else {"draws": settings.draws}
 
 
 def _accuracies(calibration: Calibration | None) -> dict[str, float | None]:
     if calibration is None:
         return {}
     return {
-        "cross_fitted": _value(calibration.cross_fitted),
-        "untied": _value(calibration.untied),
-        "constant": _value(calibration.constant),
+        "cross_fitted": number_of(calibration.cross_fitted),
+        "untied": number_of(calibration.untied),
+        "constant": number_of(calibration.constant),
     }
 
 
 def _without(
-    sides: _Sides, pair: Pair, statistic: Statistic, grouping: Grouping, threshold: float
+    scores: _Scores, pair: Pair, statistic: Statistic, grouping: Grouping, threshold: float
 ) -> dict[str, float | None]:
-    if not 3 <= sides.design.systems <= 50 or len(pair.x) > _LEAVE_OUT:
+    if not 3 <= scores.design.systems <= 50 or len(pair.x) > _LEAVE_OUT:
         return {}
     left = leave_one_system_out(
         pair.x, pair.y, pair.design, statistic, grouping, threshold=threshold, pair=pair
     )
-    return {system: _value(found.value) for system, found in zip(sides.systems, left, strict=True)}
+    return {
+        system: number_of(found.value) for system, found in zip(scores.systems, left, strict=True)
+    }
 
 
-def _swapped(
-    sides: _Sides,
+def _compared_pairs(
+    scores: _Scores,
     statistics: Sequence[Statistic],
     grouping: Grouping,
     settings: Settings,
-    draws: int,
+    permutations: int,
 ) -> dict[Statistic, list[Comparison]]:
     """Return the comparisons of all pairs of metrics by each statistic."""
     result: dict[Statistic, list[Comparison]] = {one: [] for one in statistics}
-    pairs = list(combinations(sides.metrics, 2))
+    pairs = list(combinations(scores.metrics, 2))
     for a, b in pairs:
         found = compared(
-            sides.metrics[a],
-            sides.metrics[b],
+            scores.metrics[a],
+            scores.metrics[b],
             statistics,
             grouping,
-            draws=draws,
+            draws=permutations,
             seed=settings.seed,
             thresholds=(
-                _threshold(sides.metrics[a], settings),
-                _threshold(sides.metrics[b], settings),
+                _threshold(scores.metrics[a], settings),
+                _threshold(scores.metrics[b], settings),
             )
             if grouping == "item" and "acc_eq" in statistics
             else (0.0, 0.0),
@@ -391,23 +404,23 @@ def _threshold(pair: Pair, settings: Settings) -> float:
 
 
 def _compare(
-    sides: _Sides, statistic: Statistic, grouping: Grouping, swapped: Sequence[Comparison]
+    scores: _Scores, statistic: Statistic, grouping: Grouping, compared_pairs: Sequence[Comparison]
 ) -> list[ComparisonResult]:
-    pairs = list(combinations(sides.metrics, 2))
+    pairs = list(combinations(scores.metrics, 2))
     if not pairs:
         return []
-    tests = _adjusted(sides, statistic, grouping, pairs, swapped)
-    if statistic == "pearson" and grouping == "pooled" and not sides.design.repeats:
+    tests = _adjusted(scores, statistic, grouping, pairs, compared_pairs)
+    if statistic == "pearson" and grouping == "pooled" and not scores.design.repeats:
         classic = [
-            williams(sides.metrics[a].x, sides.metrics[b].x, sides.y, sides.design)
+            williams(scores.metrics[a].x, scores.metrics[b].x, scores.y, scores.design)
             for a, b in pairs
         ]
-        tests += _adjusted(sides, statistic, grouping, pairs, classic)
+        tests += _adjusted(scores, statistic, grouping, pairs, classic)
     return tests
 
 
 def _adjusted(
-    sides: _Sides,
+    scores: _Scores,
     statistic: Statistic,
     grouping: Grouping,
     pairs: Sequence[tuple[str, str]],
@@ -418,13 +431,13 @@ def _adjusted(
         ComparisonResult(
             first=first,
             second=second,
-            human=sides.human,
-            rater=sides.rater,
+            human=scores.human,
+            rater=scores.rater,
             statistic=statistic,
             grouping=grouping,
-            difference=_value(test.difference),
-            p=_value(test.p),
-            p_adjusted=_value(p),
+            difference=number_of(test.difference),
+            p=number_of(test.p),
+            p_adjusted=number_of(p),
             method=test.method,
             n=test.n,
             groups=Groups(used=test.used, dropped=test.dropped),
@@ -453,10 +466,6 @@ def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> l
 
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _value(value: Value) -> float | None:
-    return None if isinstance(value, Missing) else float(value)
 
 
 def _unscaled(value: Value, exponent: int) -> float | None:

@@ -1,1 +1,1 @@
-"""Reading and writing: nothing half-written, every fault of a file told in one line."""
+"""File formats: files are written whole or not at all, and every mistake in one is one line."""

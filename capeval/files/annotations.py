@@ -1,52 +1,103 @@
-"""Annotations: a JSON list or JSON lines in the layout that the TUNA benchmark publishes."""
+"""Annotations: the layout that the TUNA benchmark publishes, and the formats of plugins."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import InputError
+from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps
-from capeval.files.reading import parse_json, read_text
-from capeval.files.validation import validated_once
+from capeval.files.reading import json_records, why_missing
+from capeval.files.validation import validated_records
+from capeval.plugins import Registry
 from capeval.schema import Annotation
+from capeval.text import one_line, shown
+
+AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
+"""Reads a file or a folder of annotations and yields `(place, record)`.
+
+The place is shown in error messages, such as "line 3". A record is an `Annotation` or a dict with
+its fields.
+"""
 
 
-def records(path: Path) -> Iterable[tuple[str, Any]]:
-    """Yield `(place, value)` of every record of a JSON list or of JSON lines.
+def _problem(reader: Any) -> str | None:
+    usable = callable(reader) and not isinstance(reader, type)
+    return None if usable else "it must be a function that takes a path"
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not JSON, or holds no records.
-    """
-    text = read_text(path)
-    found = False
-    if text.lstrip()[0] == "[":
-        for position, value in enumerate(parse_json(text, file=path), start=1):
-            found = True
-            yield f"entry {position}", value
-    else:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.strip():
-                found = True
-                yield f"line {number}", parse_json(line, file=path, line=number)
-    if not found:
-        raise InputError("holds no records", file=path)
+
+FORMATS: Registry[AnnotationReader] = Registry(
+    "capeval.formats",
+    "annotation format",
+    {"tuna": "capeval.files.reading:json_records"},
+    _problem,
+)
 
 
 def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     """Return the annotated videos of a file, in its order.
 
+    Parameters
+    ----------
+    path : a JSON list or JSON lines in TUNA's layout; or `NAME:PATH`, where NAME is a format of
+        `FORMATS`
+
     Raises
     ------
     InputError
-        Names the file, the line or index, and the field of the first fault.
+        Names the file, the line or index, and the field of the first mistake.
+    UsageError
+        The format cannot be loaded.
     """
-    path = Path(path)
-    return validated_once(Annotation, records(path), file=path)
+    name, file = split_format(path)
+    records = json_records(file) if name is None else _records_of(name, file)
+    return validated_records(Annotation, records, file=file)
+
+
+def split_format(path: Path | str) -> tuple[str | None, Path]:
+    """Return the format that a path of annotations names, or None, and the path itself.
+
+    What exists is a path, whatever its name. Otherwise the text before a colon is a format if it
+    is registered, or if the text after the colon exists.
+
+    >>> split_format("tuna:videos.json")[0], split_format("other:videos.json")[0]
+    ('tuna', None)
+    """
+    name, _, rest = str(path).partition(":")
+    try:
+        if rest and not Path(path).exists() and (name in FORMATS or Path(rest).exists()):
+            return name, Path(rest)
+    except (OSError, ValueError):
+        pass  # No file can have this name; reading it will say so.
+    return None, Path(path)
+
+
+def _records_of(name: str, file: Path) -> Iterator[tuple[str, Any]]:
+    read = FORMATS.load(name)
+    if not file.exists():
+        raise InputError(why_missing(file), file=file)
+    where = f"the annotation format {shown(name)}"
+    found = False
+    try:
+        entries: Iterable[Any] = read(file)
+        for entry in entries:
+            if not (isinstance(entry, tuple) and len(entry) == 2):
+                raise InputError(
+                    f"{where} must yield (place, record), not {shown(entry)}", file=file
+                )
+            place, record = entry
+            found = True
+            yield str(place), record.model_dump() if isinstance(record, Annotation) else record
+    except CapevalError:
+        raise
+    except Exception as error:
+        # A plugin can raise anything; the message names the plugin.
+        why = one_line(f"{type(error).__name__}: {error}", 200)
+        raise InputError(f"{where} cannot read it: {why}", file=file) from error
+    if not found:
+        raise InputError("has no records", file=file)
 
 
 def annotations_hash(annotations: Sequence[Annotation]) -> str:

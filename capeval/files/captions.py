@@ -1,4 +1,4 @@
-"""Captions: JSON lines, a JSON list of the same, or the submission layout `{index: caption}`."""
+"""Captions: JSON lines, a JSON list, or the submission layout `{index: caption}`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.annotations import records
 from capeval.files.jsonl import dumps, whole_lines
-from capeval.files.reading import parse_json, read_text
-from capeval.files.validation import validated_once
+from capeval.files.reading import json_records, parse_json, read_text
+from capeval.files.validation import validated_records
 from capeval.schema import Annotation, Caption
 from capeval.text import nearest, shown
 
@@ -20,16 +19,16 @@ from capeval.text import nearest, shown
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
     """Return the captions of a file, in its order.
 
-    `unfinished` passes over a last line that a killed process left torn, in a file of our own.
+    `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
 
     Raises
     ------
     InputError
-        Names the file, the line or index, and the field of the first fault.
+        Names the file, the line or index, and the field of the first mistake.
     """
     path = Path(path)
     entries = _whole_entries(path) if unfinished else _entries(path)
-    return validated_once(Caption, entries, file=path)
+    return validated_records(Caption, entries, file=path)
 
 
 def _whole_entries(path: Path) -> Iterable[tuple[str, Any]]:
@@ -42,21 +41,19 @@ def _entries(path: Path) -> Iterable[tuple[str, Any]]:
         try:
             whole = parse_json(text, file=path)
         except InputError:
-            # Several objects on lines of their own: JSON lines, told line by line below.
-            if "\n" not in text.strip():
-                raise
-            if not _first_line_is_object(text):
+            # Several objects, one per line, are JSON lines: read below.
+            if "\n" not in text.strip() or not _first_line_is_object(text):
                 raise
         else:
             if "caption" in whole:
                 return [("line 1", whole)]
             if not whole:
-                raise InputError("holds no captions", file=path)
+                raise InputError("has no captions", file=path)
             return [
                 (f"entry {n}", {"index": index, "caption": caption})
                 for n, (index, caption) in enumerate(whole.items(), start=1)
             ]
-    return records(path)
+    return json_records(path)
 
 
 def _first_line_is_object(text: str) -> bool:
@@ -71,20 +68,22 @@ def known_captions(
     file: Path | str,
     ignore_unknown: bool = False,
 ) -> tuple[Caption, ...]:
-    """Return the captions whose index the annotations know, in the annotations' order.
+    """Return the captions that have an annotation, in the order of the annotations.
 
     Raises
     ------
     InputError
-        A caption is unknown to the annotations (unless `ignore_unknown`), or all of them are;
-        there are no captions or no annotations; an index stands twice.
+        A caption has no annotation (unless `ignore_unknown`), or none has; there are no captions
+        or no annotations; an index is duplicated.
     """
     if not captions or not annotations:
         what = "annotations" if captions else "captions"
         raise InputError(f"there are no {what}", file=file)
-    twice = [index for index, n in Counter(c.index for c in captions).items() if n > 1]
-    if twice:
-        raise InputError("stands twice", file=file, where=f"index {shown(twice[0])}", field="index")
+    repeated = [index for index, n in Counter(c.index for c in captions).items() if n > 1]
+    if repeated:
+        raise InputError(
+            "is duplicated", file=file, where=f"index {shown(repeated[0])}", field="index"
+        )
     order = {annotation.index: n for n, annotation in enumerate(annotations)}
     unknown = [caption.index for caption in captions if caption.index not in order]
     if len(unknown) == len(captions):
@@ -95,7 +94,7 @@ def known_captions(
             file=file,
         )
     if unknown and not ignore_unknown:
-        more = f" ({len(unknown)} such)" if len(unknown) > 1 else ""
+        more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
         raise InputError(
             f"is unknown to the annotations{nearest(unknown[0], list(order))}{more}; "
             "correct it, or skip such captions with --ignore-unknown",
@@ -108,7 +107,7 @@ def known_captions(
 
 
 def captions_hash(captions: Sequence[Caption]) -> str:
-    """Return the SHA-256 (hex) of the indexes and texts, whatever their order in the file."""
+    """Return the SHA-256 (hex) of the indexes and texts; their order does not matter."""
     digest = hashlib.sha256()
     for caption in sorted(captions, key=lambda caption: caption.index):
         digest.update(dumps([caption.index, caption.caption]).encode("utf-8") + b"\n")

@@ -1,8 +1,8 @@
-"""TRECVID Video-to-Text's human scores (`SYS,SID,RAW.SCR,Z.SCR,N,HIT`), as ratings of captions.
+"""Human scores of TRECVID Video-to-Text (`SYS,SID,RAW.SCR,Z.SCR,N,HIT`) as ratings of captions.
 
 Direct assessment as of 2017 (Graham, Awad and Smeaton 2018): `RAW.SCR`, from 0 to 100, is the mean
-of `N` raters. `SID` is a line of the system's file, from 1, and so the number of the video; a row
-with line 0 rates no line.
+of `N` raters. `SID` is the line of the system's file, from 1, which is the number of the video. A
+row with line 0 does not belong to a caption.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ _COLUMNS = (*_NAMES, "Z.SCR", "N", "HIT")
 
 
 def is_direct_assessment(table: Table) -> bool:
-    """Say whether a table has the layout, told by its header."""
+    """Return whether the header of a table is that of this layout."""
     return table.columns.keys() >= _NAMES.keys()
 
 
 def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
-    """Return `video_id, system, score` and warnings of rows with line number 0, which are skipped.
+    """Return `video_id, system, score`, and warnings about skipped rows (line number 0).
 
     Parameters
     ----------
-    metric_columns : columns that are kept as well
+    metric_columns : columns to keep as well
 
     Raises
     ------
     InputError
-        A column is unknown, a line is no number, or no row rates a line.
+        A column is unknown, a line is not a number, or no row rates a caption.
     """
-    table.only({*_COLUMNS, *metric_columns}, list(_NAMES))
+    table.check_columns({*_COLUMNS, *metric_columns}, list(_NAMES))
     lines = table.names("SID")
     for row, line in enumerate(lines):
         if not re.fullmatch(r"[0-9]{1,9}", line):
-            raise table.fault(f"{shown(line)} is not a line number", row=row, column="SID")
+            raise table.error(f"{shown(line)} is not a line number", row=row, column="SID")
     systems = table.names("SYS")
     kept = [row for row, line in enumerate(lines) if int(line)]
     if not kept:
-        raise table.fault("no row has a line number above 0", column="SID")
+        raise table.error("no row has a line number above 0", column="SID")
     warnings = tuple(
         f"{table.file}: line {table.lines[row]}: SID is 0 and lines count from 1, so this row of "
         f"{cut(systems[row])} rates no caption: skipped"
@@ -54,7 +54,7 @@ def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table,
         for name, cells in table.columns.items()
         if name in _NAMES or name in metric_columns
     }
-    # A line number is a number: 07 and 7 are one video.
+    # 07 and 7 are the same line and so the same video.
     columns["video_id"] = [str(int(lines[row])) for row in kept]
     kept_lines = [table.lines[row] for row in kept]
     return Table(table.file, columns, kept_lines, table.header), warnings

@@ -1,4 +1,4 @@
-"""JSON lines that survive a crash: appended a line at a time, finished by an atomic rewrite."""
+"""Crash-safe JSON lines: appended one line at a time, finished by an atomic rewrite."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import codecs
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json, read_text
+from capeval.files.reading import parse_json
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON as every file of ours writes it: keys in the order given, Unicode as it is.
+    """Return JSON as capeval writes it: keys in the order given, Unicode unescaped.
 
-    A lone surrogate cannot be written as UTF-8; text that has one is escaped instead.
+    An unpaired surrogate cannot be written as UTF-8; JSON that has one is escaped.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     try:
@@ -29,25 +29,11 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     return text
 
 
-def iter_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield `(line number from 1, value)` for every line that is not blank.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or a line is not JSON.
-    """
-    # Not splitlines(): U+2028 and its like are allowed inside a JSON string.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
-            yield number, parse_json(line, file=path, line=number)
-
-
 def whole_lines(path: Path) -> list[Any]:
-    """Return the values of a file that a killed process may have left with a torn last line.
+    """Return the values of a file; a killed process may have left its last line incomplete.
 
-    The torn line is passed over; a last line that only lacks its line break is whole. A broken
-    line before the last is damage and raises. A byte order mark is no part of the first line.
+    An incomplete last line is ignored; one that lacks only its line break is used. A byte order
+    mark is ignored.
 
     Raises
     ------
@@ -78,7 +64,7 @@ def whole_lines(path: Path) -> list[Any]:
 
 
 class JsonlAppender:
-    """Appends JSON lines, each whole or not at all; a torn last line is cut off first."""
+    """Appends JSON lines; first removes an incomplete last line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +92,7 @@ class JsonlAppender:
             self._fd = None
 
     def append(self, value: Any) -> None:
-        """Write one line; it is the kernel's before this returns, so kill -9 cannot lose it."""
+        """Write one line; the kernel has it before this returns, so `kill -9` cannot lose it."""
         if self._fd is None:
             raise ValueError("the appender is not open")
         line = memoryview((dumps(value) + "\n").encode("utf-8"))
@@ -114,12 +100,12 @@ class JsonlAppender:
             while line:
                 line = line[os.write(self._fd, line) :]
         except OSError as error:
-            error.filename = str(self._path)  # "no space left" says nothing of where
+            error.filename = str(self._path)  # Else "no space left" names no file.
             raise
 
 
 def _is_whole(line: bytes) -> bool:
-    # No beginning of a JSON object is itself one: what parses has lost nothing.
+    # No proper prefix of a JSON object is a JSON object: what parses is complete.
     try:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -138,14 +124,14 @@ def _end_of_last_line(fd: int, size: int) -> int:
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never half of either.
+    """Write a file so that readers see either the old content or the new, never a part.
 
-    A link is followed: what it points to is written.
+    A link is followed: its target is written.
 
     Raises
     ------
     InputError
-        Something stands there that is no file: a folder, a device, a pipe, a link in a circle.
+        The path is not a regular file: a folder, a device, a pipe, or a circular link.
     """
     target = _file_at(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +145,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
     except OSError as error:
         if error.errno is None:
             raise
-        # Nobody knows the temporary file by its name.
+        # The user does not know the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
@@ -167,7 +153,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
 
 def _file_at(path: Path) -> Path:
-    """Return where a path leads, if a regular file or nothing is there."""
+    """Return the target of a path; it must be a regular file or not exist."""
     try:
         target = Path(os.path.realpath(path))
         mode = target.stat().st_mode
@@ -180,8 +166,8 @@ def _file_at(path: Path) -> Path:
     if stat.S_ISDIR(mode):
         raise InputError("is a folder; name a file in it", file=path)
     if not stat.S_ISREG(mode):
-        # Replacing a device or a pipe by a file would take it from the machine's other programs.
-        raise InputError("is no regular file; choose another to write to", file=path)
+        # Replacing a device or a pipe by a file would break other programs.
+        raise InputError("is not a regular file; choose another to write to", file=path)
     return target
 
 

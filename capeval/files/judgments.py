@@ -1,4 +1,4 @@
-"""Judgments: JSON lines, one per video."""
+"""Judgments: JSON lines, one line per video."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
 
 
 def load_judgments(path: Path) -> dict[str, Judgment]:
-    """Return the judgments by index; of several lines for one video the last counts.
+    """Return the judgments by index; if a video has several lines, the last one is used.
 
-    A killed process leaves at most a torn last line, which is passed over; a video that was
+    A killed process leaves at most an incomplete last line, which is ignored. A video that was
     judged again after a failure has its newer line further down.
 
     Raises
@@ -38,7 +38,7 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
         index = value.get("index") if isinstance(value, dict) else value
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
-                "holds no judgments (they have a status); name a judgments.jsonl, a judged run, "
+                "has no judgments (they have a status); name a judgments.jsonl, a judged run, "
                 "or a TUNA result file",
                 file=path,
             )
@@ -50,7 +50,7 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
                 message,
                 file=path,
                 where=f"index {shown(index)}",
-                # The field of a union begins with the kind that was tried.
+                # The path of a field in a union begins with the name of the variant.
                 field=re.sub(r"^(un)?scored(\.|$)", "", field),
             ) from None
         result[judgment.index] = judgment
@@ -68,7 +68,7 @@ def caption_hash(caption: Caption) -> str:
 
 
 def reference_hash(annotation: Annotation) -> str:
-    """Return a short hash of the events and elements that a caption is judged against."""
+    """Return a short hash of the annotated events and elements."""
     return short_hash(
         [[e.event, *(v.content for v in e.visual_elements)] for e in annotation.events]
     )

@@ -1,4 +1,4 @@
-"""Labels of elements that are known by their echoed content alone, as TUNA's files have them."""
+"""Match labels to elements by their repeated content, the only key that TUNA's files have."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from capeval.text import shown
 
 _PUNCTUATION = re.compile(r"[\W_]+")
 
-# An echo with one misspelt word is still that element; a paraphrase is not.
+# The similarity of a misspelt word to the right one: one wrong letter in a word of five.
 _SAME_WORD = 0.8
 
 
 def normalised(text: str) -> str:
-    """Return text for comparing echoes: case, punctuation and spacing do not count.
+    """Return text for comparison: without case, punctuation and extra spaces.
 
     >>> normalised("The  van has the logo “KXBD”.")
     'the van has the logo kxbd'
@@ -28,7 +28,7 @@ def normalised(text: str) -> str:
 
 
 def read_relation(value: Any, of: str) -> Relation:
-    """Return a label of the closed set, whatever its case."""
+    """Return a label of the closed set; case is ignored."""
     label = value.strip().strip(".'\"").lower() if isinstance(value, str) else value
     for relation in RELATIONS:
         if label == relation:
@@ -38,37 +38,39 @@ def read_relation(value: Any, of: str) -> Relation:
     )
 
 
-def pair_echoes(
+def match_labels(
     elements: Sequence[str],
     labels: Sequence[tuple[str, Relation]],
     name: str,
     notes: list[str],
 ) -> tuple[Relation, ...]:
-    """Give each element the label of its echo: by normalised content, not by position.
+    """Return the label of each element, matched by normalised content and not by position.
 
-    An echo with one misspelt word is taken for the element that it must mean, and noted.
+    Content with one misspelt word matches if only one element is so similar; this is noted.
 
     Raises
     ------
     ReplyError
-        Elements are missing, doubled with different labels, or invented.
+        Elements are missing, invented, or duplicated with different labels.
     """
     keys = [normalised(element) for element in elements]
     found: dict[int, Relation] = {}
-    strangers: list[tuple[str, Relation]] = []
+    unmatched: list[tuple[str, Relation]] = []
     last: dict[str, Relation] = {}
     for content, relation in labels:
         place = _place_of(content, elements, keys, found)
         if place is not None:
             found[place] = last[normalised(content)] = relation
         elif normalised(content) not in last:
-            strangers.append((content, relation))
+            unmatched.append((content, relation))
         elif last[normalised(content)] != relation:
             raise ReplyError(f"{name}: the element {shown(content)} is answered twice, differently")
         else:
             notes.append(f"classify: {name}: an element was answered twice, alike")
-    for content, relation in strangers:
-        meant = _slip(normalised(content), keys, [p for p in range(len(keys)) if p not in found])
+    for content, relation in unmatched:
+        meant = _misspelt_element(
+            normalised(content), keys, [p for p in range(len(keys)) if p not in found]
+        )
         if meant is None:
             raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
         found[meant] = relation
@@ -82,33 +84,33 @@ def pair_echoes(
 def _place_of(
     content: str, elements: Sequence[str], keys: Sequence[str], found: Mapping[int, Relation]
 ) -> int | None:
-    """Return the element that an echo means: the very words first, then the same but for case."""
+    """Return the element with this content: exactly the same, else the same when normalised."""
     open_places = [place for place in range(len(elements)) if place not in found]
     for place in open_places:
         if elements[place].strip() == content.strip():
             return place
     key = normalised(content)
     near = [place for place in open_places if keys[place] == key]
-    # "+5" and "-5" are alike but for their signs: an echo of neither means neither.
-    alike = {element.strip() for element, other in zip(elements, keys, strict=True) if other == key}
-    return near[0] if near and len(alike) == 1 else None
+    # "+5" and "-5" are equal when normalised: what is exactly neither could mean either.
+    equal = {element.strip() for element, other in zip(elements, keys, strict=True) if other == key}
+    return near[0] if near and len(equal) == 1 else None
 
 
-def _slip(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:
+def _misspelt_element(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:
     near = [place for place in left if _one_word_off(content.split(), keys[place].split())]
-    # Two elements that it may mean are no element that it must mean.
+    # If two elements are equally similar, it is unclear which one is meant.
     return near[0] if len({keys[place] for place in near}) == 1 else None
 
 
-def _one_word_off(told: Sequence[str], meant: Sequence[str]) -> bool:
-    if len(told) != len(meant):
+def _one_word_off(given: Sequence[str], meant: Sequence[str]) -> bool:
+    if len(given) != len(meant):
         return False
-    changed = [(a, b) for a, b in zip(told, meant, strict=True) if a != b]
-    return len(changed) == 1 and _misspelt(*changed[0])
+    changed = [(a, b) for a, b in zip(given, meant, strict=True) if a != b]
+    return len(changed) == 1 and _is_misspelt(*changed[0])
 
 
-def _misspelt(told: str, meant: str) -> bool:
-    # Not "left" for "right", "2" for "3", or "unlocked" for "locked": that is another statement.
-    if told[0] != meant[0] or any(c.isdigit() for c in told + meant):
+def _is_misspelt(given: str, meant: str) -> bool:
+    # "left" for "right", "2" for "3" and "unlocked" for "locked" are different statements.
+    if given[0] != meant[0] or any(c.isdigit() for c in given + meant):
         return False
-    return SequenceMatcher(None, told, meant).ratio() >= _SAME_WORD
+    return SequenceMatcher(None, given, meant).ratio() >= _SAME_WORD

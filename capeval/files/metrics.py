@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from capeval.files.ratings import Key
+from capeval.files.ratings import Key, Keys
 from capeval.files.table_reading import read_table
 from capeval.text import cut, shown
 
 
 @dataclass
 class MetricScores:
-    """One metric's scores by caption; `missing` are those without, with the reason.
+    """The scores of one metric by caption; `missing` has the reason for each unscored caption.
 
-    `measure` is "precision", "recall" or "f1" of a judge's, None of any other metric.
+    `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric.
     """
 
     name: str
@@ -28,66 +28,61 @@ class MetricScores:
 
 
 def load_metrics(path: Path | str, name: str) -> list[MetricScores]:
-    """Read a file of metric scores: one metric `name`, or of a metrics.jsonl each that it holds.
+    """Read a file of metric scores.
+
+    A CSV has one metric, called `name`. A metrics.jsonl can have several: `name:metric` each.
 
     Raises
     ------
     InputError
-        Names the file, the line and the column.
+        Names the file, the line and the column of the first mistake.
     """
     table = read_table(path)
     if "index" not in table.columns:
-        table.only({"video_id", "system", "score"}, ["video_id", "score"])
-        videos = table.names("video_id")
-        systems = table.names("system") if "system" in table.columns else [None] * len(videos)
-        keys: list[Key] = list(zip(videos, systems, strict=True))
-        table.unique(keys, "video_id, system")
-        values = table.numbers("score", gaps=True)
+        table.check_columns({"video_id", "system", "score"}, ["video_id", "score"])
+        keys = Keys.of_table(table, "video_id")
+        keys.check_unique(table)
+        values = table.numbers("score", gaps=True).tolist()
         return [_scores(name, keys, values, ["no score in the file"] * len(keys), str(path))]
-    table.only(
+    table.check_columns(
         {"index", "system", "metric", "value", "reason", "signature"}, ["index", "metric", "value"]
     )
-    videos = table.names("index")
-    systems = table.names("system") if "system" in table.columns else [None] * len(videos)
+    keys = Keys.of_table(table, "index")
     metrics = table.names("metric")
-    keys = list(zip(videos, systems, strict=True))
-    table.unique(
+    table.check_unique(
         [(*key, metric) for key, metric in zip(keys, metrics, strict=True)],
         "index, system, metric",
     )
-    values = table.numbers("value", gaps=True)
-    reasons = table.columns.get("reason", [None] * len(videos))
-    signatures = table.columns.get("signature", [None] * len(videos))
+    values = table.numbers("value", gaps=True).tolist()
+    reasons = table.columns.get("reason", [None] * len(keys))
+    signatures = table.columns.get("signature", [None] * len(keys))
     names = list(dict.fromkeys(metrics))
     result = []
     for metric in names:
-        rows = [row for row, told in enumerate(metrics) if told == metric]
+        rows = [row for row, of in enumerate(metrics) if of == metric]
         found = _scores(
             name if len(names) == 1 else f"{name}:{metric}",
-            [keys[row] for row in rows],
-            values[rows],
+            keys.take(rows),
+            [values[row] for row in rows],
             [reasons[row] if isinstance(reasons[row], str) else "no value" for row in rows],
             str(path),
         )
-        told_by = dict.fromkeys(s for row in rows if isinstance(s := signatures[row], str))
-        found.signatures.extend(told_by)
+        signed = dict.fromkeys(s for row in rows if isinstance(s := signatures[row], str))
+        found.signatures.extend(signed)
         result.append(found)
     return result
 
 
 def _scores(
     name: str,
-    keys: list[Key],
-    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    reasons: list[str],
+    keys: Keys,
+    values: Sequence[float],
+    reasons: Sequence[str],
     source: str,
 ) -> MetricScores:
-    there = ~np.isnan(values)
-    if there.all():
-        return MetricScores(name, dict(zip(keys, values.tolist(), strict=True)), {}, [source])
     result = MetricScores(name, sources=[source])
-    for key, value, reason in zip(keys, values.tolist(), reasons, strict=True):
-        if np.isnan(value):
+    for key, value, reason in zip(keys, values, reasons, strict=True):
+        if math.isnan(value):
             result.missing[key] = reason
         else:
             result.scores[key] = value
@@ -95,20 +90,20 @@ def _scores(
 
 
 def merge(first: MetricScores, second: MetricScores) -> None:
-    """Add the captions of another source to a metric's.
+    """Add the captions of another source to a metric.
 
     Raises
     ------
     ValueError
         Both have scores of one caption.
     """
-    twice = (first.scores.keys() | first.missing.keys()) & (
+    common = (first.scores.keys() | first.missing.keys()) & (
         second.scores.keys() | second.missing.keys()
     )
-    if twice:
-        video, system = min(twice, key=str)
-        told = shown(video) + (f" of {cut(system)}" if system else "")
-        raise ValueError(f"{cut(first.name)} has two scores of {told}")
+    if common:
+        video, system = min(common, key=str)
+        caption = shown(video) + (f" of {cut(system)}" if system else "")
+        raise ValueError(f"{cut(first.name)} has two scores of {caption}")
     first.scores.update(second.scores)
     first.missing.update(second.missing)
     first.sources.extend(second.sources)

@@ -1,4 +1,4 @@
-"""Where the prompts and the sample are: in a wheel inside the package, in a checkout beside it."""
+"""Find the prompts and the sample: inside the package in a wheel, beside it in a checkout."""
 
 from __future__ import annotations
 

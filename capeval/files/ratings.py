@@ -1,4 +1,4 @@
-"""Human files: ratings of captions, long or wide, or labels of single elements, told by header."""
+"""Human files: ratings of captions (long or wide) or labels of elements; the header decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,51 @@ from capeval.schema import COVERAGES, RELATIONS, LabelScale
 from capeval.text import nearest, shown
 
 Key = tuple[str, str | None]
-"""Video and system; None where the file tells no systems."""
+"""Video and system; None in a file without systems."""
+
+
+def caption_name(key: Key) -> str:
+    """Return the name of a caption in messages.
+
+    >>> caption_name(("v1", "model")), caption_name(("v1", None))
+    ('v1 of model', 'v1')
+    """
+    return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
+
 
 _WIDE = re.compile(r"human(_[0-9]+)?")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
 @dataclass(frozen=True)
-class Keys(Sequence[Key]):
+class Keys:
     """Keys as columns: a million pairs would be a million small objects.
 
-    `systems` is None where the file tells none; names and their numbers are (n,) each.
+    `systems` is None for a file without systems.
     """
 
     videos: Sequence[str]
     systems: Sequence[str] | None
 
-    @overload
-    def __getitem__(self, row: int) -> Key: ...
+    @classmethod
+    def of(cls, keys: Iterable[Key]) -> Keys:
+        """Return given keys as columns; there must be at least one."""
+        videos, systems = zip(*keys, strict=True)
+        return cls(videos, None if systems[0] is None else systems)
 
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[Key]: ...
+    @classmethod
+    def of_table(cls, table: Table, videos: str = "video_id") -> Keys:
+        """Return the key of each row: the column `videos`, and `system` if there is one.
 
-    def __getitem__(self, row: int | slice) -> Key | Sequence[Key]:
-        if isinstance(row, slice):
-            return Keys(self.videos[row], None if self.systems is None else self.systems[row])
+        Raises
+        ------
+        InputError
+            A name is not valid.
+        """
+        systems = table.names("system") if "system" in table.columns else None
+        return cls(table.names(videos), systems)
+
+    def __getitem__(self, row: int) -> Key:
         return self.videos[row], None if self.systems is None else self.systems[row]
 
     def __len__(self) -> int:
@@ -54,23 +74,35 @@ class Keys(Sequence[Key]):
     def __iter__(self) -> Iterator[Key]:
         return zip(self.videos, self.systems or repeat(None), strict=False)
 
+    def take(self, rows: Iterable[int]) -> Keys:
+        """Return the keys of some rows, in the order given."""
+        rows = list(rows)
+        systems = None if self.systems is None else [self.systems[row] for row in rows]
+        return Keys([self.videos[row] for row in rows], systems)
+
     @cached_property
     def video(self) -> NDArray[np.int64]:
-        """The number of each key's video, from 0 in the order of first sight."""
+        """The number of each key's video, from 0 in the order of first appearance: (n,)."""
         return _numbers(self.videos)
 
     @cached_property
     def system(self) -> NDArray[np.int64]:
-        """The number of each key's system, from 0 in the order of first sight."""
+        """The number of each key's system, from 0 in the order of first appearance: (n,)."""
         if self.systems is None:
             return np.zeros(len(self), dtype=np.int64)
         return _numbers(self.systems)
 
-    @property
-    def repeated(self) -> bool:
-        """Whether a key stands twice."""
+    def check_unique(self, table: Table) -> None:
+        """Refuse a table in which two rows have the same key.
+
+        Raises
+        ------
+        InputError
+            Names both lines.
+        """
         cells = np.sort(self.video * (self.system.max(initial=0) + 1) + self.system)
-        return bool((cells[1:] == cells[:-1]).any())
+        if (cells[1:] == cells[:-1]).any():
+            table.check_unique(list(self), "video_id, system")
 
 
 def _numbers(names: Sequence[str]) -> NDArray[np.int64]:
@@ -86,8 +118,8 @@ class RatingTable:
     ----------
     keys : (captions,)
     raters : (raters,) names
-    ratings : (raters, captions), NaN where a rater gave none
-    metrics : (captions,) each, the columns named as metrics; NaN where empty
+    ratings : (raters, captions), NaN for a caption that a rater did not rate
+    metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
     """
 
     file: Path
@@ -100,40 +132,40 @@ class RatingTable:
 
 @dataclass(frozen=True)
 class LabelTable:
-    """Labels of elements; (n,) each. `raters` are numbers into `names`."""
+    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names."""
 
     file: Path
     keys: Keys
     elements: Sequence[str]
-    raters: Sequence[int]
-    names: tuple[str, ...]
+    rater: Sequence[int]
+    raters: tuple[str, ...]
     labels: Sequence[str]
     scale: LabelScale
     lines: Sequence[int]
 
 
 def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
-    """Read a human file; CSV or JSON lines.
+    """Read a human file: CSV, TSV, JSON lines or a JSON list.
 
     Parameters
     ----------
-    metric_columns : columns that hold scores of metrics
+    metric_columns : columns with scores of metrics
 
     Raises
     ------
     InputError
-        Names the file, the line and the column.
+        Names the file, the line and the column of the first mistake.
     """
     table = read_table(path)
     if "element_id" in table.columns or "label" in table.columns:
         if metric_columns:
-            raise table.fault("labels of elements have no columns of metrics; see --metric-cols")
+            raise table.error("has labels of elements; --metric-columns needs ratings of captions")
         return _labels(table)
     warnings: tuple[str, ...] = ()
     if is_direct_assessment(table):
         table, warnings = ratings_of(table, metric_columns)
-    table.need(metric_columns)
-    _refuse_people(table, metric_columns)
+    table.require(metric_columns)
+    _check_metric_columns(table, metric_columns)
     if any(_WIDE.fullmatch(name) for name in table.columns):
         return _wide(table, metric_columns)
     found = _long(table, metric_columns)
@@ -141,49 +173,39 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
 
 
 _HINT = (
-    "; remove it, or name it with --metric-cols if it holds a metric's scores",
-    "; remove them, or name them with --metric-cols if they hold metrics' scores",
+    "; remove it, or name it with --metric-columns if it has a metric's scores",
+    "; remove them, or name them with --metric-columns if they have metrics' scores",
 )
 _KEYS = ("video_id", "system", "rater")
-# What a misspelt column may be meant for in any layout.
-_MEANT = ("human", "element_id", "label")
+# Suggested for a misspelt column, because they belong to other layouts.
+_OF_OTHER_LAYOUTS = ("human", "element_id", "label")
 
 
-def _refuse_people(table: Table, metric_columns: Sequence[str]) -> None:
+def _check_metric_columns(table: Table, metric_columns: Sequence[str]) -> None:
     for name in metric_columns:
         if name == "score" or _WIDE.fullmatch(name):
-            raise table.fault(
-                f"the column {shown(name)} holds people's ratings; --metric-cols names those of "
-                "metrics"
+            raise table.error(
+                f"the column {shown(name)} has human ratings; --metric-columns takes columns "
+                "with the scores of metrics"
             )
         if name in _KEYS:
-            raise table.fault(f"the column {shown(name)} holds names, and no metric's scores")
-
-
-def _keys(table: Table) -> Keys:
-    systems = table.names("system") if "system" in table.columns else None
-    return Keys(table.names("video_id"), systems)
-
-
-def _of_keys(keys: Iterable[Key]) -> Keys:
-    videos, systems = zip(*keys, strict=True)
-    return Keys(videos, None if systems[0] is None else systems)
-
-
-def _refuse_repeated(table: Table, keys: Keys) -> None:
-    if keys.repeated:
-        table.unique(keys, "video_id, system")
+            raise table.error(
+                f"the column {shown(name)} has names; --metric-columns takes columns with the "
+                "scores of metrics"
+            )
 
 
 def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     humans = [name for name in table.columns if _WIDE.fullmatch(name)]
-    table.only({"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _MEANT)
-    keys = _keys(table)
-    _refuse_repeated(table, keys)
+    table.check_columns(
+        {"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _OF_OTHER_LAYOUTS
+    )
+    keys = Keys.of_table(table)
+    keys.check_unique(table)
     ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
     rated = [at for at, given in enumerate(ratings) if not np.isnan(given).all()]
     if not rated:
-        raise table.fault(f"the columns {', '.join(map(shown, humans))} are empty in every row")
+        raise table.error(f"the columns {', '.join(map(shown, humans))} are empty in every row")
     return RatingTable(
         table.file,
         keys,
@@ -200,15 +222,17 @@ def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
 
 def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     metrics = metric_columns
-    table.only({*_KEYS, "score", *metrics}, ["video_id", "score"], _HINT, _MEANT)
-    keys = _keys(table)
+    table.check_columns(
+        {*_KEYS, "score", *metrics}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
+    )
+    keys = Keys.of_table(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
-        _refuse_repeated(table, keys)
+        keys.check_unique(table)
         values = {name: table.numbers(name, gaps=True) for name in metrics}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
-    table.unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
+    table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
     places: dict[Key, int] = {}
     for key in keys:
         places.setdefault(key, len(places))
@@ -219,23 +243,25 @@ def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     ratings[np.array([number[name] for name in raters]), column] = scores
     return RatingTable(
         table.file,
-        _of_keys(places),
+        Keys.of(places),
         names,
         ratings,
-        {name: _one_each(table, name, column, len(places)) for name in metrics},
+        {name: _metric_by_caption(table, name, column, len(places)) for name in metrics},
     )
 
 
-def _one_each(table: Table, name: str, column: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """Return a metric's scores of captions that stand in a row for each rater."""
+def _metric_by_caption(
+    table: Table, name: str, column: NDArray[np.int64], size: int
+) -> NDArray[np.float64]:
+    """Return a metric's score of each caption, from a table with a row for each rater."""
     values = table.numbers(name, gaps=True)
     result = np.full(size, np.nan)
     result[column[::-1]] = values[::-1]
     differ = np.flatnonzero(~((result[column] == values) | np.isnan(values)))
     if len(differ):
         row = int(differ[0])
-        raise table.fault(
-            f"{shown(float(values[row]))} differs from the score of the same caption above",
+        raise table.error(
+            f"{shown(float(values[row]))} differs from an earlier score of the same caption",
             row=row,
             column=name,
         )
@@ -243,28 +269,30 @@ def _one_each(table: Table, name: str, column: NDArray[np.int64], size: int) -> 
 
 
 def _labels(table: Table) -> LabelTable:
-    table.only(
+    table.check_columns(
         {"video_id", "system", "element_id", "rater", "label"},
         ["video_id", "element_id", "label"],
     )
-    keys = _keys(table)
+    keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns
     raters = table.names("rater") if rated else ["human"] * len(table)
     columns = "video_id, system, element_id" + (", rater" if rated else "")
-    table.unique([(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns)
-    given = [_told(value) for value in table.columns["label"]]
+    table.check_unique(
+        [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)], columns
+    )
+    given = [_label_text(value) for value in table.columns["label"]]
     scale: LabelScale = "binary" if given[0] in _BINARY else "three-way"
     valid = tuple(_BINARY) if scale == "binary" else RELATIONS
     for row, label in enumerate(given):
         if label not in valid:
             if label in (*_BINARY, *RELATIONS):
-                message = f"{shown(label)} is of another kind than {shown(given[0])} above"
+                message = f"{shown(label)} is on another scale than {shown(given[0])} above"
             else:
                 valid_names = ", ".join((*RELATIONS, *_BINARY))
                 near = nearest(label, RELATIONS)
                 message = f"{shown(label)} is unknown; one of {valid_names}{near}"
-            raise table.fault(message, row=row, column="label")
+            raise table.error(message, row=row, column="label")
     names = tuple(dict.fromkeys(raters))
     number = {name: at for at, name in enumerate(names)}
     return LabelTable(
@@ -279,7 +307,7 @@ def _labels(table: Table) -> LabelTable:
     )
 
 
-def _told(value: Any) -> str:
+def _label_text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, int) and not isinstance(value, bool):

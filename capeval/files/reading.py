@@ -1,4 +1,4 @@
-"""Reading text and JSON that people wrote: every mistake becomes one `InputError` line."""
+"""Read text and JSON files of users: every mistake becomes an `InputError` of one line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import math
 import re
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
+from capeval.text import cut
 
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -27,10 +28,10 @@ def read_text(path: Path) -> str:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise InputError("is no regular file; save its content to one", file=path)
+            raise InputError("is not a regular file; save its content to one", file=path)
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InputError(_missing(path), file=path) from None
+        raise InputError(why_missing(path), file=path) from None
     except IsADirectoryError:
         raise InputError("is a folder; name a file", file=path) from None
     except (OSError, ValueError) as fault:
@@ -53,7 +54,8 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _missing(path: Path) -> str:
+def why_missing(path: Path) -> str:
+    """Return the message for a path that does not exist, with a similar name if there is one."""
     from difflib import get_close_matches
 
     if path.is_symlink():
@@ -94,7 +96,7 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
-    """Parse strict JSON: no doubled keys, no NaN; `line` is where `text` starts in the file.
+    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file.
 
     Raises
     ------
@@ -112,23 +114,23 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
             where=f"line {line + fault.lineno - 1}",
         ) from None
     except _DuplicateKey:
-        key, at = _doubled_key(text)
+        key, at = _duplicated_key(text)
         raise InputError(
-            f"the key {key if len(key) <= 60 else key[:59] + '…'} stands twice",
+            f"the key {cut(key)} is duplicated",
             file=file,
             where=f"line {line + at}",
         ) from None
     except _NotANumber as fault:
         at = _lines_before(text, str(fault).__eq__)
         raise InputError(
-            f"{str(fault)[:60]} is not a number that JSON can hold",
+            f"{str(fault)[:60]} is not a number in JSON",
             file=file,
             where=f"line {line + at}",
         ) from None
     except RecursionError:
         raise InputError("is nested too deeply", file=file, where=f"line {line}") from None
     except ValueError:
-        # Python reads no integer of more than some thousands of digits.
+        # Python limits the digits of an integer that it parses.
         most = sys.get_int_max_str_digits()
         at = _lines_before(text, lambda word: len(word) > most and word.lstrip("-").isdigit())
         raise InputError(
@@ -136,14 +138,14 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
         ) from None
 
 
-# What matters of JSON text that is known to be whole up to a fault: strings, and all that is not.
+# The text is valid JSON up to the mistake: strings must not be confused with the rest.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACE_OR_KEY = re.compile(rf"([{{}}])|({_STRING})(\s*:)?", re.DOTALL)
 _STRING_OR_WORD = re.compile(rf"{_STRING}|[^\s\"\[\]{{}}:,]+", re.DOTALL)
 
 
-def _doubled_key(text: str) -> tuple[str, int]:
-    """Return the first key that stands twice in one object, and the lines before its second."""
+def _duplicated_key(text: str) -> tuple[str, int]:
+    """Return the first duplicated key of an object, and the number of lines before it."""
     keys: list[set[str]] = []
     for found in _BRACE_OR_KEY.finditer(text):
         brace, key, colon = found.groups()
@@ -156,44 +158,78 @@ def _doubled_key(text: str) -> tuple[str, int]:
             if name in keys[-1]:
                 return key, text.count("\n", 0, found.start())
             keys[-1].add(name)
-    raise AssertionError("no key stands twice")
+    raise AssertionError("no key is duplicated")
 
 
-def _lines_before(text: str, meant: Callable[[str], bool]) -> int:
+def _lines_before(text: str, is_wanted: Callable[[str], bool]) -> int:
     for found in _STRING_OR_WORD.finditer(text):
-        if meant(found.group()):
+        if is_wanted(found.group()):
             return text.count("\n", 0, found.start())
     return 0
 
 
-def first_line(path: Path) -> str:
-    """Return the first line that is not blank of a UTF-8 file, a byte order mark removed.
-
-    The rest is not looked at: the last line may be torn where it is still written.
+def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line of JSON lines that is not blank.
 
     Raises
     ------
     InputError
-        As `read_text`: the file is missing, a folder, unreadable, empty, or not UTF-8.
+        A line is not JSON.
+    """
+    # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, parse_json(line, file=file, line=number)
+
+
+def json_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield `(place, value)` for every record of a JSON list or of JSON lines.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not JSON, or has no records.
+    """
+    text = read_text(path)
+    if text.lstrip()[0] == "[":
+        values = parse_json(text, file=path)
+        if not values:
+            raise InputError("has no records", file=path)
+        for position, value in enumerate(values, start=1):
+            yield f"entry {position}", value
+    else:
+        for number, value in json_lines(text, file=path):
+            yield f"line {number}", value
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a UTF-8 file that is not blank, without a byte order mark.
+
+    The rest is not read: another process may still be writing the last line.
+
+    Raises
+    ------
+    InputError
+        The file is missing, a folder, unreadable, empty, or not UTF-8.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return _told(path)
+            return _first_line_of_all(path)
         with path.open("rb") as file:
             for line in file:
                 text = _decoded(line.removeprefix(codecs.BOM_UTF8)).strip()
                 if text:
-                    return _told(path) if "\0" in text[:4] else text
+                    return _first_line_of_all(path) if "\0" in text[:4] else text
     except (OSError, ValueError):
         pass
-    return _told(path)
+    return _first_line_of_all(path)
 
 
 def _decoded(line: bytes) -> str:
-    # Only a line that has no end may have a torn character at its end.
+    # Only an unfinished line may end in the middle of a character.
     return codecs.getincrementaldecoder("utf-8")().decode(line, final=line.endswith(b"\n"))
 
 
-def _told(path: Path) -> str:
-    # It knows what is wrong, and says so.
+def _first_line_of_all(path: Path) -> str:
+    # It raises an error that says what is wrong with the file.
     return read_text(path).strip().split("\n", 1)[0]

@@ -1,4 +1,4 @@
-"""Reading tables that people keep: CSV with any usual delimiter, JSON lines or a JSON list."""
+"""Read a table: CSV with any usual delimiter, TSV, JSON lines or a JSON list."""
 
 from __future__ import annotations
 
@@ -6,75 +6,119 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json, read_text
+from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.tables import CONTROL, Table
-from capeval.text import nearest, shown
+from capeval.text import shown
 
+# Characters that are split at once: their cells are still in the processor's cache when they are
+# dealt out to the columns.
 _CHUNK = 1 << 16
+# Rows that the csv module reads at once: enough to make the work for each chunk negligible.
+_ROWS_AT_ONCE = 20_000
+
+_QUOTED = re.compile(r'"[^"]*"')
+_LINE = re.compile(r"[^\r\n]+")
+
+_QUOTE_ERRORS = {
+    "unexpected end of data": "a quote that opens here is never closed",
+    "expected after": "a quote inside a quoted cell must be doubled",
+}
+
+_Rows = tuple[list[list[str]], Sequence[int]]
+"""Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
 
 
 def read_table(path: Path | str) -> Table:
-    """Read a table; JSON is told by its first character, the delimiter of CSV by its header.
+    """Read a table; its first character decides on JSON, its header on the delimiter of CSV.
 
     Raises
     ------
     InputError
-        The file cannot be read, or a row has not the header's fields.
+        The file cannot be read, the header has an unnamed or duplicated column, or a row is not as
+        wide as the header.
     """
     path = Path(path)
     text = read_text(path)
-    return _of_json(path, text) if text.lstrip()[0] in "{[" else _of_text(path, text)
+    if text.lstrip()[0] in "{[":
+        return _of_json(path, text)
+    delimiter = _delimiter_of(text)
+    plain = _of_plain_text(path, text, delimiter)
+    return _of_text(path, text, delimiter) if plain is None else plain
 
 
-def _of_text(path: Path, text: str) -> Table:
-    delimiter = delimiter_of(text)
-    simple = _plain(path, text, delimiter)
-    if simple is not None:
-        return simple
+def read_spreadsheet(
+    path: Path | str, needed: Collection[str], optional: Collection[str] = ()
+) -> Table:
+    """Read CSV that was edited in a spreadsheet.
+
+    Unlike `read_table`, it ignores the case of column names, pads rows that end early, ignores
+    what columns it was not asked for, and accepts a table without rows.
+
+    Parameters
+    ----------
+    needed : columns that must exist, once
+    optional : columns that may exist, once
+
+    Raises
+    ------
+    InputError
+        The file is not CSV, or a column is missing or duplicated.
+    """
+    path = Path(path)
+    text = read_text(path)
+    table = _of_text(path, text, _delimiter_of(text), {*needed, *optional})
+    table.require(needed)
+    return table
+
+
+def _of_text(path: Path, text: str, delimiter: str, edited: Collection[str] | None = None) -> Table:
+    """Read any CSV; `edited` are the columns that are read of one edited in a spreadsheet."""
     header: list[str] | None = None
     at = 1
     columns: list[list[str]] = []
     lines: list[int] = []
-    with long_cells(text):
-        for chunk in rows_of(path, text, delimiter):
+    with _long_cells(text):
+        for chunk in _rows_of(path, text, delimiter):
             rows, numbers = chunk
             if header is None:
-                first = next((n for n, row in enumerate(rows) if any(row)), None)
+                full = (any(row if edited is None else map(str.strip, row)) for row in rows)
+                first = next((n for n, is_full in enumerate(full) if is_full), None)
                 if first is None:
                     continue
                 header, at = [name.strip() for name in rows[first]], numbers[first]
-                _distinct(header, path, at)
+                if edited is not None:
+                    header = [name.lower() for name in header]
+                _check_header(header, header if edited is None else edited, path, at)
                 columns = [[] for _ in header]
                 rows, numbers = rows[first + 1 :], numbers[first + 1 :]
-            if not (set(map(len, rows)) <= {len(header)} and all(row[0].strip() for row in rows)):
-                rows, numbers = _whole_rows(path, (rows, numbers), len(header))
+            rows, numbers = _fitted(path, (rows, numbers), len(header), pad=edited is not None)
             # By columns at once: a million small lists would be walked by every garbage collection.
             for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
                 column.extend(cells)
             lines.extend(numbers)
-    if header is None or not lines:
-        raise InputError("holds a header and no rows", file=path)
+    if header is None or not (lines or edited is not None):
+        raise InputError("has no rows below its header", file=path)
     return Table(path, dict(zip(header, columns, strict=True)), lines, at)
 
 
-def _plain(path: Path, text: str, delimiter: str) -> Table | None:
-    """Return a table without quotes, blank or ragged lines, a million rows a second; or None."""
+def _of_plain_text(path: Path, text: str, delimiter: str) -> Table | None:
+    """Read CSV without quotes and blank or ragged lines, a million rows a second; else None."""
     if '"' in text:
         return None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    header_line = first_line(text)
+    header_line = _first_line(text)
     if "\r" in text or not text.startswith(header_line):
         return None
     text = text.rstrip("\n") + "\n"
@@ -82,7 +126,6 @@ def _plain(path: Path, text: str, delimiter: str) -> Table | None:
     width = len(header)
     columns: list[list[str]] = [[] for _ in header]
     at = len(header_line) + 1
-    # So few lines at a time that their cells are still at hand when they are dealt out.
     while at < len(text):
         end = text.find("\n", at + _CHUNK) + 1 or len(text)
         some = text[at:end]
@@ -95,12 +138,12 @@ def _plain(path: Path, text: str, delimiter: str) -> Table | None:
     # A row may be blank only where its first cell is.
     if not columns[0] or not all(map(str.strip, columns[0])):
         return None
-    _distinct(header, path, 1)
+    _check_header(header, header, path, 1)
     return Table(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))
 
 
 def _is_grid(lines: str, width: int, delimiter: str) -> bool:
-    """Say whether each line, of which the last is ended too, has `width` cells."""
+    """Return whether each line, including the last, ends in a line break and has `width` cells."""
     data = np.frombuffer(lines.encode("utf-8"), dtype=np.uint8)
     marks = data[(data == ord(delimiter)) | (data == ord("\n"))]
     if len(marks) % width:
@@ -109,10 +152,15 @@ def _is_grid(lines: str, width: int, delimiter: str) -> bool:
     return bool(ends[:, -1].all() and not ends[:, :-1].any())
 
 
-def _whole_rows(path: Path, some: Rows, width: int) -> Rows:
-    """Return the rows that are not blank; all must be as wide as the header."""
+def _fitted(path: Path, some: _Rows, width: int, *, pad: bool) -> _Rows:
+    """Return the rows that are not blank, all as wide as the header: padded and cut, or refused."""
     rows, lines = some
-    kept = [at for at, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    if set(map(len, rows)) <= {width} and all(row[0].strip() for row in rows):
+        return some
+    kept = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
+    numbers = [lines[at] for at in kept]
+    if pad:
+        return [(rows[at] + [""] * width)[:width] for at in kept], numbers
     for at in kept:
         if len(rows[at]) != width:
             raise InputError(
@@ -120,20 +168,22 @@ def _whole_rows(path: Path, some: Rows, width: int) -> Rows:
                 file=path,
                 where=f"line {lines[at]}",
             )
-    return [rows[at] for at in kept], [lines[at] for at in kept]
+    return [rows[at] for at in kept], numbers
 
 
-def _distinct(header: Sequence[str], path: Path, line: int) -> None:
+def _check_header(header: Sequence[str], checked: Collection[str], path: Path, line: int) -> None:
     for name in header:
-        what = ""
+        problem = ""
+        if name not in checked:
+            continue
         if not name:
-            what = "the header has an unnamed column"
+            problem = "the header has an unnamed column"
         elif header.count(name) > 1:
-            what = f"the column {shown(name)} stands twice"
+            problem = f"the column {shown(name)} is duplicated"
         elif CONTROL.search(name):
-            what = f"the column {shown(name)} has a control character in its name"
-        if what:
-            raise InputError(what, file=path, where=f"line {line}")
+            problem = f"the column {shown(name)} has a control character in its name"
+        if problem:
+            raise InputError(problem, file=path, where=f"line {line}")
 
 
 def _of_json(path: Path, text: str) -> Table:
@@ -142,10 +192,14 @@ def _of_json(path: Path, text: str) -> Table:
         records = parse_json(text, file=path)
         lines = _ListLines(text, len(records))
     else:
-        found = _json_lines(path, text)
+        try:
+            found = list(json_lines(text, file=path))
+        except InputError:
+            _refuse_single_object(path, text)
+            raise
         records, lines = [record for _, record in found], [line for line, _ in found]
     if not records:
-        raise InputError("holds no records", file=path)
+        raise InputError("has no records", file=path)
     names: dict[str, None] = {}
     for row, record in enumerate(records):
         if not isinstance(record, dict):
@@ -157,22 +211,8 @@ def _of_json(path: Path, text: str) -> Table:
     return Table(path, columns, lines, None)
 
 
-def _json_lines(path: Path, text: str) -> list[tuple[int, Any]]:
-    found: list[tuple[int, Any]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            found.append((number, parse_json(line, file=path, line=number)))
-        except InputError:
-            if not found:
-                _refuse_one_object(path, text)
-            raise
-    return found
-
-
-def _refuse_one_object(path: Path, text: str) -> None:
-    """Say so where a file is no JSON lines because it is one object over many."""
+def _refuse_single_object(path: Path, text: str) -> None:
+    """Raise if the text is not JSON lines because it is one object over several lines."""
     try:
         parse_json(text, file=path)
     except InputError:
@@ -185,18 +225,12 @@ def _refuse_one_object(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class _ListLines(Sequence[int]):
-    """The lines that the entries of a JSON list begin on, looked for when they are asked for."""
+    """The lines that the entries of a JSON list begin on; only an error message needs them."""
 
     text: str
     size: int
 
-    @overload
-    def __getitem__(self, row: int) -> int: ...
-
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[int]: ...
-
-    def __getitem__(self, row: int | slice) -> int | Sequence[int]:
+    def __getitem__(self, row: Any) -> Any:
         return self._lines[row]
 
     def __len__(self) -> int:
@@ -217,33 +251,20 @@ class _ListLines(Sequence[int]):
         return lines
 
 
-_ROWS_AT_ONCE = 20_000
-_QUOTED = re.compile(r'"[^"]*"')
-_LINE = re.compile(r"[^\r\n]+")
+def _delimiter_of(text: str) -> str:
+    r"""Return the delimiter: of comma, semicolon and tab the most frequent one in the header.
 
-Rows = tuple[list[list[str]], Sequence[int]]
-"""Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
-
-_FAULTS = {
-    "unexpected end of data": "a quote that opens here is never closed",
-    "expected after": "a quote inside a quoted cell must stand twice",
-}
-
-
-def delimiter_of(text: str) -> str:
-    r"""Return the delimiter of a table, of comma, semicolon and tab that which its header has most.
-
-    >>> delimiter_of("a;b\n1,5;2"), delimiter_of('"a;b;c",d'), delimiter_of("a")
+    >>> _delimiter_of("a;b\n1,5;2"), _delimiter_of('"a;b;c",d'), _delimiter_of("a")
     (';', ',', ',')
     """
-    header = _QUOTED.sub("", first_line(text))
+    header = _QUOTED.sub("", _first_line(text))
     return max(",;\t", key=header.count)
 
 
-def first_line(text: str) -> str:
-    r"""Return the first line that is not empty, without a copy of all the others.
+def _first_line(text: str) -> str:
+    r"""Return the first line that is not empty, without copying the rest.
 
-    >>> first_line("\n\na,b\n1,2"), first_line("a,b\r1,2")
+    >>> _first_line("\n\na,b\n1,2"), _first_line("a,b\r1,2")
     ('a,b', 'a,b')
     """
     found = _LINE.search(text)
@@ -251,8 +272,8 @@ def first_line(text: str) -> str:
 
 
 @contextmanager
-def long_cells(text: str) -> Iterator[None]:
-    """Let a cell be as long as the text; the usual limit is the interpreter's, and put back."""
+def _long_cells(text: str) -> Iterator[None]:
+    """Let a cell be as long as the text; restores the interpreter's limit."""
     limit = csv.field_size_limit(len(text) + 1)
     try:
         yield
@@ -260,31 +281,25 @@ def long_cells(text: str) -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def rows_of(path: Path, text: str, delimiter: str) -> Iterator[Rows]:
-    """Yield the rows, many at a time; to be used within `long_cells`.
-
-    Raises
-    ------
-    InputError
-        A quote is not right; the line is that on which its row begins.
-    """
+def _rows_of(path: Path, text: str, delimiter: str) -> Iterator[_Rows]:
+    """Yield the rows, many at a time; must run within `_long_cells`."""
     # Kept as it is: a line break inside quotes belongs to its cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     one_line_each = '"' not in text
     while True:
         start = reader.line_num + 1
         numbers: Sequence[int]
-        fault = None
+        error = None
         if one_line_each:
             rows = list(islice(reader, _ROWS_AT_ONCE))
             numbers = range(start, start + len(rows))
         else:
-            rows, numbers, fault = _numbered(path, reader)
+            rows, numbers, error = _numbered(path, reader)
         if rows:
             yield rows, numbers
-        # What is wrong further up is told first.
-        if fault:
-            raise fault
+        # Mistakes in the rows above are reported first.
+        if error:
+            raise error
         if not rows:
             return
 
@@ -298,52 +313,7 @@ def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int], Inpu
             rows.append(row)
             numbers.append(start)
             start = reader.line_num + 1
-    except csv.Error as fault:
-        told = next((told for part, told in _FAULTS.items() if part in str(fault)), str(fault))
-        where = f"line {start}"
-        return rows, numbers, InputError(f"is not CSV ({told})", file=path, where=where)
+    except csv.Error as error:
+        why = next((why for part, why in _QUOTE_ERRORS.items() if part in str(error)), str(error))
+        return rows, numbers, InputError(f"is not CSV ({why})", file=path, where=f"line {start}")
     return rows, numbers, None
-
-
-def read_spreadsheet(
-    path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()
-) -> Table:
-    """Read a table that has been through a spreadsheet.
-
-    Unlike `capeval.files.table_reading.read_table` it lowers headers, fills up rows that end
-    early, and lets other columns be; there may be no rows.
-
-    Parameters
-    ----------
-    needed : columns that must be there, once
-    optional : columns that may be there, once
-
-    Raises
-    ------
-    InputError
-        The file is no CSV, or a needed column is missing or doubled.
-    """
-    path = Path(path)
-    text = read_text(path)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    with long_cells(text):
-        for some, numbers in rows_of(path, text, delimiter_of(text)):
-            for row, line in zip(some, numbers, strict=True):
-                if any(cell.strip() for cell in row):
-                    rows.append(row)
-                    lines.append(line)
-    names = [name.strip().lower() for name in rows[0]]
-    for name in (*needed, *optional):
-        if names.count(name) > 1 or (name in needed and name not in names):
-            message = (
-                f"the column {shown(name)} stands twice"
-                if name in names
-                else f"the column {shown(name)} is missing{nearest(name, names)}"
-            )
-            raise InputError(message, file=path, where=f"line {lines[0]}")
-    columns = {
-        name: [row[at] if at < len(row) else "" for row in rows[1:]]
-        for at, name in enumerate(names)
-    }
-    return Table(path, columns, lines[1:], lines[0])

@@ -1,4 +1,4 @@
-"""Tables that people keep, as columns, with the place of every row."""
+"""A table as columns, with the line of every row; mistakes name file, line and column."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError
-from capeval.files.csv_formulas import plain
+from capeval.files.csv_formulas import unescape
 from capeval.text import cut, nearest, shown
 
 LARGEST = 1e150
-"""Beyond it the squares that statistics are made of leave the range of numbers."""
+"""Statistics square numbers and add the squares up; beyond this limit, floats would overflow."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""Found in what no name may have: it would move a terminal's cursor, or end a line."""
+"""Control characters, which no name may have: they move a terminal's cursor or end a line."""
 
-_MOST_TOLD = 10
+# Column names in one message: more do not fit on a line that a user can read.
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
 class Table:
     """A file's columns by name.
 
-    `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In text
-    an apostrophe keeps a name from being a formula; it is no part of the name.
+    `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In CSV
+    an apostrophe can escape a name that looks like a formula; it is not part of the name.
     """
 
     file: Path
@@ -40,58 +41,56 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def fault(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
-        """Return the error that names this file, a row's line or the header's, and a column."""
+    def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
+        """Return an error that names this file, the line of a row or the header, and a column."""
         line = self.header if row is None else self.lines[row]
         where = "" if line is None else f"line {line}"
         return InputError(message, file=self.file, where=where, field=cut(column))
 
-    def only(
+    def check_columns(
         self,
         known: Collection[str],
         needed: Collection[str],
         hint: tuple[str, str] = ("", ""),
         also: Collection[str] = (),
     ) -> None:
-        """Refuse columns that are not `known`, and the lack of any `needed`.
+        """Refuse a table that has columns other than `known`, or lacks any `needed` column.
 
         Parameters
         ----------
         hint : what to do about one unknown column, and about several
-        also : names that an unknown column may be meant for, beside those that are known
+        also : names that are suggested for a misspelt column, in addition to the known ones
 
         Raises
         ------
         InputError
-            Names the columns and the nearest that there are.
+            Names the columns and the most similar known ones.
         """
         unknown = [name for name in self.columns if name not in known]
         if unknown:
             meant = [name for name in (*known, *also) if name not in self.columns]
-            told = _told([(name, nearest(name, meant)) for name in unknown], "unknown")
-            raise self.fault(told + hint[len(unknown) > 1])
-        self.need(needed)
+            raise self.error(_columns_are("unknown", unknown, meant) + hint[len(unknown) > 1])
+        self.require(needed)
 
-    def need(self, needed: Collection[str]) -> None:
-        """Refuse the lack of columns.
+    def require(self, needed: Collection[str]) -> None:
+        """Refuse a table that lacks a column.
 
         Raises
         ------
         InputError
-            Names them and the nearest that there are.
+            Names the missing columns and the most similar ones of the table.
         """
         lacking = [name for name in needed if name not in self.columns]
         if lacking:
-            there = list(self.columns)
-            raise self.fault(_told([(n, nearest(n, there)) for n in lacking], "missing"))
+            raise self.error(_columns_are("missing", lacking, list(self.columns)))
 
     def names(self, column: str, *, strip: bool = True) -> list[str]:
-        """Return a column of names, without the blanks around them unless they are to stay.
+        """Return a column of names; `strip` removes the blanks around them.
 
         Raises
         ------
         InputError
-            A name is empty, no string, or has a control character.
+            A name is empty, is not a string, or has a control character.
         """
         values = self.columns[column]
         if self._are_clean(values):
@@ -99,24 +98,24 @@ class Table:
         try:
             found = list(map(str.strip, values))
         except TypeError:
-            found = [_name(value) for value in values]
+            found = [value.strip() if isinstance(value, str) else "" for value in values]
         if not all(found):
             row = found.index("")
             value = values[row]
             message = (
                 "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
             )
-            raise self.fault(message, row=row, column=column)
+            raise self.error(message, row=row, column=column)
         if not strip:
             found = list(values)
         together = "".join(found)
         if self.header is not None and "'" in together:
-            found = [plain(name) for name in found]
+            found = [unescape(name) for name in found]
             found = [name.strip() for name in found] if strip else found
         if CONTROL.search(together):
             row = next(row for row, name in enumerate(found) if CONTROL.search(name))
-            raise self.fault(
-                f"{shown(found[row])} has a control character, which no name may have",
+            raise self.error(
+                f"{shown(found[row])} has a control character, which names must not have",
                 row=row,
                 column=column,
             )
@@ -124,7 +123,7 @@ class Table:
 
     @staticmethod
     def _are_clean(values: list[Any]) -> bool:
-        """Say whether names may stay as they are; one that stands often is looked at once."""
+        """Return whether names can be used as they are; a repeated name is checked once."""
         try:
             names = list(dict.fromkeys(values))
             together = "".join(names)
@@ -143,11 +142,11 @@ class Table:
         Raises
         ------
         InputError
-            A cell is no number, infinite, or empty.
+            A cell is empty, infinite, or not a number.
         """
         values = self.columns[column]
         try:
-            # float() takes 1_000 for a number, and the digits of every script.
+            # float() also accepts 1_000 and the digits of every script.
             together = "".join(values)
             if "_" in together or not together.isascii():
                 raise ValueError
@@ -158,16 +157,16 @@ class Table:
                 dtype=np.float64,
             )
         else:
-            odd = np.flatnonzero(~(np.abs(found) <= LARGEST))
-            if len(odd):
-                self._number(values[odd[0]], int(odd[0]), column, gaps)
+            invalid = np.flatnonzero(~(np.abs(found) <= LARGEST))
+            if len(invalid):
+                self._number(values[invalid[0]], int(invalid[0]), column, gaps)
         return found
 
     def _number(self, value: Any, row: int, column: str, gaps: bool) -> float:
         if value is None or (isinstance(value, str) and not value.strip()):
             if gaps:
                 return float("nan")
-            raise self.fault("is empty", row=row, column=column)
+            raise self.error("is empty", row=row, column=column)
         digits = isinstance(value, str) and "_" not in value and value.isascii()
         number = None
         if digits or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -178,20 +177,20 @@ class Table:
             except OverflowError:
                 number = float("inf")
         if number is None or np.isnan(number):
-            raise self.fault(
+            raise self.error(
                 f"{shown(value)} is not a number{_hint_of(value)}", row=row, column=column
             )
         if abs(number) > LARGEST:
-            told = (
+            problem = (
                 "is not finite"
                 if isinstance(value, str) and "inf" in value.lower()
                 else f"is too large to compute with (beyond {LARGEST:.0e})".replace("+", "")
             )
-            raise self.fault(f"{shown(value)} {told}", row=row, column=column)
+            raise self.error(f"{shown(value)} {problem}", row=row, column=column)
         return number
 
-    def unique(self, keys: Sequence[Any], columns: str) -> None:
-        """Refuse rows of the same key.
+    def check_unique(self, keys: Sequence[Any], columns: str) -> None:
+        """Refuse rows with the same key.
 
         Raises
         ------
@@ -203,35 +202,30 @@ class Table:
         first: dict[Any, int] = {}
         for row, key in enumerate(keys):
             if key in first:
-                told = ", ".join(cut(str(part)) for part in key if part is not None)
-                raise self.fault(
-                    f"{told} stands twice (line {self.lines[first[key]]} and this)",
+                named = ", ".join(cut(str(part)) for part in key if part is not None)
+                raise self.error(
+                    f"{named} is duplicated (line {self.lines[first[key]]} and this line)",
                     row=row,
                     column=columns,
                 )
             first[key] = row
 
 
-def _name(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
 def _hint_of(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", value):
         return "; write decimals with a point"
     if isinstance(value, str) and not value.isascii():
-        return "; write it with the digits 0 to 9 alone"
+        return "; use only the digits 0 to 9"
     return ""
 
 
-def _told(named: Sequence[tuple[str, str]], what: str) -> str:
-    """Say which columns are unknown or missing; each has its `; did you mean X?`, or nothing."""
-    if len(named) == 1:
-        name, near = named[0]
-        return f"the column {shown(name)} is {what}{near}"
-    told = [
-        shown(name) + (f" ({near.removeprefix('; ')})" if near else "")
-        for name, near in named[:_MOST_TOLD]
-    ]
-    more = f" and {len(named) - _MOST_TOLD} more" if len(named) > _MOST_TOLD else ""
-    return f"the columns {', '.join(told)}{more} are {what}"
+def _columns_are(problem: str, names: Sequence[str], suggested: Sequence[str]) -> str:
+    """Return a message about unknown or missing columns, with suggestions for similar names."""
+    if len(names) == 1:
+        return f"the column {shown(names[0])} is {problem}{nearest(names[0], suggested)}"
+    listed = []
+    for name in names[:_MOST_NAMED]:
+        near = nearest(name, suggested).removeprefix("; ")
+        listed.append(shown(name) + (f" ({near})" if near else ""))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"the columns {', '.join(listed)}{more} are {problem}"

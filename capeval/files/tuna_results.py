@@ -1,8 +1,8 @@
-"""The three-stage result files that the TUNA repository writes, as judgments.
+"""Read the result files of the TUNA repository (three stages) as judgments.
 
 A list of `{"index", "candidate_caption", "candidate_events", "match_ids": [[candidate, reference
 or null]], "relationship": [{"candidate_event", "visual_elements": [{"content",
-"relationship"}]}]}`: events stand by position, elements are found by their normalised content.
+"relationship"}]}]}`: events are matched by position, elements by their normalised content.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from capeval.errors import InputError, ReplyError
-from capeval.files.annotations import records
-from capeval.files.label_matching import pair_echoes, read_relation
+from capeval.files.label_matching import match_labels, read_relation
+from capeval.files.reading import json_records
 from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
 from capeval.text import nearest, shown
 
-_MADE_BY = Provenance(judge="tuna-results")
+_PROVENANCE = Provenance(judge="tuna-results")
 
 
 class _Part(BaseModel):
@@ -46,22 +46,22 @@ class _Result(_Part):
 def load_tuna_results(
     path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> list[Judgment]:
-    """Return one judgment per record; what does not fit its annotation is unscored.
+    """Return one judgment per record; a record that contradicts its annotation is unscored.
 
     Raises
     ------
     InputError
-        The file is not such a list, an index is missing, stands twice, or is unknown to the
-        annotations (unless `ignore_unknown`).
+        The file is not such a list, or an index is missing, duplicated, or without an annotation
+        (unless `ignore_unknown`).
     """
     known = {annotation.index: annotation for annotation in annotations}
     result: dict[str, Judgment] = {}
-    for place, value in records(path):
+    for place, value in json_records(path):
         index = value.get("index") if isinstance(value, dict) else None
         if not isinstance(index, str):
-            raise InputError("is missing or no string", file=path, where=place, field="index")
+            raise InputError("is missing or not a string", file=path, where=place, field="index")
         if index in result:
-            raise InputError("stands twice", file=path, where=f"index {shown(index)}")
+            raise InputError("is duplicated", file=path, where=f"index {shown(index)}")
         if index in known:
             result[index] = _judgment(value, known[index])
         elif not ignore_unknown:
@@ -81,7 +81,7 @@ def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
     except ValidationError as faults:
         fault = faults.errors(include_url=False)[0]
         field = ".".join(str(part) for part in fault["loc"])
-        return Unscored(index=index, reason=f"{field}: {fault['msg']}", provenance=_MADE_BY)
+        return Unscored(index=index, reason=f"{field}: {fault['msg']}", provenance=_PROVENANCE)
     try:
         notes: list[str] = []
         matches = _matches(stored, len(annotation.events))
@@ -94,10 +94,10 @@ def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
             matches=matches,
             relations=_relations(stored, annotation, matches, notes),
             notes=tuple(notes),
-            provenance=_MADE_BY,
+            provenance=_PROVENANCE,
         )
     except ReplyError as fault_of_file:
-        return Unscored(index=index, reason=str(fault_of_file), provenance=_MADE_BY)
+        return Unscored(index=index, reason=str(fault_of_file), provenance=_PROVENANCE)
 
 
 def _matches(stored: _Result, references: int) -> tuple[int | None, ...]:
@@ -130,7 +130,7 @@ def _relations(
             for element in judged.visual_elements
         ]
         contents = [element.content for element in event.visual_elements]
-        labelled = pair_echoes(contents, labels, f"event {number}", notes)
+        labelled = match_labels(contents, labels, f"event {number}", notes)
         if number not in matches and set(labelled) != {"lack"}:
             notes.append(f"classify: event {number} has no match, so it lacks every element")
             labelled = lacking(event)

@@ -1,4 +1,4 @@
-"""Turns pydantic's complaints about a user's file into one line with the nearest valid name."""
+"""Turn pydantic's complaint about a user's file into one line that suggests a valid name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
     Raises
     ------
     InputError
-        For the first fault, with file, place and dotted field (list positions from 1).
+        For the first mistake, with file, place and dotted field (list positions from 1).
     """
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=where)
@@ -33,15 +33,15 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
     raise InputError(message, file=file, where=where, field=field) from None
 
 
-def validated_once(
+def validated_records(
     model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
 ) -> tuple[R, ...]:
-    """Validate all records of a file, given with their places; each has an index of its own.
+    """Validate all records of a file, given with their places; every index must be unique.
 
     Raises
     ------
     InputError
-        For the first fault, as `validated`; or an index stands twice.
+        For the first mistake, as in `validated`, or for a duplicated index.
     """
     seen: dict[str, str] = {}
     result: list[R] = []
@@ -51,7 +51,7 @@ def validated_once(
         one = validated(model, value, file=file, where=where)
         if one.index in seen:
             raise InputError(
-                f"stands twice ({seen[one.index]} and {place})",
+                f"is duplicated ({seen[one.index]} and {place})",
                 file=file,
                 where=where,
                 field="index",
@@ -62,7 +62,7 @@ def validated_once(
 
 
 def complaint(faults: ValidationError) -> tuple[str, str]:
-    """Return the dotted field (list positions from 1) of the first fault, and what it is."""
+    """Return the dotted field (list positions from 1) and the message of the first error."""
     fault = faults.errors(include_url=False)[0]
     field = ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in fault["loc"])
     return field, _message(fault)
@@ -99,7 +99,7 @@ def _message(fault: Any) -> str:
     if kind == "value_error":
         return f"{context['error']}, not {shown(value)}"
     if kind == "string_unicode":
-        return f"has half a character (a lone surrogate): {shown(value)}"
+        return f"has an unpaired surrogate: {shown(value)}"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']}, not {shown(value)}"
     if kind == "union_tag_invalid":

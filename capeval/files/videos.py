@@ -1,4 +1,4 @@
-"""Finding the video files that annotations speak of."""
+"""Find the video files that annotations name."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SUFFIXES = frozenset(
 
 @dataclass(frozen=True)
 class VideoFolder:
-    """The videos in a folder and the folders in it."""
+    """The videos in a folder and its subfolders."""
 
     path: Path
 
     def __post_init__(self) -> None:
         if not self.path.is_dir():
-            what = "is no folder" if self.path.exists() else "does not exist"
+            what = "is not a folder" if self.path.exists() else "does not exist"
             raise InputError(f"{what}; name the folder of the videos with --videos", file=self.path)
 
     def find(self, name: str) -> Path:
-        """Return the file that a `video` field means: a name or a path, with or without its suffix.
+        """Return the file of a `video` field: a name or a path, with or without its suffix.
 
         Raises
         ------
         VideoError
-            There is none, there are several, or the path leads out of the folder.
+            There is no such file, there are several, or the path leads out of the folder.
         """
         asked = PurePosixPath(name)
         if asked.is_absolute() or ".." in asked.parts or "\\" in name or "\0" in name or not name:
@@ -45,7 +45,7 @@ class VideoFolder:
         except OSError:
             raise VideoError("no file can have this name") from None
         found = self._by_stem.get(asked.name, [])
-        # A name with a folder means that folder; a bare one any, the nearest first.
+        # A name with a folder means that folder; a bare name any folder, this one first.
         beside = [file for file in found if file.parent == asked.parent]
         found = beside or ([] if len(asked.parts) > 1 else found)
         if len(found) == 1:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import normalised, pair_echoes, read_relation
+from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.prompts import Stage
 from capeval.judging.split_checks import check_split, clean, repeats_note
 from capeval.llm import ReplySchema
@@ -290,7 +290,7 @@ class _TunaContract(Contract):
                     element.get("relationship"), f"{name}, {shown(content)}", notes
                 )
                 labels.append((content, relation))
-            result.append(pair_echoes(part.elements, labels, name, notes))
+            result.append(match_labels(part.elements, labels, name, notes))
         return result
 
 

@@ -1,4 +1,4 @@
-"""The three stages, asked of a chat model: split, match, classify (TUNA, section 3.2.2)."""
+"""The three stages with a chat model: split, match, classify (TUNA, section 3.2.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capeval.tracing import about
 
 T = TypeVar("T")
 
-# Characters per token of English prose, on the low side: what is bounded by it must not be cut.
+# Characters per token of English prose, an underestimate: it sets limits that must not cut replies.
 _CHARACTERS = 3.0
 
 
@@ -26,7 +26,7 @@ def _tokens(*texts: str) -> int:
 
 
 class LLMJudge(PreparedJudge):
-    """Asks any chat model, one call per stage; a reply that breaks the contract is asked again.
+    """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
     Parameters
     ----------
@@ -66,13 +66,15 @@ class LLMJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        """Return the verdict on a caption that is not empty; see `Judge.judge`."""
+        """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
-        ask = _Stages(self._asker, self.name, self._prompts, self._contract, repeat, tally, notes)
-        events = await ask.split(clean(caption))
+        stages = _Stages(
+            self._asker, self.name, self._prompts, self._contract, repeat, tally, notes
+        )
+        events = await stages.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
-        matches = await ask.match(events, references)
+        matches = await stages.match(events, references)
         parts = [
             Part(
                 event=number,
@@ -82,9 +84,8 @@ class LLMJudge(PreparedJudge):
             for number, event in enumerate(annotation.events, start=1)
             if number in matches
         ]
-        judged = dict(
-            zip((p.event for p in parts), await ask.classify(parts) if parts else [], strict=True)
-        )
+        labels = await stages.classify(parts) if parts else []
+        judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
         relations = [
             judged.get(number) or lacking(event)
             for number, event in enumerate(annotation.events, start=1)
@@ -149,7 +150,7 @@ class _Stages:
             "classify",
             {"match_data": shown},
             lambda value, notes: self.contract.read_relations(value, parts, notes),
-            # The benchmark's contract echoes all that it was shown.
+            # The benchmark's contract echoes everything that it was shown.
             256 + 32 * sum(len(part.elements) for part in parts) + 2 * _tokens(shown),
             material=tuple(part.text for part in parts),
         )
@@ -195,19 +196,19 @@ class _Stages:
                 self.tally.fingerprints.add(reply.fingerprint)
 
 
-_Gain = tuple[int, int]
+_Gain = tuple[int, int]  # matches kept, words kept
 
 
 def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[int | None]:
-    """Return the matches with those that break the order set to None.
+    """Return the matches, with None for those that break the chronological order.
 
-    What stays is the longest non-decreasing subsequence; among equals the one that keeps most
-    words, then the one whose events come earliest.
+    The longest non-decreasing subsequence is kept; among several, the one with the most words,
+    then the one whose events come earliest.
 
     Parameters
     ----------
     matches : one reference number (from 1) or None per candidate event.
-    sizes : words of each candidate event.
+    sizes : number of words of each candidate event.
 
     >>> repair_order([1, 3, 2, None, 3], [5, 9, 4, 1, 6])
     [1, 3, None, None, 3]
@@ -215,7 +216,7 @@ def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[in
     places = [place for place, match in enumerate(matches) if match is not None]
     numbers = [match for match in matches if match is not None]
     top = max(numbers, default=0)
-    # following[v]: the best gain of a subsequence of what comes later, all of it >= v.
+    # following[v]: the best gain of a later subsequence whose values are all >= v.
     following: list[_Gain] = [(0, 0)] * (top + 2)
     gains: list[_Gain] = [(0, 0)] * len(places)
     for at in range(len(places) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Judging one caption: every repeat, the majority, and an outcome that is never half of one."""
+"""Judging captions: all repeats of each, their majority, and either a result or a reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from capeval.schema import (
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:
-    """Return the hashes of all that a verdict depends on."""
+    """Return the hashes of everything that a verdict depends on."""
     return Inputs(
         judge=short_hash(judge.identity),
         caption=caption_hash(caption),
@@ -56,8 +56,8 @@ async def judge_caption(
 ) -> Judgment:
     """Judge one caption `repeats` times.
 
-    An empty caption lacks every element and costs nothing. Where any repeat fails, the caption is
-    unscored: a majority of fewer votes than asked for would be another measurement.
+    An empty caption lacks every element and costs nothing. If any repeat fails, the caption is
+    unscored: a majority of fewer votes than requested would be a different measurement.
 
     Raises
     ------
@@ -70,7 +70,7 @@ async def judge_caption(
     for repeat in range(repeats):
         try:
             if caption.is_empty:
-                verdicts.append(nothing_said(annotation))
+                verdicts.append(empty_verdict(annotation))
             else:
                 verdicts.append(
                     await judge.judge(annotation, caption.caption, repeat=repeat, tally=tally)
@@ -100,7 +100,7 @@ async def judge_caption(
     )
 
 
-def nothing_said(annotation: Annotation) -> Verdict:
+def empty_verdict(annotation: Annotation) -> Verdict:
     """Return the verdict on an empty caption."""
     return Verdict(
         candidate_events=(),
@@ -113,7 +113,7 @@ def nothing_said(annotation: Annotation) -> Verdict:
 def majority(
     votes: Sequence[Sequence[Sequence[Relation]]],
 ) -> tuple[tuple[Relation, ...], ...]:
-    """Return the label that most repeats give each element; a tie takes the earliest repeat's.
+    """Return the most frequent label of each element; a tie goes to the earliest repeat.
 
     >>> majority([[["lack"]], [["entailment"]], [["entailment"]]])
     (('entailment',),)
@@ -121,7 +121,7 @@ def majority(
     (('lack',),)
     """
     return tuple(
-        # most_common keeps the order of first sight among equals.
+        # Among equals, most_common keeps the order of first occurrence.
         tuple(Counter(labels).most_common(1)[0][0] for labels in zip(*events, strict=True))
         for events in zip(*votes, strict=True)
     )
@@ -135,12 +135,12 @@ async def judge_captions(
     concurrency: int,
     record: Callable[[Judgment], None],
 ) -> None:
-    """Judge captions with at most `concurrency` in hand; `record` gets each judgment once.
+    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once.
 
     Raises
     ------
     EndpointRefused, EndpointDown, BudgetReached
-        No further caption can be judged; those recorded stay.
+        No further caption can be judged; what was recorded remains.
     """
     todo = iter(work)
     stopped: list[Exception] = []
@@ -154,13 +154,13 @@ async def judge_captions(
                 record(await judge_caption(judge, annotation, caption, repeats=repeats))
             except Exception as failure:
                 stopped.append(failure)
-                # A reached budget lets what is under way come in, since it is paid for already.
+                # When the budget is reached, calls in progress finish: they are already paid for.
                 if not isinstance(failure, BudgetReached):
                     for other in workers:
                         if other is not asyncio.current_task():
                             other.cancel()
                 return
-            # An embedded judge never waits: without this Ctrl-C would have to.
+            # A judge that never waits would otherwise delay Ctrl-C until all captions are judged.
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Prompt sets: a folder with three templates and a small file that declares how they are used."""
+"""Prompt sets: three templates and a `set.toml` that declares how they are used."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _SetFile(_Strict):
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Three templates and the reply contract that they ask for.
+    """Three templates and the reply contract that they request.
 
     `hash` is the SHA-256 (hex) of the set file and the templates.
     """
@@ -68,35 +68,35 @@ class PromptSet:
 
     @property
     def label(self) -> str:
-        """Name and hash, as the signature shows them."""
+        """Name and hash, as in the signature."""
         return f"{self.name}@{self.hash[:6]}"
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
-        """Fill a template in one pass: what is filled in is never searched for placeholders."""
+        """Fill a template in one pass, so that inserted text is never searched for placeholders."""
         names = {self.placeholders[key]: value for key, value in data.items()}
 
         def filled(found: re.Match[str]) -> str:
             return names[found.group(1)] if found.group(1) else found.group()[0]
 
-        return _holes(names, self.doubled_braces).sub(filled, self.templates[stage])
+        return _placeholder_pattern(names, self.doubled_braces).sub(filled, self.templates[stage])
 
 
-def _holes(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
+def _placeholder_pattern(names: Iterable[str], doubled_braces: bool) -> re.Pattern[str]:
     pattern = r"\{(" + "|".join(map(re.escape, names)) + r")\}"
     return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + pattern)
 
 
 def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
-    """Load a packaged set by its name, or any folder that holds a `set.toml`.
+    """Load a packaged set by its name, or any folder with a `set.toml`.
 
     Raises
     ------
     InputError
-        There is no such set, or its files do not make one.
+        There is no such set, or its files are not valid.
     """
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
-        # A plain name is a packaged set's; a folder of that name is meant as ./NAME.
+        # A plain name means a packaged set; a folder of that name is given as ./NAME.
         folder = packaged("prompts") / folder.name
     if not folder.is_dir():
         sets = sorted(entry.name for entry in packaged("prompts").iterdir() if entry.is_dir())
@@ -116,19 +116,20 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
     templates: dict[Stage, str] = {}
     placeholders = declared.placeholders.model_dump()
     if "" in placeholders.values() or len(set(placeholders.values())) < len(placeholders):
-        raise InputError("each needs a name of its own", file=path, field="placeholders")
+        raise InputError("must have different, non-empty names", file=path, field="placeholders")
     for stage, needed in _DATA.items():
         file = folder / getattr(declared.templates, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
         names = [placeholders[data] for data in needed]
         found = [
-            hole.group(1) for hole in _holes(names, declared.doubled_braces).finditer(template)
+            hole.group(1)
+            for hole in _placeholder_pattern(names, declared.doubled_braces).finditer(template)
         ]
         for name in names:
-            # One between doubled braces does not count: it would be literal text.
+            # A name between doubled braces is literal text and does not count.
             if found.count(name) != 1:
-                raise InputError(f"must hold the placeholder {{{name}}} exactly once", file=file)
+                raise InputError(f"must contain the placeholder {{{name}}} exactly once", file=file)
         templates[stage] = template.strip()
     return PromptSet(
         name=folder.name,

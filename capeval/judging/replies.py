@@ -1,10 +1,10 @@
-"""Finds the JSON in a model's reply: strict first, then what models really write.
+"""Find the JSON in a model's reply: strict JSON first, then the forms that models really write.
 
-Understood besides strict JSON: code fences, prose around the answer, thinking text before it, and
-Python's way of writing lists (single quotes, tuples, None, trailing commas). Each of these is
-noted. Nothing is invented: a reply that was cut off holds no complete value and is refused. So is
-one that goes on in a way that may take its answer back, and one whose answer stands word for word
-in the material that was judged: a model that quotes a caption has not answered.
+Besides strict JSON, this reads code fences, prose around the answer, thinking text before it, and
+Python literals (single quotes, tuples, None, trailing commas). Each of these is noted. Nothing is
+invented: a reply that was cut off has no complete value and is refused. So is a reply that goes on
+in a way that may retract its answer, and one whose answer is copied word for word from the judged
+text: a model that quotes a caption has not answered.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ T = TypeVar("T")
 _THOUGHT = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"```[A-Za-z]*+[ \t]*+\r?\n?(.*?)```", re.DOTALL)
-# A courtesy after the answer is passed over; anything that may take it back is not.
-_TAKES_BACK = re.compile(
+# A courtesy after the answer is ignored; words that may retract it make the reply ambiguous.
+_RETRACTS = re.compile(
     r"\b(?:but|however|actually|although|except|instead|rather|correct\w*|refus\w*|decline\w*"
     r"|cannot|unable|sorry|wrong|mistake\w*|not|never|ignor\w*|wait|quot\w*|fals\w*|should)\b"
     r"|n['’]t\b|entail|lack|contradict|\d",
@@ -35,57 +35,62 @@ _TAKES_BACK = re.compile(
 )
 _SPACE = re.compile(r"\s+")
 _NAMES: dict[str, Any] = {"null": None, "true": True, "false": False, "NULL": None}
+# Limits on hostile replies. With drafts and quotes, a reply rarely has more than three values.
 _MAX_CANDIDATES = 16
+# Python's parser takes seconds for megabytes; strict JSON has no such limit.
 _MAX_LITERAL = 200_000
+# Characters: far more than the token limit of any request lets a model write.
 _MAX_REPLY = 2_000_000
+# An answer nests four levels deep; the limit keeps recursion safe.
 _MAX_DEPTH = 40
 
 
 def read_reply(
     text: str, read: Callable[[Any, list[str]], T], stage: str, material: Sequence[str] = ()
 ) -> tuple[T, list[str]]:
-    """Return what `read` makes of the one value in a reply that keeps the contract, and its notes.
+    """Return what `read` makes of the one value in a reply that meets the contract, and the notes.
 
-    Where a draft and its correction both keep it nobody knows which was meant; and a draft does
-    not stand in for a correction that breaks it. Then the model is asked again.
+    If a draft and its correction both meet the contract, it is unclear which one is meant; and a
+    draft does not replace a correction that breaks the contract. In both cases this raises, and
+    the request is repeated.
 
     Parameters
     ----------
     text : the model's reply
     read : checks one value against the contract and notes what it repaired
-    stage : what the notes begin with
-    material : the texts that were judged
+    stage : the stage, with which the notes begin
+    material : the judged texts
 
     Raises
     ------
     ReplyError
-        There is no complete JSON value, none that keeps the contract, two that differ, or one
-        that is quoted from the material.
+        There is no complete JSON value, none that meets the contract, two that differ, or one
+        that is quoted from the judged texts.
     """
     if len(text) > _MAX_REPLY:
         raise ReplyError(f"the reply is far too long ({len(text):,} characters)")
     complaint: ReplyError | None = None
-    broken: list[Any] = []
-    kept: list[tuple[T, list[str]]] = []
+    rejected: list[Any] = []
+    accepted: list[tuple[T, list[str]]] = []
     for value, form, source in islice(candidates(text), _MAX_CANDIDATES):
         notes = [f"{stage}: the answer was {form}"] if form else []
         try:
             result = read(value, notes)
-            if _stands_in(source, material):
+            if _is_quoted(source, material):
                 raise ReplyError("the reply only quotes what it was given; answer yourself")
         except ReplyError as fault:
             complaint = complaint or fault
-            broken += [] if kept else [value]
+            rejected += [] if accepted else [value]
             continue
         # The last answer of a reply comes first.
-        if complaint and not kept and any(_alike(value, other) for other in broken):
+        if complaint and not accepted and any(_have_same_shape(value, other) for other in rejected):
             raise complaint
-        if kept and kept[0][0] != result:
+        if accepted and accepted[0][0] != result:
             raise ReplyError("the reply holds two different answers; give one")
-        # A runaway reply says the same a thousand times.
-        kept.append((result, list(dict.fromkeys(notes))))
-    if kept:
-        return kept[0]
+        # A reply in a loop repeats its notes a thousand times.
+        accepted.append((result, list(dict.fromkeys(notes))))
+    if accepted:
+        return accepted[0]
     if complaint:
         raise complaint
     if not text.strip():
@@ -93,12 +98,12 @@ def read_reply(
     raise ReplyError("the reply holds no complete JSON value")
 
 
-def _stands_in(source: str, material: Sequence[str]) -> bool:
+def _is_quoted(source: str, material: Sequence[str]) -> bool:
     quoted = _SPACE.sub("", source)
     return any(quoted in _SPACE.sub("", text) for text in material if "{" in text or "[" in text)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _have_same_shape(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys()
     if isinstance(one, list) and isinstance(other, list):
@@ -107,35 +112,35 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
-    """Yield the values (lists and objects) that a reply may mean, the likeliest first.
+    """Yield the values (lists and objects) that may be a reply's answer, the likeliest first.
 
-    With each comes a note of how it departs from strict JSON alone, empty where it does not, and
+    Each comes with a note of how it differs from strict JSON alone (empty if it does not), and
     the text that it was read from.
     """
     text = text.lstrip("\ufeff").strip()
     for whole, form in _values(text):
         yield whole, form, text
         return
-    # Chat templates often open the thinking themselves, so only its end is in the reply; and a
-    # thought that quotes such an end is not over there.
+    # Chat templates often open the thinking themselves, so that only its end is in the reply. The
+    # last end counts, because a thought may quote one.
     answer = _THOUGHT_END.split(text)[-1]
     if _THOUGHT.match(answer):
-        # Thinking that never ended: what stands in it are drafts.
+        # The thinking never ended: the values in it are drafts.
         return
     blocks = [block.strip() for block in reversed(_FENCE.findall(answer))]
     pieces, rest = _balanced(answer)
-    if _BEGUN.match(rest):
+    if _ANSWER_START.match(rest):
         raise ReplyError("the reply ends in the middle of an answer")
     for piece in (*blocks, *reversed(pieces)):
         for value, form in _values(piece):
             after = answer[answer.rindex(piece) + len(piece) :]
-            if _TAKES_BACK.search(after) and not any(True for _ in _later(after)):
+            if _RETRACTS.search(after) and not any(True for _ in _later(after)):
                 raise ReplyError("text follows the answer; end the reply with the JSON")
             yield value, f"taken out of the text around it{form and ' and was '}{form}", piece
 
 
 def _later(text: str) -> Iterator[Any]:
-    """Yield the values further down: then this one is a draft, told apart by `read_reply`."""
+    """Yield later values: if there are any, the current one is a draft; see `read_reply`."""
     for piece in _balanced(text)[0]:
         yield from _values(piece)
 
@@ -149,7 +154,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # The same key twice is two answers to one question.
+    # A duplicated key means two answers to one question.
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ReplyError("an object of the reply has the same key twice")
@@ -163,15 +168,15 @@ def _literals(text: str) -> Iterator[tuple[Any, str]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = _convert(ast.parse(text, mode="eval").body, _MAX_DEPTH)
-        if _joins_strings(text):
+        if _has_adjacent_strings(text):
             return
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return
     yield value, "not strict JSON"
 
 
-def _joins_strings(text: str) -> bool:
-    # Python reads "a" "b" as one string; the model has left out a comma, or more.
+def _has_adjacent_strings(text: str) -> bool:
+    # Python reads "a" "b" as one string, but the model has omitted at least a comma.
     before = None
     for token in tokenize.generate_tokens(StringIO(text).readline):
         if token.type == before == tokenize.STRING:
@@ -208,13 +213,13 @@ def _convert(node: ast.expr, depth: int) -> Any:
 
 _BRACKET = re.compile(r"[\[\]{}\"]")
 _CLOSES = {"]": "[", "}": "{"}
-_BEGUN = re.compile(r"""[\[{]\s*["'\[{(]""")
+_ANSWER_START = re.compile(r"""[\[{]\s*["'\[{(]""")
 
 
 def _balanced(text: str) -> tuple[list[str], str]:
-    """Return the outermost bracketed stretches, and what is open at the end of the text.
+    """Return the outermost bracketed substrings, and what is still open at the end of the text.
 
-    Brackets inside double-quoted strings are passed by.
+    Brackets inside double-quoted strings are ignored.
     """
     pieces: list[str] = []
     stack: list[str] = []

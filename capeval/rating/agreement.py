@@ -1,4 +1,4 @@
-"""How well the raters of a sheet agree."""
+"""Inter-rater agreement of a rating sheet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 
 from capeval.rating.merging import KeyedItem, Place, RatedFile
-from capeval.rating.sheet import element_ids
 from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType
 from capeval.stats.agreement import coefficients, confusion_matrix, krippendorff_alpha
 from capeval.stats.values import Missing, Value
@@ -18,7 +17,7 @@ from capeval.stats.values import Missing, Value
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Two raters on the `n` elements that both labelled."""
+    """The agreement of two raters on the `n` elements that both labelled."""
 
     first: str
     second: str
@@ -30,16 +29,16 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well raters agree: nominal alpha, and each pair."""
+    """Inter-rater agreement: Krippendorff's alpha (nominal), and each pair of raters."""
 
     alpha: Value
     n: int
-    """Elements that at least two of them labelled."""
+    """Elements that at least two raters labelled."""
     pairs: tuple[PairAgreement, ...]
 
 
 def agreement(files: Sequence[RatedFile]) -> Agreement:
-    """Return how well raters agree, each on what they labelled."""
+    """Return the agreement of raters on the elements that they labelled."""
     given: Counter[Place] = Counter(place for file in files for place in file.labels)
     shared = sorted(place for place, n in given.items() if n > 1)
     codes = {label: float(n) for n, label in enumerate(RELATIONS)}
@@ -60,22 +59,17 @@ def agreement_by_type(
     key: Mapping[str, KeyedItem],
     annotations: Sequence[Annotation],
 ) -> dict[ElementType, Agreement]:
-    """Return how well raters agree on elements of each type that any of them labelled.
+    """Return the agreement of raters on elements of each type that has labels.
 
     Parameters
     ----------
-    key, annotations : that fit together, as `check_key` sees to
+    key, annotations : consistent with each other, as `check_key` verifies
     """
-    elements = {
-        annotation.index: [e.type for event in annotation.events for e in event.visual_elements]
-        for annotation in annotations
-    }
+    elements = {annotation.index: annotation.elements for annotation in annotations}
     types = {
-        (item, element): of_type
+        (item, element_id): element.type
         for item, keyed in key.items()
-        for element, of_type in zip(
-            element_ids(keyed.elements), elements[keyed.video_id], strict=True
-        )
+        for element_id, element in elements[keyed.video_id].items()
     }
     found: dict[ElementType, Agreement] = {}
     for of_type in ELEMENT_TYPES:

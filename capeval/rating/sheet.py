@@ -1,7 +1,7 @@
-"""A sheet for people to rate captions with: what is drawn, and the files that raters get.
+"""The rating sheet: sample captions, and write the files for raters.
 
-Raters never learn which system wrote a caption: the sheet knows captions by opaque ids, and the key
-that maps these to systems is a file of its own.
+Raters must not know which system wrote a caption. The sheet has opaque ids, and a separate file,
+the key, maps them to systems.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from capeval.errors import UsageError
-from capeval.files.csv_formulas import inert
+from capeval.files.csv_formulas import escape
 from capeval.files.jsonl import dumps
 from capeval.files.tables import CONTROL
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 from capeval.text import shown
 
 DEFAULT_VIDEOS = 40
-"""As in the TUNA paper's study."""
+"""The number in the TUNA paper's study."""
 
 SHEET_COLUMNS = (
     "item_id",
@@ -47,7 +47,7 @@ _TEMPLATE = Path(__file__).with_name("sheet.html")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One caption to be rated, under the id that raters see."""
+    """One caption to rate, with the id that raters see."""
 
     item_id: str
     annotation: Annotation
@@ -57,9 +57,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class RatingSheet:
-    """What is to be rated, in the raters' order; captions of one video stand together.
+    """The captions to rate, in the raters' order; captions of one video follow each other.
 
-    `name` is a hash of all that raters see: two sheets of one name are the same sheet.
+    `name` is a hash of everything that raters see: two sheets with the same name are the same.
     """
 
     name: str
@@ -67,7 +67,7 @@ class RatingSheet:
 
     @property
     def labels(self) -> int:
-        """Number of labels that a rater gives."""
+        """Number of labels that each rater gives."""
         return sum(item.annotation.element_count for item in self.items)
 
 
@@ -79,34 +79,33 @@ def draw_sheet(
     per_video: int | None = None,
     seed: int = 0,
 ) -> RatingSheet:
-    """Draw videos and captions.
+    """Sample videos and captions.
 
-    Videos are drawn by stratum (the set of visual characteristics that a video has), each stratum
-    in proportion to its size, by the method of largest remainders. Of each video either all
-    systems' captions are drawn or `per_video` of them, so that within a stratum, and then over all,
-    every system is drawn as often as every other (but for what it has not captioned), and is rated
-    first, second, ... of a video's captions about as often as every other.
+    Sampling is stratified by the set of a video's visual characteristics, in proportion to the size
+    of each stratum (method of largest remainders). With `per_video`, systems are balanced within
+    each stratum and then overall, as far as they have captions. The position of each system among
+    a video's captions is counterbalanced.
 
     Parameters
     ----------
-    annotations : all videos that can be drawn
+    annotations : all videos that can be sampled
     captions : for each system, its captions by index
-    videos : how many to draw; `DEFAULT_VIDEOS`, or all where there are fewer, without
-    per_video : captions of each; those of all systems without
-    seed : of `numpy.random.default_rng`
+    videos : how many to sample; by default `DEFAULT_VIDEOS`, or all if there are fewer
+    per_video : captions of each video; by default those of all systems
+    seed : for `numpy.random.default_rng`
 
     Raises
     ------
     UsageError
-        There are fewer such videos, or fewer systems, or a name has a control character.
+        There are too few videos or systems, or a name has a control character.
     """
     systems = sorted(captions)
     for what, names in (("run", systems), ("video", [a.index for a in annotations])):
-        for told in names:
-            if CONTROL.search(told):
+        for name in names:
+            if CONTROL.search(name):
                 raise UsageError(
-                    f"the {what} {shown(told)} has a control character in its name, which the "
-                    "files of a study cannot hold; rename it"
+                    f"the {what} {shown(name)} has a control character in its name, which the "
+                    "files of the sheet cannot contain; rename it"
                 )
     each = len(systems) if per_video is None else per_video
     if not 1 <= each <= len(systems):
@@ -123,27 +122,27 @@ def draw_sheet(
         videos = min(DEFAULT_VIDEOS, possible)
     if not 1 <= videos <= possible:
         raise UsageError(
-            f"{videos} videos are asked for, but {possible} are captioned by {by}; "
-            f"ask for --videos {possible}"
+            f"{videos} videos were requested, but {possible} are captioned by {by}; "
+            f"use --videos {possible}"
         )
     rng = np.random.default_rng(seed)
     groups = [strata[key] for key in sorted(strata)]
     used: Counter[str] = Counter()
-    stood: Counter[tuple[str, int]] = Counter()
+    positions: Counter[tuple[str, int]] = Counter()
     drawn: list[tuple[Annotation, list[str]]] = []
     for group, share in zip(groups, _shares([len(g) for g in groups], videos, rng), strict=True):
         here: Counter[str] = Counter()
-        stood_here: Counter[tuple[str, int]] = Counter()
+        positions_here: Counter[tuple[str, int]] = Counter()
         for place in rng.permutation(len(group))[:share]:
             annotation = group[place]
             order = [systems[n] for n in rng.permutation(len(systems))]
             there = [system for system in order if annotation.index in captions[system]]
-            # Sorting is stable: among systems drawn equally often chance has decided.
+            # Sorting is stable: systems that were sampled equally often stay in random order.
             there.sort(key=lambda system: (here[system], used[system]))
             chosen = there[:each]
             here.update(chosen)
             used.update(chosen)
-            drawn.append((annotation, _counterbalanced(chosen, stood_here, stood, rng)))
+            drawn.append((annotation, _counterbalanced(chosen, positions_here, positions, rng)))
     rows = [
         (drawn[place][0], system, captions[system][drawn[place][0].index])
         for place in rng.permutation(len(drawn))
@@ -154,7 +153,7 @@ def draw_sheet(
     return RatingSheet(
         name,
         tuple(
-            # The letter keeps spreadsheets from taking an id for a number or a date.
+            # The letter keeps spreadsheets from reading an id as a number or a date.
             Item(f"s{name}-{number:03}", annotation, system, caption)
             for number, (annotation, system, caption) in enumerate(rows, start=1)
         ),
@@ -167,16 +166,16 @@ def _counterbalanced(
     used: Counter[tuple[str, int]],
     rng: np.random.Generator,
 ) -> list[str]:
-    """Return the systems in the order that evens out how often each has stood in each place.
+    """Return the systems in the order that best balances how often each is in each position.
 
-    `here` counts (system, place) within the stratum and `used` over all; both are brought up to
-    date. Of orders that do this equally well chance takes one. Where every video has all systems,
-    each block of as many videos as systems is a Latin square.
+    `here` counts (system, position) within the stratum and `used` overall; both are updated. Ties
+    are broken at random. If every video has all systems, each block of as many videos as systems
+    is a Latin square.
     """
     from scipy.optimize import linear_sum_assignment
 
     size = len(systems)
-    # The sum of counts is what a sum of squares grows by, so the least is the most even.
+    # The sum of squared counts grows by the sum of counts: the smallest sum is the most even.
     cost = rng.random((size, size)) / (2 * size)
     more = 1 + size * (1 + max(used.values(), default=0))
     for row, system in enumerate(systems):
@@ -194,7 +193,7 @@ def _stratum(annotation: Annotation) -> tuple[int, ...]:
 
 
 def _shares(sizes: Sequence[int], total: int, rng: np.random.Generator) -> list[int]:
-    """Split `total` in proportion to `sizes`; chance decides between equal remainders."""
+    """Split `total` in proportion to `sizes`; equal remainders are ordered at random."""
     everything = sum(sizes)
     shares = [size * total // everything for size in sizes]
     order = sorted(rng.permutation(len(sizes)), key=lambda n: -(sizes[n] * total % everything))
@@ -220,7 +219,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """
     out = io.StringIO()
     plain = csv.writer(out, lineterminator="\n")
-    # Before 3.13 the writer leaves a lone carriage return unquoted, and readers end the row there.
+    # Before Python 3.13 the writer does not quote a lone carriage return, which would end the row.
     quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     plain.writerow(columns)
     for row in rows:
@@ -231,8 +230,8 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def sheet_csv(sheet: RatingSheet) -> str:
     """Return the sheet for a spreadsheet: a row for each element, `label` and `rater` to fill in.
 
-    The caption and the event stand in the first row that they concern. Element ids begin with an
-    "e", else a spreadsheet would make 1.1 of 1.10.
+    The caption and the event are only in the first row that they apply to. Element ids begin with
+    an "e": a spreadsheet would turn 1.10 into 1.1.
     """
     rows = []
     for item in sheet.items:
@@ -240,41 +239,41 @@ def sheet_csv(sheet: RatingSheet) -> str:
         for e, event in enumerate(item.annotation.events, start=1):
             sentence = event.event
             for n, element in enumerate(event.visual_elements, start=1):
-                video, told, text, of = map(
-                    inert, (item.annotation.index, element.content, caption, sentence)
+                video, content, text, of = map(
+                    escape, (item.annotation.index, element.content, caption, sentence)
                 )
                 rows.append(
-                    (item.item_id, video, f"e{e}.{n}", element.type, told, "", "", of, text)
+                    (item.item_id, video, f"e{e}.{n}", element.type, content, "", "", of, text)
                 )
                 caption = sentence = ""
-    # Without the mark Excel takes UTF-8 for the system's old encoding.
+    # Without a byte order mark, Excel does not read the file as UTF-8.
     return "\ufeff" + csv_text(SHEET_COLUMNS, rows)
 
 
 def key_check(*cells: str) -> str:
-    """Return what stands, after a "c", in the column `check` of a key's row, given its other cells.
+    """Return the checksum of a key's row, which follows a "c" in its column `check`.
 
-    It shows that a row is as it was written: a spreadsheet makes 7 of 007, and a hand may slip.
+    It detects changed rows: a spreadsheet turns 007 into 7.
     """
     return hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
 
 
 def key_csv(sheet: RatingSheet) -> str:
-    """Return the key: of each id the video, the system, and how many elements each event has."""
+    """Return the key: video, system and number of elements of each event, for each id."""
     rows = []
     for item in sheet.items:
         sizes = " ".join(str(len(event.visual_elements)) for event in item.annotation.events)
         names = (item.item_id, item.annotation.index, item.system, sizes)
-        rows.append((*map(inert, names), "c" + key_check(*names)))
+        rows.append((*map(escape, names), "c" + key_check(*names)))
     return csv_text(KEY_COLUMNS, rows)
 
 
 def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:
-    """Return the sheet as one page that needs nothing else but the videos.
+    """Return the sheet as one self-contained page; only the videos are separate files.
 
     Parameters
     ----------
-    sources : for each index whose video is there, its URL as seen from the page
+    sources : the URL of each video that was found, relative to the page, by index
     """
     page = _TEMPLATE.read_text(encoding="utf-8")
     style, script = (_only(page, tag) for tag in ("style", "script"))
@@ -287,8 +286,8 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
         "labels": list(RELATIONS),
         "items": [_shown(item, (sources or {}).get(item.annotation.index)) for item in sheet.items],
     }
-    # The data last: what stands in them is not looked through again.
-    return page.replace("{{policy}}", policy).replace("{{data}}", _embedded(data))
+    # The data last: placeholders in them must not be replaced.
+    return page.replace("{{policy}}", policy).replace("{{data}}", _json_for_html(data))
 
 
 def _shown(item: Item, source: str | None) -> dict[str, Any]:
@@ -310,8 +309,8 @@ def _shown(item: Item, source: str | None) -> dict[str, Any]:
     }
 
 
-def _embedded(data: object) -> str:
-    """Return JSON that cannot end the script element that it stands in, nor begin a comment."""
+def _json_for_html(data: object) -> str:
+    """Return JSON that can neither end the script element around it nor begin a comment."""
     return dumps(data).translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 

@@ -14,7 +14,7 @@ from capeval.reporting.flip_tables import flip_sheets
 from capeval.reporting.numbers import NOTHING, p_value, percent, points, points_interval, thousands
 from capeval.reporting.score_tables import BASELINE_NOTE, NO_INTERVAL_NOTE
 from capeval.reporting.text_table import Format, Sheet, print_sheets, rendered
-from capeval.scoring import FEWEST, GROUPS, MEASURES
+from capeval.scoring import FEWEST, GROUPS, MEASURES, Signature
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
     BucketDifference,
@@ -49,6 +49,7 @@ def print_comparison(
     form: Format = "table",
     power: bool = False,
     most: int = MOST,
+    full: bool = False,  # noqa: ARG001
 ) -> None:
     """Print the tables, and below them what they are of."""
     narrow = form == "table"
@@ -134,10 +135,10 @@ def _runs(found: Comparison | Matrix) -> Sequence[Side]:
 
 def _measurement(runs: Sequence[Side]) -> str:
     """Return the judge, its prompts and the data, as the signatures have them."""
-    fields = [dict(part.partition(":")[::2] for part in run.signature.split("|")) for run in runs]
+    signatures = [Signature.parse(run.signature) for run in runs]
     told = []
     for name in ("judge", "prompts", "data"):
-        values = dict.fromkeys(of.get(name, "unknown") for of in fields)
+        values = dict.fromkeys(of.get(name) or "unknown" for of in signatures)
         told.append(f"{name} {' against '.join(one_line(value) for value in values)}")
     return ", ".join(told)
 

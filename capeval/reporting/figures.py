@@ -13,7 +13,7 @@ from typing import Literal
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Bucket, Estimate, Scores
-from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.text import both_ends
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from capeval.correlation.element_level import element_tables, people
-from capeval.correlation.from_files import Sides
+from capeval.correlation.element_level import element_tables, human_labels
+from capeval.correlation.from_files import Inputs
 from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable
-from capeval.rating.human_scores import HumanScores, elements_of, meets
+from capeval.rating.human_scores import HumanScores, is_comparable
 from capeval.reporting.figures import Confusion, Scatter
 from capeval.schema import Annotation
 from capeval.stats.raters import combine
@@ -28,7 +28,7 @@ _HUMAN = {
 
 
 def scatters_of(
-    sides: Sides, *, order: Sequence[str] = (), seed: int = 0
+    sides: Inputs, *, order: Sequence[str] = (), seed: int = 0
 ) -> tuple[list[Scatter], list[str]]:
     """Return a scatter for each judge, its captions against people's score, and warnings.
 
@@ -52,7 +52,7 @@ def scatters_of(
             continue
         for judge in sides.sources.judges:
             metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
-            if meets(human.name, metric.measure):
+            if is_comparable(human.name, metric.measure):
                 scatter, told = _scatter(sides, human, judge, order, seed)
                 found.append(scatter)
                 warnings += told
@@ -60,7 +60,7 @@ def scatters_of(
 
 
 def _scatter(
-    sides: Sides, human: HumanScores, judge: str, order: Sequence[str], seed: int
+    sides: Inputs, human: HumanScores, judge: str, order: Sequence[str], seed: int
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
@@ -75,7 +75,7 @@ def _scatter(
         )
     # By the very statistic that `capeval correlate` gives; its p and interval are left to it.
     settings = Settings(
-        protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", draws=99, seed=seed
+        protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", resamples=99, seed=seed
     )
     (result, *_), _, _ = analyse(joined, settings)
     scale = 1 if human.name == "score" else 100
@@ -110,7 +110,7 @@ def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanSc
     return (
         replace(
             human,
-            keys=[human.keys[place] for place in kept],
+            keys=human.keys.take(kept),
             ratings=human.ratings[:, kept],
             metrics={name: values[kept] for name, values in human.metrics.items()},
         ),
@@ -118,7 +118,7 @@ def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanSc
     )
 
 
-def confusions_of(sides: Sides) -> list[Confusion]:
+def confusions_of(sides: Inputs) -> list[Confusion]:
     """Return for each judge how often it gave each label where people gave each.
 
     People's labels are those of the majority; of ratings there are none.
@@ -126,17 +126,17 @@ def confusions_of(sides: Sides) -> list[Confusion]:
     if not isinstance(sides.table, LabelTable):
         return []
     annotations: Sequence[Annotation] = sides.annotations or ()
-    told = people(sides.table)
+    labels = human_labels(sides.table)
     tables = [
         table
         for table in element_tables(
-            told,
+            labels,
             list(sides.sources.judges.values()),
-            {annotation.index: elements_of(annotation) for annotation in annotations},
+            {annotation.index: annotation.elements for annotation in annotations},
             sides.table.scale,
-            ci="none",
+            Settings(protocol=protocol(None), ci="none"),
         )
-        if table.truth in told.truths and table.by == "all" and not table.weighted
+        if table.truth in labels.truths and table.by == "all" and not table.weighted
     ]
     return [
         Confusion(

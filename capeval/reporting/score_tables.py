@@ -56,7 +56,12 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
     return [*lines, f"{one_line(name)}: {thousands(left)} more are unscored"] if left > 0 else lines
 
 
-def print_scores(results: Mapping[str, Scores], console: Console) -> None:
+def print_scores(
+    results: Mapping[str, Scores],
+    console: Console,
+    *,
+    full: bool = False,  # noqa: ARG001
+) -> None:
     """Print the tables of one or more runs, their coverage and signatures."""
     if not results:
         return

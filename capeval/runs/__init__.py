@@ -1,1 +1,1 @@
-"""What a run is: its folder, captions, verdicts and scores, and whether these belong together."""
+"""Runs: finding them, reading them, and whether their captions, verdicts and scores match."""

@@ -1,8 +1,11 @@
-"""Recomputing a published `scores.json` from verdicts and annotations, number by number."""
+"""Whether stored scores still match their verdicts: the one comparison of two sets of scores.
+
+`capeval score --check` lists every difference, intervals included. The report and the leaderboard
+ask only whether there is one, and leave out the intervals, which would need a bootstrap.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,37 +14,43 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
 from capeval.runs.rescoring import rescore
-from capeval.runs.stored_scores import LARGEST, TOLERANCE, joined, read_scores, signature_parts
+from capeval.runs.stored_scores import LARGEST, TOLERANCE, json_path, load_scores, read_scores
 from capeval.schema import Annotation
-from capeval.scoring import DRAWS, Scores
+from capeval.scoring import DRAWS, Scores, Signature
+from capeval.scoring.signature import VERSION, differing_parts
 from capeval.text import shown
 
 MOST_DRAWS = 50_000
-"""Draws of a bootstrap beyond which a file is refused: who checks must not wait for hours."""
+"""The most resamples that a file may ask for: recomputing more would take hours."""
 
 _NEARLY_ALL = 0.9
+"""The share of videos that differ from which a file is taken for that of another run."""
+
+_INTERVAL_ENDS = ("low", "high")
 
 
 class Missing(Enum):
-    """Stands where one of two files has no value."""
+    """Stands in for a value that one of two files lacks."""
 
     MISSING = "–"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that is not the same: in the file, and recomputed; either may be missing."""
+    """A value that differs: in the file and recomputed; either may be missing."""
 
     path: str
     theirs: Any
     ours: Any
 
+    def __str__(self) -> str:
+        return f"{self.path} is {_short(self.theirs)}, but {_short(self.ours)} by the verdicts"
+
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a check: how many numbers agree, all differences, and what else to know."""
+    """The result of a check: how many numbers agree, all differences, and remarks on them."""
 
     file: Path
     numbers: int
@@ -49,38 +58,17 @@ class Checked:
     notes: tuple[str, ...]
 
 
-def scores_at(typed: Path, runs: Path = Path("runs")) -> Path:
-    """Return the `scores.json` that a path means: the file, a judge's folder, a run judged once.
-
-    Raises
-    ------
-    InputError
-        There is none, or several judges have judged the run.
-    """
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        return path
-    judges = [path, *(judge.path for judge in RunFolder(path).judges())]
-    found = [JudgeFolder(judge).scores for judge in judges if JudgeFolder(judge).scores.is_file()]
-    if len(found) != 1:
-        told = ", ".join(str(one) for one in found)
-        raise InputError(
-            f"holds several; name one of {told}" if found else "holds no scores.json", file=path
-        )
-    return found[0]
-
-
 def check_scores(
-    path: Path,
+    path: str | Path,
     annotations: Sequence[Annotation],
     file: Path,
     *,
     ignore_unknown: bool = False,
 ) -> Checked:
-    """Recompute what a file of scores says from stored verdicts, and list all that differs.
+    """Recompute a file of scores from stored verdicts, and list all that differs.
 
-    Intervals are drawn anew with the seed and the number of draws that the file's own settings
-    name. Numbers agree that differ by no more than 1e-9: what floating point may differ by from
+    Intervals are recomputed with the seed and the number of resamples that the file's own settings
+    name. Numbers agree if they differ by no more than 1e-9: what floating point may differ by from
     one platform to another. Another version of capeval is noted, and is no difference.
 
     Parameters
@@ -91,22 +79,54 @@ def check_scores(
     Raises
     ------
     InputError
-        The file is no scores.json or names more than 50,000 draws, or there is nothing to
+        The file is no scores.json or names more than 50,000 resamples, or there is nothing to
         recompute it from.
     """
     theirs = read_scores(file)
     seed, draws = _interval(theirs, file)
     rescored = rescore(path, annotations, seed=seed, draws=draws, ignore_unknown=ignore_unknown)
     ours = rescored.scores.model_dump(mode="json")
-    # As it is read from a file: tuples are lists there.
-    ours = json.loads(json.dumps(ours))
     found = _Comparison()
     notes = found.signatures(theirs.pop("signature", Missing.MISSING), ours.pop("signature"))
-    signed_alike = not found.differences
+    same_signature = not found.differences
     found.compare("", theirs, ours)
-    if signed_alike and (hint := _another_run(theirs.get("videos"), ours["videos"])):
+    if same_signature and (hint := _another_run(theirs.get("videos"), ours["videos"])):
         notes.append(hint)
     return Checked(file, found.agree, tuple(found.differences), tuple(notes))
+
+
+def why_stale(stored: Path | Scores, ours: Scores) -> str | None:
+    """Return the first way in which stored scores differ from those of their verdicts, or None.
+
+    Intervals, the version of capeval and settings that the verdicts do not determine are left out.
+
+    Parameters
+    ----------
+    stored : the scores, or their file
+    ours : recomputed from the verdicts; intervals are not needed
+    """
+    try:
+        theirs = load_scores(stored) if isinstance(stored, Path) else stored
+    except InputError as fault:
+        where = ": ".join(part for part in (fault.field, fault.message) if part)
+        return f"it cannot be read as scores ({where})"
+    found = _Comparison(intervals=False)
+    found.signatures(theirs.signature, ours.signature)
+    known = {key: value for key, value in ours.settings.items() if key != "interval"}
+    recorded = {key: theirs.settings.get(key, Missing.MISSING) for key in known}
+    found.compare("settings", recorded, known)
+    for part in ("counts", "overall", "by", "unmatched_events", "repeat_spread", "usage", "videos"):
+        if found.differences:
+            break
+        # The comparison in detail is slow for thousands of videos; it is needed only to say where.
+        if getattr(theirs, part) != getattr(ours, part):
+            of_part = {part}
+            found.compare(
+                "",
+                theirs.model_dump(mode="json", include=of_part),
+                ours.model_dump(mode="json", include=of_part),
+            )
+    return str(found.differences[0]) if found.differences else None
 
 
 def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
@@ -127,33 +147,14 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
     )
 
 
-def why_not_those(file: Path, ours: Scores) -> str | None:
-    """Return in what a file of scores first differs from those of its verdicts; None if in nothing.
-
-    Held are the counts, every mean and its number of videos; ends of intervals, which depend on a
-    seed, are passed over.
-    """
-    try:
-        theirs = read_scores(file)
-    except InputError:
-        return "it cannot be read as scores"
-    made = ours.model_dump(mode="json", include={"counts", "overall", "by"})
-    found = _Comparison()
-    found.compare("", {part: theirs[part] for part in made if part in theirs}, made)
-    for one in found.differences:
-        if not one.path.endswith((".low", ".high")):
-            return f"{one.path} is {_told(one.theirs)} there and {_told(one.ours)} here"
-    return None
-
-
-def _told(value: Any) -> str:
+def _short(value: Any) -> str:
     if value is Missing.MISSING or value is None:
         return "missing"
     return f"{value:.6g}" if isinstance(value, float) else shown(value)
 
 
 def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:
-    """Return the seed and the draws that a file names; what it does not, differs later."""
+    """Return the seed and the resamples that a file names; where it names none, the usual."""
     settings = theirs.get("settings")
     named = settings.get("interval") if isinstance(settings, dict) else None
     interval = named if isinstance(named, dict) else {}
@@ -169,55 +170,66 @@ def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:
 
 
 class _Comparison:
-    def __init__(self) -> None:
+    """Walks two JSON values at once, counts the numbers that agree and collects the differences."""
+
+    def __init__(self, *, intervals: bool = True) -> None:
         self.agree = 0
         self.differences: list[Difference] = []
+        self._intervals = intervals
 
     def compare(self, path: str, theirs: Any, ours: Any) -> None:
-        """Go down both values at once; of what one side lacks, each value is a difference."""
+        """Compare two values; of an object that one side lacks, each value is a difference."""
         if ours and isinstance(ours, dict | list) and theirs is Missing.MISSING:
             theirs = type(ours)()
         elif theirs and isinstance(theirs, dict | list) and ours is Missing.MISSING:
             ours = type(theirs)()
         if isinstance(theirs, dict) and isinstance(ours, dict):
             for key in [*ours, *(key for key in theirs if key not in ours)]:
-                self.compare(
-                    joined(path, key),
-                    theirs.get(key, Missing.MISSING),
-                    ours.get(key, Missing.MISSING),
-                )
+                if self._intervals or key not in _INTERVAL_ENDS:
+                    self.compare(
+                        json_path(path, key),
+                        theirs.get(key, Missing.MISSING),
+                        ours.get(key, Missing.MISSING),
+                    )
         elif isinstance(theirs, list) and isinstance(ours, list):
             for at in range(max(len(theirs), len(ours))):
                 self.compare(
-                    joined(path, str(at + 1)),
+                    json_path(path, str(at + 1)),
                     theirs[at] if at < len(theirs) else Missing.MISSING,
                     ours[at] if at < len(ours) else Missing.MISSING,
                 )
-        elif _is_number(theirs) and _is_number(ours):
-            if math.isclose(theirs, ours, rel_tol=0, abs_tol=TOLERANCE):
-                self.agree += 1
-            else:
-                self.differences.append(Difference(path, theirs, ours))
+        elif _is_number(theirs) and _is_number(ours) and _is_close(theirs, ours):
+            self.agree += 1
         elif type(theirs) is not type(ours) or theirs != ours:
             self.differences.append(Difference(path, theirs, ours))
 
     def signatures(self, theirs: Any, ours: str) -> list[str]:
-        """Compare part by part; return what else there is to say."""
+        """Compare signatures part by part; return remarks on what differs."""
         if not isinstance(theirs, str):
             self.compare("signature", theirs, ours)
             return []
-        told, made = signature_parts(theirs), signature_parts(ours)
-        versions = told.pop("v", None), made.pop("v", None)
-        self.compare("signature", told, made)
+        stored, made = Signature.parse(theirs), Signature.parse(ours)
+        self.compare("signature", stored.without_version(), made.without_version())
         notes = []
-        if versions[0] != versions[1]:
-            notes.append(f"scored by capeval {versions[0] or 'unknown'}, checked by {versions[1]}")
-        if told.get("data") != made.get("data"):
+        if stored.get(VERSION) != made.get(VERSION):
+            notes.append(
+                f"scored by capeval {stored.get(VERSION) or 'unknown'}, "
+                f"checked by {made.get(VERSION)}"
+            )
+        differing = differing_parts(stored, made)
+        if "data" in differing:
             notes.append("the annotations are not those that the file was made with")
-        if any(told.get(part) != made.get(part) for part in ("judge", "prompts", "repeats")):
+        if differing.keys() & {"judge", "prompts", "repeats"}:
             notes.append("the verdicts are not of the judge that the file names")
         return notes
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_close(one: float, other: float) -> bool:
+    try:
+        return math.isclose(one, other, rel_tol=0, abs_tol=TOLERANCE)
+    except OverflowError:
+        return one == other

@@ -1,95 +1,51 @@
-"""Comparing judged runs: over the videos that all of them scored, and only what is comparable."""
+"""Comparing judged runs over the videos scored in all of them, if their signatures allow it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.runs.judged_run import JudgedRun, load_judged_runs
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
-from capeval.scoring import DRAWS
-from capeval.scoring.aggregate import Membership, memberships
+from capeval.scoring import DRAWS, Signature
+from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
-from capeval.scoring.gates import CoverageGate, DifferenceGate, through
+from capeval.scoring.signature import differing_parts
 from capeval.text import both_ends
 
 _LIKE = ("judge", "prompts", "repeats", "data")
-"""The fields of the signature that two scores must share to be of one measurement."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is compared, and how.
-
-    `typed` are runs as `load_judged` takes them; `judge`, `annotations` and `runs` are its too.
-    `anyway` compares what is of unlike signatures, and says so.
-    """
-
-    typed: tuple[str, ...]
-    judge: str | None = None
-    annotations: str | None = None
-    runs: Path = Path("runs")
-    draws: int = DRAWS
-    seed: int = 0
-    anyway: bool = False
-    gates: tuple[DifferenceGate, ...] = ()
-    coverage: CoverageGate | None = None
-
-
-def compare_files(question: Question) -> Comparison | Matrix:
-    """Load runs and compare them: two by every measure, more by overall F1.
-
-    Raises
-    ------
-    InputError, UsageError
-        A run is not right, or they cannot be compared.
-    """
-    if len(question.typed) < 2:
-        raise UsageError("name two runs or more")
-    if question.gates and len(question.typed) > 2:
-        raise UsageError("--fail-under holds two runs against each other; name two")
-    runs = load_judged_runs(
-        question.typed,
-        runs=question.runs,
-        judge=question.judge,
-        annotations=question.annotations,
-        seed=question.seed,
-    )
-    found = compare_judged(runs, draws=question.draws, seed=question.seed, anyway=question.anyway)
-    return found.model_copy(update={"gates": through(found, question.gates, question.coverage)})
+"""The parts of the signature that two scores must share to be comparable."""
 
 
 def compare_judged(
     runs: Mapping[str, JudgedRun], *, draws: int = DRAWS, seed: int = 0, anyway: bool = False
 ) -> Comparison | Matrix:
-    """Compare runs by name: two by every measure, second less first; more by overall F1.
+    """Compare runs by name: two by every measure (second − first), more by overall F1.
 
     Parameters
     ----------
     runs : at least two
-    draws : of the bootstrap over videos, and of the permutations
-    anyway : compare runs of unlike signatures, and mark it
+    draws : resamples of the bootstrap over videos, and of the permutations
+    anyway : compare runs whose signatures differ, and mark the result
 
     Raises
     ------
     UsageError
-        The signatures differ, or no video was scored in all.
+        The signatures differ, or no video was scored in all runs.
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
     if unlike and not anyway:
         raise UsageError(
             f"{_listed(runs)} cannot be compared: {'; '.join(unlike)}; "
-            "judge them alike, or mark the table with --anyway"
+            "judge them alike, or mark the table with --allow-mismatch"
         )
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video was scored in all of {_listed(runs)}")
-    told = {
+    shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
         "notes": tuple(_notes(runs)),
@@ -102,15 +58,15 @@ def compare_judged(
         first, second = common.measured.values()
         (name, other) = sides
         overall, by = differences(first, second, common.members, draws=draws, seed=seed)
-        alike, pairs = common.alike
+        same, pairs = common.same_annotations
         return Comparison(
-            **told,
+            **shared,
             first=sides[name],
             second=sides[other],
             overall=overall,
             by=by,
             videos=moves(common.of(name), first, second),
-            flips=flips(alike, pairs),
+            flips=flips(same, pairs),
         )
     means, clusters, pairs_of = ranked(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
@@ -119,32 +75,27 @@ def compare_judged(
         Contender(**dict(side), f1=mean, cluster=cluster)
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
-    return Matrix(**told, runs=tuple(contenders), pairs=tuple(pairs_of))
+    return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs_of))
 
 
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
-    """Return in what signatures differ that makes scores incomparable, a phrase for each.
+    """List the differences between signatures that make scores incomparable.
 
-    The judge, its prompts, its repeats (a majority of three is another measure than one pass) and
-    the data count; the version of capeval does not.
+    The judge, its prompts, its repeats (the majority of three is another measure than one verdict)
+    and the data count; the version of capeval does not.
 
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m against n']
     """
-    fields = [
-        dict(part.partition(":")[::2] for part in signature.split("|"))
-        for signature in signatures.values()
+    parsed = [Signature.parse(signature) for signature in signatures.values()]
+    return [
+        f"{part} {' against '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
+        for part, values in differing_parts(*parsed, names=_LIKE).items()
     ]
-    result = []
-    for field in _LIKE:
-        values = list(dict.fromkeys(of.get(field, "unknown") for of in fields))
-        if len(values) > 1:
-            result.append(f"{field} {' against '.join(both_ends(v, 60) for v in values)}")
-    return result
 
 
 class _Common:
-    """The videos that all runs scored, in the order of the first run's annotations."""
+    """The videos scored in all runs, in the order of the first run's annotations."""
 
     def __init__(self, runs: Mapping[str, JudgedRun]) -> None:
         self.runs = runs
@@ -177,7 +128,7 @@ class _Common:
 
     @property
     def members(self) -> list[Membership]:
-        """The buckets; a video is of one where all runs' annotations have it so."""
+        """The buckets; a video is in one if it is by the annotations of all runs."""
         first, *others = (memberships(self.of(name)) for name in self.runs)
         for other in others:
             insides = {(of.way, of.name): of.inside for of in other}
@@ -190,8 +141,8 @@ class _Common:
         return first
 
     @property
-    def alike(self) -> tuple[list[Annotation], list[tuple[Scored, Scored]]]:
-        """The annotations that both of two runs have alike, and the verdicts on them."""
+    def same_annotations(self) -> tuple[list[Annotation], list[tuple[Scored, Scored]]]:
+        """The annotations that are the same in both of two runs, and the verdicts on them."""
         one, other = self.runs
         kept = [
             (annotation, pair)
@@ -218,7 +169,7 @@ class _Common:
             name=name,
             signature=signature,
             model=run.model,
-            baseline=run.maker.baseline,
+            baseline=run.identity.baseline,
             annotated=len(run.annotations),
             captioned=run.captioned,
             scored=len(scored),
@@ -253,12 +204,12 @@ def _listed(runs: Mapping[str, JudgedRun]) -> str:
 
 
 def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
-    unknown = [name for name, run in runs.items() if run.maker.judge == "unknown"]
-    return [f"nothing says who judged {', '.join(unknown)}"] if unknown else []
+    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
+    return [f"the judge of {', '.join(unknown)} is unknown"] if unknown else []
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
-    repeats = max(run.maker.repeats for run in runs.values())
+    repeats = max(run.identity.repeats for run in runs.values())
     what = "videos and passes of the judge" if repeats > 1 else "videos"
     return {
         "interval": {
@@ -275,5 +226,5 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
             "adjusted": "Holm",
         },
         "power": {"alpha": 0.05, "power": 0.8, "method": "normal approximation"},
-        "repeats": {name: run.maker.repeats for name, run in runs.items()},
+        "repeats": {name: run.identity.repeats for name, run in runs.items()},
     }

@@ -1,4 +1,4 @@
-"""Which judged runs know a video."""
+"""Finding the judged runs that have a video."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from pathlib import Path
 
 from capeval.errors import CapevalError, InputError
 from capeval.runs.folder import RunFolder
-from capeval.runs.judged_run import JudgedRun, load_judged, load_judged_runs, named_apart
+from capeval.runs.judged_run import JudgedRun, distinct_names, load_judged, load_judged_runs
+from capeval.runs.resolve import RUNS
 from capeval.schema import Annotation
 from capeval.text import nearest, shown
 
 
-def runs_showing(
+def runs_with_video(
     index: str,
     typed: Sequence[str | Path] = (),
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> dict[str, tuple[JudgedRun, Annotation]]:
-    """Return judged runs by names that tell them apart, each with its annotation of a video.
+    """Return judged runs under distinct names, each with its annotation of a video.
 
     Parameters
     ----------
-    typed : names or paths, as `load_judged` takes them; none: all judged runs under `runs` that
-        have the video captioned or judged
-    on_notice : told of runs that are left out because they cannot be read
+    typed : names or paths, as `load_judged` takes them; if empty, all judged runs under `runs`
+        that have captioned or judged the video
+    on_notice : called with a message for each run that is left out because it cannot be read
 
     Raises
     ------
     InputError, UsageError
-        A run that is named cannot be read or lacks the video, or no run has it.
+        A named run cannot be read or lacks the video, or no run has it.
     """
     if typed:
-        named = load_judged_runs(typed, runs=runs, judge=judge, annotations=annotations)
-        return {name: (run, _annotation(run, index)) for name, run in named.items()}
+        asked = load_judged_runs(typed, runs=runs, judge=judge, annotations=annotations)
+        return {name: (run, _annotation(run, index)) for name, run in asked.items()}
     loaded: list[JudgedRun] = []
     faults: list[CapevalError] = []
     for file in _judged_under(runs, judge):
@@ -49,20 +50,21 @@ def runs_showing(
     for left_out in faults:
         on_notice(f"left out: {left_out}")
     annotated = [run for run in loaded if any(a.index == index for a in run.annotations)]
-    told = [run for run in annotated if index in run.captions or index in run.judgments]
+    captioned = [run for run in annotated if index in run.captions or index in run.judgments]
     if not annotated:
         known = dict.fromkeys(a.index for run in loaded for a in run.annotations)
         raise InputError(
             f"no judged run has the video {shown(index)}{nearest(index, list(known))}", file=runs
         )
     return {
-        name: (run, _annotation(run, index)) for name, run in named_apart(told or annotated).items()
+        name: (run, _annotation(run, index))
+        for name, run in distinct_names(captioned or annotated).items()
     }
 
 
 def _nothing(judge: str | None) -> str:
     by = "" if judge is None else f" by {judge}"
-    return f"holds no run that is judged{by}; judge one first, or name it with --run"
+    return f"has no run judged{by}; judge one first, or name it with --run"
 
 
 def _judged_under(runs: Path, judge: str | None) -> list[Path]:

@@ -1,8 +1,10 @@
-"""A run: a folder with captions, a manifest of what made them, and a folder per judge."""
+"""The layout of a run: captions, a manifest of what produced them, and a folder for each judge."""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,12 +19,11 @@ from capeval.files.captions import captions_hash, load_captions
 from capeval.files.jsonl import dumps, write_atomic, write_jsonl
 from capeval.files.reading import parse_json, read_text
 from capeval.schema import Caption
-from capeval.text import nearest
 
 
 @dataclass(frozen=True)
 class JudgeFolder:
-    """What one judge made of a run."""
+    """The files of one judge in a run."""
 
     path: Path
 
@@ -35,6 +36,31 @@ class JudgeFolder:
     def scores(self) -> Path:
         """`scores.json`."""
         return self.path / "scores.json"
+
+    @property
+    def run(self) -> RunFolder | None:
+        """The run that the folder is in, if it is in one."""
+        run = RunFolder(self.path.absolute().parent)
+        return run if run.exists() else None
+
+    def has_scores(self) -> bool:
+        """Return whether there is a `scores.json`."""
+        return self.scores.is_file()
+
+    def has_verdicts(self) -> bool:
+        """Return whether `judgments.jsonl` has at least one whole line.
+
+        A command that failed before its first verdict may have left an empty file, or a torn line.
+        """
+        try:
+            with self.judgments.open("rb") as file:
+                for line in file:
+                    if line.removeprefix(codecs.BOM_UTF8).strip():
+                        return line.endswith(b"\n") or _is_whole(line)
+            return False
+        except (OSError, ValueError):
+            # What cannot be opened is for the reader to complain about.
+            return self.judgments.is_file()
 
 
 @dataclass(frozen=True)
@@ -59,33 +85,38 @@ class RunFolder:
         return self.path / "manifest.json"
 
     def exists(self) -> bool:
-        """Say whether there are captions."""
+        """Return whether there are captions."""
         return self.captions.is_file()
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return what made the captions; empty where that is not known."""
+        """Return what produced the captions; empty if that is not known."""
         return _read_object(self.manifest) if self.manifest.is_file() else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name."""
         return JudgeFolder(self.path / safe_name(f"{name}@{prompts}" if prompts else name))
 
-    def judges(self, named: str | None = None) -> list[JudgeFolder]:
-        """Return the folders of all judges that have judged this run.
+    def judges(self, named: str | None = None, *, scored: bool = False) -> list[JudgeFolder]:
+        """Return the folders of the judges that have judged this run: those that hold verdicts.
 
-        With `named` the one of this name; where there is none, those whose names begin so.
+        Parameters
+        ----------
+        named : only the judge of this name; if there is none, those whose names begin so
+        scored : folders that hold only a `scores.json` as well
         """
         if not self.path.is_dir():
             return []
         found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
-        judges = [folder for folder in found if folder.judgments.is_file()]
+        judges = [one for one in found if one.has_verdicts() or (scored and one.has_scores())]
         if named is None:
             return judges
-        exact = [one for one in judges if one.path.name == named]
-        return exact or [one for one in judges if one.path.name.startswith(named)]
+        # A model's own name may have characters that its folder's cannot have.
+        names = (named, _plain(named))
+        exact = [one for one in judges if one.path.name in names]
+        return exact or [one for one in judges if one.path.name.startswith(names)]
 
     def annotations_path(self) -> str | None:
-        """Return the annotations that the manifest names, if it does."""
+        """Return the path of the annotations in the manifest, if it has one."""
         stored = self.read_manifest().get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
         return path if isinstance(path, str) else None
@@ -116,12 +147,12 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
-        """Hold the run, or one `part` of it, for this process; wait so many seconds for it.
+        """Lock the run, or one `part` of it, for this process; wait up to `wait` seconds.
 
         Raises
         ------
         RunLocked
-            Another process holds it.
+            Another process has locked it.
         """
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -144,34 +175,11 @@ class RunFolder:
             lock.release()
 
     @classmethod
-    def find(cls, runs: Path, name: str) -> RunFolder:
-        """Return the run that a name or a path means.
-
-        Raises
-        ------
-        InputError
-            There is no such run.
-        """
-        for path in (runs / name, Path(name)):
-            if cls(path).exists():
-                return cls(path)
-        names = [run.name for run in cls.all(runs)]
-        raise InputError(
-            f"is neither a captions file nor a run under {runs}/{nearest(name, names)}", file=name
-        )
-
-    @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
         """Return every run under a folder, by name."""
         if not runs.is_dir():
             return []
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]
-
-
-def run_or_path(typed: str | Path, runs: Path) -> Path:
-    """Return the path that is typed, or the run of this name where there is no such path."""
-    path = Path(typed)
-    return runs / path if not path.exists() and (runs / path).is_dir() else path
 
 
 def _read_object(path: Path) -> dict[str, Any]:
@@ -181,21 +189,32 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value
 
 
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
 _RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
-# A plain name that looks like a changed one must not be taken for it.
+# A plain name that looks like a changed one gets a hash too, so that the two never collide.
 _HASHED = re.compile(r"-[0-9a-f]{6}$")
 
 
 def safe_name(name: str) -> str:
-    """Return `name` as one path component; what had to change is told apart by a hash.
+    """Return `name` as one path component; a name that had to change gets a hash.
 
     >>> safe_name("gpt-4o-2024-08-06@tuna-cap-v1")
     'gpt-4o-2024-08-06@tuna-cap-v1'
     >>> safe_name("Qwen/Qwen3-8B@v1")
     'Qwen-Qwen3-8B@v1-ab265f'
     """
-    safe = re.sub(r"[^A-Za-z0-9._@+-]", "-", name)[:100].strip(".-") or "x"
+    safe = _plain(name)[:100].strip(".-") or "x"
     if safe == name and not _RESERVED.match(safe) and not _HASHED.search(safe):
         return safe
     return f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._@+-]", "-", name)

@@ -1,9 +1,9 @@
-"""A judged run as a whole: captions, verdicts, annotations and scores, for whoever shows it."""
+"""A judged run as a whole: its captions, verdicts, annotations and scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,21 +11,27 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.reading import first_line
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
-from capeval.runs.rescoring import Maker, maker_of, signature_of, stored_judgments, summarise
-from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of, files_read
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.outputs import run_files
+from capeval.runs.rescoring import (
+    JudgeIdentity,
+    identity_of,
+    signature_of,
+    stored_judgments,
+    summarise,
+)
+from capeval.runs.resolve import RUNS, find_judgments
+from capeval.runs.sources import SAMPLE, annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
-from capeval.text import nearest
 
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """What one judge made of one run.
+    """One run as judged by one judge.
 
-    `file` holds the judgments; `run` is the folder they belong to, None for verdicts that stand
-    alone. `captions` and `judgments` are by index; a video without a caption is in neither.
+    `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
+    run. `captions` and `judgments` are by index; a video without a caption is in neither.
     """
 
     name: str
@@ -55,11 +61,11 @@ class JudgedRun:
         return signature_of(self.annotations, list(self.judgments.values()))
 
     @cached_property
-    def maker(self) -> Maker:
-        """Who judged, and how often."""
+    def identity(self) -> JudgeIdentity:
+        """The judge, and how often it judged each caption."""
         judgments = self.judgments.values()
         scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
-        return maker_of(next(scored, None) or next(iter(judgments)))
+        return identity_of(next(scored, None) or next(iter(judgments)))
 
     @cached_property
     def unscored(self) -> dict[str, str]:
@@ -68,7 +74,7 @@ class JudgedRun:
 
     @cached_property
     def model(self) -> str | None:
-        """The model that wrote the captions, where they or the manifest name one."""
+        """The model that wrote the captions, if they or the manifest name one."""
         generation = self.manifest.get("generation")
         named = generation.get("model") if isinstance(generation, Mapping) else None
         if isinstance(named, str):
@@ -78,7 +84,7 @@ class JudgedRun:
 
     @property
     def frames(self) -> str | None:
-        """How many frames of a video the model saw: the sampling policy, as it is typed."""
+        """The frame sampling policy of the captions, as typed on the command line."""
         generation = self.manifest.get("generation")
         policy = generation.get("frames") if isinstance(generation, Mapping) else None
         return policy if isinstance(policy, str) else None
@@ -87,45 +93,47 @@ class JudgedRun:
 def load_judged(
     typed: str | Path,
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
-    annotations: str | None = None,
+    annotations: str | Path | Sequence[Annotation] | None = None,
     seed: int = 0,
+    ignore_unknown: bool = False,
 ) -> JudgedRun:
     """Load a judged run.
 
     Parameters
     ----------
-    typed : a run's name under `runs`, its folder, a judge's folder, a `judgments.jsonl`, or a
-        result file of the TUNA repository
-    judge : which of several judges, by its folder's name or the beginning of it
-    annotations : their file; else the run's manifest names them
+    typed, runs, judge : as in `capeval.runs.resolve.find_judgments`
+    annotations : their file, or the annotations themselves; else the run's manifest names them
+    ignore_unknown : skip verdicts on videos without an annotation
 
     Raises
     ------
     InputError, UsageError
         There is no such run, it is not judged, or it does not belong to its annotations.
     """
-    file = stored_at(typed, runs=runs, judge=judge)
-    full = file.absolute()
-    named = annotations or annotations_named_by(full)
-    if named is None:
-        raise UsageError(f"{typed}: name its annotations with --annotations")
-    loaded = _annotations(named, None if annotations else typed)
-    judgments, captioned = stored_judgments(file, loaded)
-    run = RunFolder(full.parent.parent)
+    file = find_judgments(typed, runs, judge)
+    if annotations is None or isinstance(annotations, str | Path):
+        named = str(annotations or annotations_named_by(file) or "")
+        if not named:
+            raise UsageError(f"{typed}: name its annotations with --annotations")
+        loaded = _annotations(named, None if annotations else typed)
+    else:
+        named, loaded = "memory", tuple(annotations)
+    judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
+    run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
-    captions = load_captions(run.captions, unfinished=True) if run.exists() else ()
+    captions = load_captions(run.captions, unfinished=True) if run else ()
     return JudgedRun(
-        name=run.name if run.exists() else file.stem,
+        name=run.name if run else file.stem,
         file=file,
-        run=run if run.exists() else None,
+        run=run,
         annotations=loaded,
         annotations_path=named,
         captions={caption.index: caption for caption in captions if caption.index in known},
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=captioned,
-        manifest=run.read_manifest() if run.exists() else {},
+        manifest=run.read_manifest() if run else {},
         seed=seed,
     )
 
@@ -142,12 +150,12 @@ def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
 def load_judged_runs(
     typed: Sequence[str | Path],
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load several judged runs by names that tell them apart: with the judge where that differs.
+    """Load several judged runs under distinct names, as `distinct_names` gives them.
 
     Raises
     ------
@@ -158,34 +166,30 @@ def load_judged_runs(
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed
     ]
-    return named_apart(loaded)
+    return distinct_names(loaded)
 
 
-def files_behind(
-    typed: Sequence[str | Path],
-    *,
-    runs: Path = Path("runs"),
-    judge: str | None = None,
-    annotations: str | None = None,
-) -> list[Path]:
-    """Return the files that `load_judged_runs` reads, so that none of them is written to.
+def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Path]:
+    """Return the files that judged runs were read from, so that none of them is overwritten.
 
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, or it is not judged.
+    Parameters
+    ----------
+    scores : False if `scores.json` may be written anew
     """
-    files = [stored_at(one, runs=runs, judge=judge) for one in typed]
-    return files_read(files, annotations, None)
+    return [
+        file
+        for run in loaded
+        for file in (*run_files(run.file, scores=scores), annotations_file(run.annotations_path))
+    ]
 
 
-def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
-    """Return judged runs by names that tell them apart: with the judge where that differs.
+def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
+    """Return judged runs by distinct names: the run's, with the judge's if two runs share one.
 
     Raises
     ------
     UsageError
-        One is there twice.
+        A run is named twice.
     """
     files = Counter(run.file.resolve() for run in loaded)
     for run in loaded:
@@ -199,38 +203,3 @@ def named_apart(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
     if len(named) == len(loaded):
         return named
     return {str(run.file): run for run in loaded}
-
-
-def stored_at(typed: str | Path, *, runs: Path = Path("runs"), judge: str | None = None) -> Path:
-    """Return the file of judgments that a name or a path means.
-
-    Raises
-    ------
-    InputError
-        There is none, or several judges have judged it and none is named.
-    """
-    if not str(typed).strip():
-        raise UsageError("the name of a run is empty; name a run under runs/, or a path")
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        if not path.exists():
-            names = [run.name for run in RunFolder.all(runs)]
-            raise InputError(
-                f"is neither a file nor a run under {runs}/{nearest(str(typed), names)}",
-                file=typed,
-            )
-        first_line(path)
-        return path
-    if JudgeFolder(path).judgments.is_file():
-        return JudgeFolder(path).judgments
-    judges = RunFolder(path).judges()
-    if not judges:
-        raise InputError("holds no judgments.jsonl; judge it first", file=path)
-    meant = RunFolder(path).judges(judge)
-    if not meant:
-        names = [one.path.name for one in judges]
-        raise InputError(f"was not judged by {judge}, but by {', '.join(names)}", file=path)
-    if len(meant) > 1:
-        told = ", ".join(one.path.name for one in meant)
-        raise InputError(f"was judged by several; name one with --judge: {told}", file=path)
-    return meant[0].judgments

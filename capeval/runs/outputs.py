@@ -1,4 +1,4 @@
-"""Where a command is told to write: refused before any work where that would destroy something."""
+"""Checking where a command is to write, before any work, so that no input is destroyed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 
-# They are written to as they are: replacing a device by a file would break the machine's other
-# programs.
+# Written to in place: replacing a device with a file would break other programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
 _OF_RUNS = ("captions.jsonl", "judgments.jsonl", "manifest.json")
 
@@ -22,20 +21,20 @@ def check_output(
 ) -> None:
     """Refuse an output that cannot be written, or that would overwrite what the command reads.
 
-    A link is followed: what it points to is written. `/dev/stdout` and `/dev/null` may be named.
-    Folders that are missing will be made.
+    A link is followed. `/dev/stdout` and `/dev/null` are allowed. Missing folders are created when
+    the file is written.
 
     Parameters
     ----------
-    inputs : files that the command reads; those that do not exist are passed over
-    option : as it was typed, for the message
-    scores : whether it is scores that are written, and so may be named scores.json
+    inputs : files that the command reads; those that do not exist are ignored
+    option : its name in messages
+    scores : whether the output is scores, and so may be named scores.json
 
     Raises
     ------
     UsageError
-        It is one of the inputs under whatever name, has the name of a run's own file, is a folder,
-        a device or a pipe, or its folder cannot be written to.
+        The output is one of the inputs (under any name), has the name of a run's own file, is a
+        folder, a device or a pipe, or its folder cannot be written to.
     """
     if not path.name:
         raise UsageError(f"{option} names no file")
@@ -45,13 +44,13 @@ def check_output(
         raise UsageError(f"{option}: no file can have this name")
     target = Path(os.path.realpath(path))
     for file in inputs:
-        if _are_one(Path(file), target):
+        if _is_same_file(Path(file), target):
             also = "" if str(file) == str(path) else f" (it is {file})"
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
             )
     if target.name in _OF_RUNS or (target.name == "scores.json" and not scores):
-        # Of another run, or taken for a run's later: captions took a GPU, and verdicts cost money.
+        # It may be another run's, or be taken for a run's later; captions and verdicts are costly.
         raise UsageError(f"{option}: {path} has the name of a run's own file; choose another")
     try:
         found = target.stat()
@@ -67,7 +66,7 @@ def check_output(
     _check_folder(target.parent, path, option)
 
 
-def _are_one(file: Path, target: Path) -> bool:
+def _is_same_file(file: Path, target: Path) -> bool:
     try:
         # Hard links have paths of their own.
         return Path(os.path.realpath(file)) == target or file.samefile(target)
@@ -76,7 +75,7 @@ def _are_one(file: Path, target: Path) -> bool:
 
 
 def _check_folder(folder: Path, path: Path, option: str) -> None:
-    # Folders that are not there are made when the file is written.
+    # Missing folders are created when the file is written.
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
@@ -86,7 +85,7 @@ def _check_folder(folder: Path, path: Path, option: str) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write what `check_output` has let pass, whole or not at all."""
+    """Write a file that `check_output` has accepted, completely or not at all."""
     if str(path) == "/dev/stdout":
         sys.stdout.write(text)
     elif str(path) not in _PLAIN:
@@ -94,11 +93,11 @@ def write_output(path: Path, text: str) -> None:
 
 
 def run_files(path: Path, *, scores: bool = True) -> list[Path]:
-    """Return the files of a run that stand where a file, a judge's folder or the run is named.
+    """Return the files of the run that a file, a judge's folder or a run's folder belongs to.
 
     Parameters
     ----------
-    scores : False where scores.json may be written anew
+    scores : False if scores.json may be overwritten
     """
     folders = [path, path.parent] if path.is_dir() else [path.parent, path.absolute().parent.parent]
     found = [] if path.is_dir() else [path]

@@ -1,4 +1,4 @@
-"""Scoring stored verdicts again, without any model."""
+"""Scoring stored verdicts without a model, and what they record of the judge."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from capeval.files.captions import load_captions
 from capeval.files.judgments import caption_hash, load_judgments, reference_hash
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.resolve import find_judgments
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
-from capeval.scoring import DRAWS, Scores, flaw_of, score_judgments, signature
+from capeval.scoring import DRAWS, Reference, Scores, Signature, flaw_of, score_judgments
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """Scores of stored verdicts, and what stayed unscored with the reasons."""
+    """Scores of stored verdicts, and the reasons of unscored captions by index."""
 
     scores: Scores
     unscored: dict[str, str]
 
 
 def rescore(
-    path: Path,
+    path: str | Path,
     annotations: Sequence[Annotation],
     *,
     seed: int = 0,
@@ -50,16 +51,16 @@ def rescore(
 
 
 def stored_judgments(
-    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+    path: str | Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> tuple[Sequence[Judgment], int]:
-    """Return the judgments that are stored, all by one judge, and how many captions there are.
+    """Return the stored judgments, all by one judge, and the number of captions.
 
     Raises
     ------
     InputError
-        There are none, they are of several judges, or they do not belong to the annotations.
+        There are none, they are by several judges, or they do not belong to the annotations.
     """
-    path = _stored_at(path)
+    path = find_judgments(path)
     if _is_list(path):
         judgments: Sequence[Judgment] = load_tuna_results(
             path, annotations, ignore_unknown=ignore_unknown
@@ -72,34 +73,18 @@ def stored_judgments(
         captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
         raise InputError("holds no judgments of these annotations", file=path)
-    makers = {maker_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
-    if len(makers) > 1:
+    identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    if len(identities) > 1:
         raise InputError(
-            f"mixes verdicts of {len(makers)} judges or settings "
-            f"({'; '.join(sorted(map(str, makers)))}); judge it again to make it whole",
+            f"mixes verdicts of {len(identities)} judges or settings "
+            f"({'; '.join(sorted(map(str, identities)))}); judge it again to make it whole",
             file=path,
         )
     return judgments, captioned
 
 
-def _stored_at(path: Path) -> Path:
-    if not path.is_dir():
-        first_line(path)
-        return path
-    folder = JudgeFolder(path)
-    if folder.judgments.is_file():
-        return folder.judgments
-    judges = RunFolder(path).judges()
-    if len(judges) == 1:
-        return judges[0].judgments
-    if judges:
-        names = ", ".join(str(judge.path) for judge in judges)
-        raise InputError(f"was judged by several; name one of {names}", file=path)
-    raise InputError("holds no judgments.jsonl; judge it first", file=path)
-
-
 def _is_list(path: Path) -> bool:
-    # No more of it: the last line may be torn.
+    # Only the first line is read: the last may be torn.
     first = first_line(path)
     if first == "{":
         raise InputError(
@@ -121,7 +106,7 @@ def _ours(
     result: list[Judgment] = []
     for index, judgment in load_judgments(path).items():
         if index in known:
-            result.append(_still_right(judgment, known[index], captions.get(index)))
+            result.append(_unless_outdated(judgment, known[index], captions.get(index)))
         elif not ignore_unknown:
             raise InputError(
                 f"is unknown to the annotations{nearest(index, list(known))}; "
@@ -132,7 +117,9 @@ def _ours(
     return result
 
 
-def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | None) -> Judgment:
+def _unless_outdated(
+    judgment: Judgment, annotation: Annotation, caption: Caption | None
+) -> Judgment:
     if not isinstance(judgment, Scored):
         return judgment
     made_of = judgment.inputs
@@ -151,17 +138,19 @@ def _still_right(judgment: Judgment, annotation: Annotation, caption: Caption | 
 
 
 def _captions(path: Path) -> dict[str, Caption]:
-    run = RunFolder(path.absolute().parent.parent)
-    if not run.exists():
+    run = JudgeFolder(path.parent).run
+    if run is None:
         return {}
     return {caption.index: caption for caption in load_captions(run.captions, unfinished=True)}
 
 
 @dataclass(frozen=True, order=True)
-class Maker:
-    """What one set of scores must have in common, as the verdicts record it.
+class JudgeIdentity:
+    """What verdicts must share to count as one result, as they record it.
 
-    The endpoint's name is part of it; its address is not (see `schema.endpoint_name`).
+    This is the one definition: scores are made of verdicts of one identity, and verdicts of several
+    are refused. The endpoint's name is part of it, its address is not (see `schema.endpoint_name`).
+    The snapshots that answered are in the signature.
     """
 
     judge: str = "unknown"
@@ -176,10 +165,10 @@ class Maker:
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
 
-def maker_of(judgment: Judgment) -> Maker:
-    """Return who judged a caption, and how often."""
+def identity_of(judgment: Judgment) -> JudgeIdentity:
+    """Return the judge of a caption, and how often it judged it."""
     made = judgment.provenance
-    return Maker(
+    return JudgeIdentity(
         judge=made.judge,
         prompts=made.prompts,
         endpoint=made.endpoint_name,
@@ -192,65 +181,74 @@ def maker_of(judgment: Judgment) -> Maker:
 def signature_of(
     annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, data: str | None = None
 ) -> str:
-    """Return the signature of the scores that judgments of one judge have.
+    """Return the signature of scores from the judgments of one judge.
 
-    `data` is the hash of the annotations, for those who know it already.
+    `data` is the hash of the annotations, if the caller knows it already.
     """
-    maker, models = _made_by(judgments)
-    return signature(
-        judge="+".join(models) or maker.judge,
-        prompts=maker.prompts or "none",
-        repeats=maker.repeats,
-        data_hash=data or annotations_hash(annotations),
-        annotated=len(annotations),
-        version=__version__,
+    identity, models = _judged_by(judgments)
+    return str(
+        Signature.of_scores(
+            judge="+".join(models) or identity.judge,
+            prompts=identity.prompts or "none",
+            repeats=identity.repeats,
+            data_hash=data or annotations_hash(annotations),
+            annotated=len(annotations),
+            version=__version__,
+        )
     )
 
 
 def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
-    """Return the settings of scores that judgments of one judge say themselves."""
+    """Return the settings of scores that the judgments of one judge record."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    maker, models = _made_by(judgments)
+    identity, models = _judged_by(judgments)
     return {
-        "judge": maker.judge,
-        "baseline": maker.baseline,
-        "base_url": maker.base_url,
-        "prompts": maker.prompts,
-        "repeats": maker.repeats,
+        "judge": identity.judge,
+        "baseline": identity.baseline,
+        "base_url": identity.base_url,
+        "prompts": identity.prompts,
+        "repeats": identity.repeats,
         "models": models,
         "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
         "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
     }
 
 
-def _made_by(judgments: Sequence[Judgment]) -> tuple[Maker, list[str]]:
+def _judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     first = next(iter(scored or judgments), None)
     models = sorted({model for judgment in scored for model in judgment.provenance.models})
-    return maker_of(first) if first else Maker(), models
+    return identity_of(first) if first else JudgeIdentity(), models
 
 
 def summarise(
-    annotations: Sequence[Annotation],
+    annotations: Sequence[Annotation] | Reference,
     judgments: Sequence[Judgment],
     *,
     captioned: int,
     seed: int,
     draws: int = DRAWS,
+    data: str | None = None,
 ) -> Scores:
-    """Score judgments that one judge made; what it was is read from them.
+    """Score the judgments of one judge; what is known of the judge is read from them.
+
+    Parameters
+    ----------
+    draws : of the bootstrap; 0 for means without intervals
+    data : the hash of the annotations, if the caller knows it already
 
     Raises
     ------
     ValueError
         A judgment does not fit its annotation.
     """
-    data = annotations_hash(annotations)
+    reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
+    data = data or annotations_hash(reference.annotations)
     return score_judgments(
-        annotations,
+        reference,
         judgments,
         captioned=captioned,
-        signature=signature_of(annotations, judgments, data=data),
+        signature=signature_of(reference.annotations, judgments, data=data),
         settings={
             **settings_of(judgments),
             "data": data,

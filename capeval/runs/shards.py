@@ -1,4 +1,4 @@
-"""The files of a run that is being generated: whole, or one part of several machines' work."""
+"""The files of a run that is being generated: as a whole, or split over several machines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shard:
         Raises
         ------
         UsageError
-            It is no such thing.
+            It is not of the form I/N.
         """
         found = _SHARD.fullmatch(text.strip())
         if not found or int(found[1]) > int(found[2]):
@@ -37,12 +37,12 @@ class Shard:
         return cls(int(found[1]), int(found[2]))
 
     def holds(self, position: int) -> bool:
-        """Say whether the video at `position` (from 0) is of this shard."""
+        """Return whether the video at `position` (from 0) is in this shard."""
         return position % self.count == self.number - 1
 
     @property
     def label(self) -> str:
-        """As file names have it."""
+        """The shard as it is in file names."""
         return f"{self.number}-of-{self.count}"
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def ungenerated(self) -> Path:
-        """`{index, reason}` of every video without one."""
+        """`{index, reason}` of every video without a caption."""
         return self._path("ungenerated")
 
     @property
@@ -76,7 +76,7 @@ class Part:
 
 
 def parts_of(folder: Path) -> list[Part]:
-    """Return the shards that have left files in a run's folder."""
+    """Return the shards whose files are in a run's folder."""
     if not folder.is_dir():
         return []
     found = {_FILE.fullmatch(entry.name) for entry in folder.iterdir()}
@@ -85,7 +85,9 @@ def parts_of(folder: Path) -> list[Part]:
 
 
 def lines_by_index(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines of a file that a killed process may have left; the last of an index counts.
+    """Return the lines of a file by index; a killed process may have left a torn last line.
+
+    Of several lines with one index, the last counts.
 
     Raises
     ------
@@ -95,6 +97,6 @@ def lines_by_index(path: Path) -> dict[str, dict[str, Any]]:
     lines: dict[str, dict[str, Any]] = {}
     for value in whole_lines(path):
         if not isinstance(value, dict) or not isinstance(value.get("index"), str):
-            raise InputError(f"holds a line without an index: {shown(value)}", file=path)
+            raise InputError(f"has a line without an index: {shown(value)}", file=path)
         lines[value["index"]] = value
     return lines

@@ -9,23 +9,27 @@ from functools import lru_cache
 from pathlib import Path
 
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.files.annotations import annotations_hash, load_annotations, split_format
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.packaged import sample_folder
 from capeval.files.validation import validated
 from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import run_files
 from capeval.schema import Annotation, Caption
+from capeval.text import cut
 
 SAMPLE = "sample"
-"""Stands for the bundled annotations wherever a path of annotations is asked for."""
+"""The bundled annotations, wherever a path of annotations is expected."""
+
+_LONGEST_NAME = 255
+"""Bytes that common file systems allow for the name of a folder."""
 
 
 @dataclass(frozen=True)
 class Source:
     """Captions with the annotations that they are judged against.
 
-    `run` is where results go; None keeps them in memory.
+    `run` is where results are stored; None keeps them in memory.
     """
 
     name: str
@@ -34,11 +38,11 @@ class Source:
     captions: tuple[Caption, ...]
     annotations_path: str
     origin: str | None = None
-    """The captions' file, where it is not the run's own."""
+    """The captions file, if it is not the run's own."""
 
     @property
     def is_sample(self) -> bool:
-        """Say whether these are the bundled captions, and not the user's own under their name."""
+        """Whether these are the bundled captions, not the user's own under the same name."""
         bundled = sample_captions().get(self.name)
         return (
             self.annotations_path == SAMPLE
@@ -57,7 +61,7 @@ class Source:
         Raises
         ------
         InputError
-            A run of this name holds other captions.
+            A run of this name has other captions.
         """
         if self.run is None:
             return
@@ -77,32 +81,35 @@ class Source:
 
 
 def annotations_file(path: str) -> Path:
-    """Return the file that a path of annotations means: the sample's by its name, else itself."""
-    file = Path(path)
+    """Return the file of annotations: the sample's by its name, without the prefix of a format."""
+    file = split_format(path)[1]
     return sample_folder() / "annotations.json" if path == SAMPLE and not file.is_file() else file
 
 
 def annotations_of(path: str) -> tuple[Annotation, ...]:
-    """Load annotations from a path, or the sample's by its name.
+    """Load annotations from a path; `sample` means the bundled ones.
 
     Raises
     ------
     InputError
-        The file is not right.
+        The file is invalid.
     """
     file = annotations_file(path)
+    source = file if split_format(path)[0] is None else path
     try:
         status = file.stat()
     except (OSError, ValueError):
-        return load_annotations(file)
+        return load_annotations(source)
     stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
-    return _unchanged(file, Path.cwd(), stamp)
+    return _unchanged(source, Path.cwd(), stamp)
 
 
 @lru_cache(maxsize=2)
-def _unchanged(file: Path, _folder: Path, _stamp: tuple[int, ...]) -> tuple[Annotation, ...]:
+def _unchanged(
+    source: Path | str, _folder: Path, _stamp: tuple[int, ...]
+) -> tuple[Annotation, ...]:
     # A hundred captions files against one set of annotations: it is read once.
-    return load_annotations(file)
+    return load_annotations(source)
 
 
 def from_file(
@@ -113,17 +120,15 @@ def from_file(
     name: str | None = None,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return the captions of a file, as the run `name` or of the file's stem.
+    """Return the captions of a file as the run `name`, or of the file's stem.
 
     Raises
     ------
     InputError, UsageError
-        The files are not right, no annotations are named, or the run holds other captions.
+        A file is invalid, no annotations are named, or the run has other captions.
     """
     if annotations_path is None:
-        raise UsageError(
-            f"name the annotations that {path} is to be judged against with --annotations"
-        )
+        raise UsageError(f"{path}: name its annotations with --annotations")
     annotations = annotations_of(annotations_path)
     captions = known_captions(
         load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
@@ -146,27 +151,29 @@ def from_file(
 
 
 def run_name(name: str) -> str:
-    """Return a name that can be a run's.
+    """Check a name for a run, and return it.
 
     Raises
     ------
     UsageError
-        It is no plain name.
+        It is no plain name, or too long for a folder.
     """
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        raise UsageError(f"{cut(name)!r} cannot name a run; use at most {_LONGEST_NAME} bytes")
     return name
 
 
 def from_run(
     run: RunFolder, annotations_path: str | None, *, ignore_unknown: bool = False
 ) -> Source:
-    """Return the captions of a run; its manifest knows the annotations unless they are named.
+    """Return the captions of a run; its manifest names the annotations unless they are given.
 
     Raises
     ------
     InputError, UsageError
-        The files are not right, or no annotations are known.
+        A file is invalid, or no annotations are known.
     """
     path = annotations_path or annotations_named_by(run.path)
     if path is None:
@@ -187,28 +194,32 @@ def from_run(
     )
 
 
-def annotations_named_by(path: Path) -> str | None:
-    """Return the annotations of a run, a judge's folder or judgments in it, if they are known.
-
-    A relative path that is not in the working folder is looked for in the folder that holds the
-    run's `runs/`, and taken where the annotations there are those that the run was judged with.
-    """
+def run_around(path: Path) -> RunFolder | None:
+    """Return the run that a path is: its folder, a judge's folder in it, or a file in either."""
     full = path.absolute()
-    for folder in (full, full.parent, full.parent.parent):
-        if (run := RunFolder(folder)).exists():
-            named = run.annotations_path()
-            return None if named is None else _beside(run, named) or named
-    return None
+    folders = (full, full.parent, full.parent.parent)
+    return next((run for run in map(RunFolder, folders) if run.exists()), None)
+
+
+def annotations_named_by(path: Path) -> str | None:
+    """Return the annotations of the run that a path is in, if they are known.
+
+    A relative path that does not exist in the working folder is looked up in the parent of the
+    run's `runs/`, and used if the annotations there are those that the run was judged with.
+    """
+    run = run_around(path)
+    named = run.annotations_path() if run else None
+    return None if run is None or named is None else _beside(run, named) or named
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
-    """Return the files that scores may be read from, so that none of them is written to.
+    """Return the files that scores may be read from, so that none of them is overwritten.
 
     Parameters
     ----------
     named : runs, judges' folders, or files
-    annotations : as given; where they are not, those that the runs name
-    runs : the folder of all runs, where every run is meant
+    annotations : as given; otherwise those that the runs name
+    runs : the folder of runs, if all of them are read
     """
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
     found = [file for path in paths for file in run_files(path)]
@@ -217,16 +228,18 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
 
 
 def _beside(run: RunFolder, named: str) -> str | None:
-    if named == SAMPLE or Path(named).exists() or Path(named).is_absolute():
+    name, file = split_format(named)
+    if named == SAMPLE or file.exists() or file.is_absolute():
         return None
-    there = run.path.parent.parent / named
+    prefix = "" if name is None else f"{name}:"
+    there = run.path.parent.parent / file
     try:
-        digest = annotations_hash(annotations_of(str(there)))
+        digest = annotations_hash(annotations_of(f"{prefix}{there}"))
     except InputError:
         return None
     if digest != run.read_manifest()["annotations"].get("sha256"):
         return None
-    return os.path.relpath(there)
+    return prefix + os.path.relpath(there)
 
 
 def sample_captions() -> dict[str, Path]:
@@ -243,12 +256,12 @@ def from_memory(
     runs: Path,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return captions that the caller holds; with a `name` they become a run.
+    """Return captions in memory as a source; with a `name` they become a run.
 
     Raises
     ------
     InputError, UsageError
-        A caption is no string or unknown, or the annotations are not right.
+        A caption is no string or unknown, or the annotations are invalid.
     """
     if isinstance(annotations, str | Path):
         path, loaded = str(annotations), annotations_of(str(annotations))

@@ -1,4 +1,4 @@
-"""The nouns of capeval, as frozen pydantic models."""
+"""The data model of capeval, as frozen pydantic models."""
 
 from capeval.schema.annotation import (
     CHARACTERISTICS,

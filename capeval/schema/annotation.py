@@ -18,14 +18,14 @@ Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
 
 
 def _strict_weight(value: Any) -> Any:
-    # Literal compares by ==, and True == 1 == 1.0: only a real integer is a weight.
+    # Literal compares with ==, and True == 1 == 1.0: only an integer is a weight.
     if type(value) is not int or value not in (1, 2, 3):
         raise ValueError("must be the integer 1, 2 or 3")
     return value
 
 
 def _as_list(value: Any) -> Any:
-    # Published as "A,B" or "A, B"; a set of one's own may hold a list or nothing.
+    # Published as "A,B" or "A, B"; a user's own data may have a list or nothing.
     if value is None:
         return []
     if isinstance(value, str):
@@ -33,11 +33,11 @@ def _as_list(value: Any) -> Any:
     return value
 
 
-class _Noun(BaseModel):
+class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class VisualElement(_Noun):
+class VisualElement(_Model):
     """One atomic statement about the video, with its type and its weight (3 = main and salient)."""
 
     content: Sentence
@@ -45,18 +45,18 @@ class VisualElement(_Noun):
     weight: Annotated[Weight, BeforeValidator(_strict_weight)]
 
 
-class Event(_Noun):
-    """One event: its sentence(s) and the visual elements that it consists of."""
+class Event(_Model):
+    """One event: its sentence(s) and its visual elements."""
 
     event: Sentence
     visual_elements: tuple[VisualElement, ...] = Field(min_length=1)
 
 
-class Annotation(_Noun):
+class Annotation(_Model):
     """One annotated video.
 
-    `visual_characteristic` and `domain` may be absent in a set of one's own; `question` is the
-    prompt that a captioner is to be given, where the data bring one.
+    `visual_characteristic` and `domain` may be absent in a user's own data; `question` is the
+    prompt for the captioner, if the data have one.
     """
 
     index: Sentence
@@ -67,6 +67,15 @@ class Annotation(_Noun):
     events: tuple[Event, ...] = Field(min_length=1)
 
     @property
+    def elements(self) -> dict[str, VisualElement]:
+        """The visual elements by id (EVENT.ELEMENT, both from 1), in order."""
+        return {
+            f"{number}.{place}": element
+            for number, event in enumerate(self.events, start=1)
+            for place, element in enumerate(event.visual_elements, start=1)
+        }
+
+    @property
     def element_count(self) -> int:
-        """Number of visual elements over all events."""
+        """The number of visual elements in all events."""
         return sum(len(event.visual_elements) for event in self.events)

@@ -1,4 +1,4 @@
-"""A caption to be judged."""
+"""A caption to judge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 
 class Caption(BaseModel):
-    """What a captioner wrote about one video; other fields of its line are kept as they are."""
+    """A captioner's description of one video; other fields of its line are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -19,7 +19,7 @@ class Caption(BaseModel):
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing can be seen: only blanks, control and format characters."""
+        """Whether the caption has only blanks, control and format characters."""
         return all(
             character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
             for character in self.caption

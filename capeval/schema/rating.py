@@ -1,7 +1,7 @@
-"""What people say of captions: a number for the whole, or a label for each annotated element.
+"""Human ratings: a number for a caption, or a label for each annotated element.
 
-Ratings come by the million and are kept in columns (`capeval.files.ratings`); the nouns here are
-what a row of theirs can say.
+There can be millions of ratings, so `capeval.files.ratings` keeps them in columns. These are the
+types of their values.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ HumanLabel = Relation | Coverage
 HumanRating = float | HumanLabel
 LabelScale = Literal["three-way", "binary"]
 RaterMode = Literal["mean", "median", "zmean", "each"]
-"""How several people's ratings are made one; "each" keeps them apart."""
+"""How ratings of several raters are aggregated; "each" keeps raters apart."""

@@ -1,4 +1,4 @@
-"""Differences of runs from their sufficient statistics: overall, by type, in every bucket."""
+"""Differences between runs from their sufficient statistics: overall, by type, by bucket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
-from capeval.scoring.aggregate import DRAWS, Membership, by_way
+from capeval.scoring.aggregate import DRAWS
+from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.comparison_result import (
     BucketDifference,
     Difference,
@@ -23,7 +24,7 @@ from capeval.scoring.comparison_result import (
     TypeDifference,
     VideoMove,
 )
-from capeval.scoring.counts import GROUPS, MEASURES, measures, weight_counts
+from capeval.scoring.counts import GROUPS, MEASURES, Reference, measures
 from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
@@ -31,8 +32,9 @@ from capeval.stats.sign_flips import detectable_difference, sign_flips, units_ne
 Floats = NDArray[np.float64]
 
 _POINT = 0.01
+"""One point, as a fraction: the difference whose number of videos is reported."""
 FEWEST_FOR_POWER = 10
-"""Videos below which nothing is said of power: the spread of fewer is too rough a guess."""
+"""Fewer videos estimate the standard deviation too roughly for a statement on power."""
 
 _F1 = MEASURES.index("f1")
 
@@ -41,32 +43,30 @@ _F1 = MEASURES.index("f1")
 class Measured:
     """Measures of one run's videos.
 
-    `values` are (videos, 5 groups, 3 measures) of the labels that count (with repeats, the
-    majority's); `passes` (passes, videos, 5, 3) of each pass of the judge, the `values` again
-    where it judged once. NaN where a video has no element of the type.
+    `values` (videos, 5 groups, 3 measures) are those of the final labels (with repeats, the
+    majority); `repeats` (repeats, videos, 5, 3) those of each repeat of the judge, or the `values`
+    if it judged once. NaN means that a video has no element of the type.
     """
 
     values: Floats
-    passes: Floats
+    repeats: Floats
 
 
 def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> Measured:
     """Return the measures of videos, in the order given.
 
-    Where passes of a video are fewer than of another, its own are gone through again.
+    A video with fewer repeats than another cycles through its own.
 
     Raises
     ------
     ValueError
         Relations do not fit the annotation.
     """
+    reference = Reference(annotations)
 
     def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
-        counts = [
-            weight_counts(annotation, verdict.relations)
-            for annotation, verdict in zip(annotations, verdicts, strict=True)
-        ]
-        return measures(np.reshape(np.array(counts, dtype=np.int64), (-1, len(GROUPS), 3)))
+        relations = [verdict.relations for verdict in verdicts]
+        return measures(reference.counts(range(len(annotations)), relations))
 
     values = of(judgments)
     most = max((len(judgment.repeats) for judgment in judgments), default=0)
@@ -86,20 +86,20 @@ def differences(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[BucketDifference, Differences]:
-    """Return the differences, second less first, over all videos and in every bucket.
+    """Return the differences, second − first, over all videos and in every bucket.
 
-    The estimate is the mean over videos of the difference of the labels that count. Its interval
-    is a percentile bootstrap over videos; all numbers share the draws. With repeats, each video
-    that is drawn brings one pass of the judge, drawn evenly, the same in both runs: its difference
-    less the mean difference of that video's passes is added to the video's own. So the interval
-    stays about the estimate, and is as wide as that of runs that were judged once: rather too
-    wide for a majority. p flips signs of whole videos.
+    The estimate is the mean over videos of the difference between the final labels. Its interval
+    is a percentile bootstrap over videos; all numbers share the resamples. With repeats, each
+    resampled video also takes one repeat of the judge at random, the same in both runs: the
+    deviation of that repeat's difference from the video's mean over repeats is added to the video's
+    difference. The interval is therefore centred on the estimate and as wide as that of runs
+    judged once, which is conservative for a majority. p comes from flipping the signs of videos.
 
     Parameters
     ----------
     first, second : of the same videos in the same order; at least one
     members : buckets of these videos
-    draws : of the bootstrap, and of the flips
+    draws : resamples of the bootstrap, and sign flips
 
     Raises
     ------
@@ -156,14 +156,14 @@ def _table(
     shape = (inside.shape[1], len(GROUPS), len(MEASURES))
 
     def spread(values: Floats) -> Floats:
-        # (rows, buckets x groups x measures): NaN where the video is not of the bucket, or
-        # where either run has no element of the type.
+        # (rows, buckets x groups x measures): NaN if the video is not in the bucket, or if either
+        # run has no element of the type.
         mask = np.tile(inside, (len(values) // videos, 1))
         return np.where(mask[:, :, None, None], values[:, None], np.nan).reshape(len(values), -1)
 
     flat = spread(gaps)
-    most = max(len(first.passes), len(second.passes))
-    rows = spread(_passes(first, second, most))
+    most = max(len(first.repeats), len(second.repeats))
+    rows = spread(_gaps_by_repeat(first, second, most))
     low, high = bootstrap_means(rows, draws=draws, seed=seed, per_draw=videos)
     n = (~np.isnan(flat)).sum(axis=0)
     low[n < FEWEST] = high[n < FEWEST] = np.nan
@@ -184,16 +184,16 @@ def _table(
     )
 
 
-def _passes(first: Measured, second: Measured, most: int) -> Floats:
-    """Return (`most` x videos, 5, 3) differences to draw from, about those of the majority."""
+def _gaps_by_repeat(first: Measured, second: Measured, most: int) -> Floats:
+    """Return the (`most` x videos, 5, 3) differences to resample, centred on the majority's."""
     gaps: Floats = second.values - first.values
     if most == 1:
         return gaps
-    # Fewer passes are gone through again, so that all rows are as likely.
-    one, other = first.passes, second.passes
-    by_pass = np.stack([other[k % len(other)] - one[k % len(one)] for k in range(most)])
-    about = gaps + by_pass - by_pass.mean(axis=0)
-    return np.asarray(about.reshape(most * len(gaps), len(GROUPS), len(MEASURES)))
+    # Fewer repeats are cycled through, so that all rows are equally likely.
+    one, other = first.repeats, second.repeats
+    each = np.stack([other[k % len(other)] - one[k % len(one)] for k in range(most)])
+    centred = gaps + each - each.mean(axis=0)
+    return np.asarray(centred.reshape(most * len(gaps), len(GROUPS), len(MEASURES)))
 
 
 def _means(flat: Floats) -> Floats:
@@ -269,10 +269,10 @@ def _verdicts(
     for number, (event, before, after) in enumerate(
         zip(annotation.events, first.relations, second.relations, strict=True), start=1
     ):
-        for place, told in enumerate(
+        for place, verdicts in enumerate(
             zip(event.visual_elements, before, after, strict=True), start=1
         ):
-            yield f"{number}.{place}", *told
+            yield f"{number}.{place}", *verdicts
 
 
 def ranked(
@@ -287,13 +287,13 @@ def ranked(
     Returns
     -------
     The mean F1 of each run, its rank cluster (by p adjusted by Holm over all pairs, at 5%), and
-    the pairs, each second less first in the order of the runs.
+    the pairs, each second − first in the order of the runs.
     """
     values = [run.values[:, 0, _F1] for run in runs]
     means = [float(value.mean()) for value in values]
     pairs = list(combinations(range(len(runs)), 2))
-    most = max(len(run.passes) for run in runs)
-    table = np.stack([_passes(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
+    most = max(len(run.repeats) for run in runs)
+    table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
     videos = len(values[0])
     low, high = bootstrap_means(table, draws=draws, seed=seed, per_draw=videos)
     gaps = np.stack([values[j] - values[i] for i, j in pairs], axis=1)

@@ -1,6 +1,6 @@
 """The layout of a comparison: what `capeval compare --json` prints.
 
-Every difference is the second run less the first: positive where the second is better.
+Every difference is second − first: positive if the second run is better.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from capeval.scoring.result import ByType, ByWay, Part
 
 
 class Difference(Part):
-    """The means of two runs over the same videos, and the second less the first.
+    """The means of two runs over the same videos, and their difference, second − first.
 
-    `low` and `high` bound `value` (95%); `p` is of no difference, two-sided, not adjusted. None
-    where there is none.
+    `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
+    that does not exist is None.
     """
 
     first: float | None
@@ -38,11 +38,11 @@ class TypeDifference(Part):
 
 
 class Power(Part):
-    """What so many videos can show of F1, two-sided at 5%, with a power of 80%.
+    """The power of the test of F1, two-sided at 5%, for a power of 80%.
 
-    `sd` is of the differences of videos; `detectable` the smallest true difference that would
-    most often be found; `videos_for_one_point` how many videos would find 0.01. None of fewer than
-    ten videos.
+    `sd` is the standard deviation of the videos' differences; `detectable` the smallest true
+    difference detected with that power; `videos_for_one_point` the number of videos that detects
+    0.01. All are None for fewer than ten videos.
     """
 
     sd: float | None
@@ -53,8 +53,8 @@ class Power(Part):
 class BucketDifference(ByType[TypeDifference]):
     """One bucket of videos: all elements pooled, and each type.
 
-    `p_adjusted` is the p of the F1 of all elements, by Holm over all buckets; None for the whole
-    set, whose p is not adjusted. `power` is of the F1 of all elements.
+    `p_adjusted` is the p of F1 (all elements), adjusted by Holm over all buckets; None for the
+    whole set, whose p is not adjusted. `power` is that of F1 (all elements).
     """
 
     p_adjusted: float | None
@@ -66,20 +66,20 @@ class Differences(ByWay[BucketDifference]):
 
 
 class LeftOut(Part):
-    """A video that this run scored and that could not be paired, because of another run."""
+    """A video scored in this run that is not paired because of another run."""
 
     index: str
     reason: str
 
 
 class Side(Part):
-    """One run: its coverage, and which of its scored videos were left out."""
+    """One run: its coverage, and which of its scored videos were left out of the comparison."""
 
     name: str
     signature: str
     model: str | None
     baseline: bool
-    """Judged by the lexical baseline."""
+    """Judged by a baseline."""
     annotated: int
     captioned: int
     scored: int
@@ -103,7 +103,7 @@ class VideoMove(Part):
 
 
 class Flip(Part):
-    """An element that the two runs have different verdicts of."""
+    """An element whose verdicts differ between the two runs."""
 
     index: str
     element_id: str
@@ -115,13 +115,13 @@ class Flip(Part):
 
 
 Transitions = dict[Relation, dict[Relation, int]]
-"""From the first run's verdict to the second's; verdicts that stayed stand on the diagonal."""
+"""Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
 
 
 class Flips(Part):
-    """How verdicts changed, over the elements of `videos` paired videos annotated alike.
+    """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
 
-    `counts` and `weights` are by "all" and type of element.
+    `counts` and `weights` are by "all" and by type of element.
     """
 
     videos: int
@@ -131,9 +131,9 @@ class Flips(Part):
 
 
 class GateResult(Part):
-    """One gate: `value` (points, or percent for the coverage) must be at least `at_least`.
+    """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
-    `value` is None where there is none, which fails. `told` says it in words.
+    A missing value is None and fails. `told` is the result in words.
     """
 
     gate: str
@@ -148,12 +148,12 @@ class _Compared(Part):
     direction: Literal["second - first"] = "second - first"
     comparable: bool
     unlike: tuple[str, ...]
-    """In what the runs' signatures differ, where they were compared anyway."""
+    """The differences between the runs' signatures, if they were compared anyway."""
     notes: tuple[str, ...]
     annotated: int
-    """Videos that any of the runs' annotations have."""
+    """Videos in the annotations of any of the runs."""
     paired: int
-    """Videos that all of the runs scored: only these are behind the numbers."""
+    """Videos scored in all runs: only these enter the numbers."""
     gates: tuple[GateResult, ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -177,7 +177,7 @@ class Contender(Side):
 
 
 class PairDifference(Part):
-    """Two of several runs: difference of overall F1; `p_adjusted` by Holm over all pairs."""
+    """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
 
     first: str
     second: str

@@ -6,25 +6,29 @@ Every score, interval and comparison is a resampling of this one small array.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import ELEMENT_TYPES, Annotation, Relation, Scored, Verdict
+from capeval.scoring.buckets import Membership, memberships
 
 GROUPS = ("all", *ELEMENT_TYPES)
 COUNTS = ("entailed", "contradicted", "total")
 MEASURES = ("precision", "recall", "f1")
+# In the order of COUNTS; a lack adds to the total alone.
+_CODES: dict[Relation, int] = {"entailment": 0, "contradiction": 1, "lack": 2}
 
 
 def fits(annotation: Annotation, relations: Sequence[Sequence[Relation]]) -> bool:
-    """Say whether the relations have the annotation's shape: (events, elements of the event)."""
+    """Return whether relations have the annotation's shape: (events, elements of the event)."""
     shape = [len(event.visual_elements) for event in annotation.events]
     return [len(event) for event in relations] == shape
 
 
 def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
-    """Return why stored verdicts cannot be those of any judge on this annotation, or None."""
+    """Return why no judge can have given these verdicts on this annotation, or None."""
     verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
     for verdict in verdicts:
         numbers = [number for number in verdict.matches if number is not None]
@@ -34,45 +38,78 @@ def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
             return "it does not have one match per candidate event"
         if max(numbers, default=0) > len(annotation.events):
             return f"it matches reference event {max(numbers)} of {len(annotation.events)}"
-        told = set(numbers)
+        matched = set(numbers)
         for number, relations in enumerate(verdict.relations, start=1):
-            # With repeats the relations are the majority's, the matches those of the first.
+            # With repeats, the relations are the majority's but the matches the first repeat's.
             alone = verdict is not judgment or not judgment.repeats
-            if alone and number not in told and set(relations) != {"lack"}:
+            if alone and number not in matched and set(relations) != {"lack"}:
                 return f"it labels reference event {number}, which nothing matches"
     return None
 
 
-def weight_counts(
-    annotation: Annotation, relations: Sequence[Sequence[Relation]]
-) -> NDArray[np.int64]:
-    """Return the (5 groups, 3 counts) summed weights of one video.
+class Reference:
+    """A set of annotations as arrays, so that the verdicts of many videos are summed at once.
 
-    Raises
-    ------
-    ValueError
-        The relations do not have the annotation's shape.
+    `rows` are the places of the videos by index.
     """
-    if not fits(annotation, relations):
-        raise ValueError(f"relations of {annotation.index} do not fit its annotation")
-    counts = np.zeros((len(GROUPS), len(COUNTS)), dtype=np.int64)
-    for event, judged in zip(annotation.events, relations, strict=True):
-        for element, relation in zip(event.visual_elements, judged, strict=True):
-            for group in (0, GROUPS.index(element.type)):
-                counts[group, 2] += element.weight
-                if relation == "entailment":
-                    counts[group, 0] += element.weight
-                elif relation == "contradiction":
-                    counts[group, 1] += element.weight
-    return counts
+
+    def __init__(self, annotations: Sequence[Annotation]) -> None:
+        self.annotations = tuple(annotations)
+        self.rows = {annotation.index: row for row, annotation in enumerate(annotations)}
+        self._shapes = [[len(e.visual_elements) for e in a.events] for a in annotations]
+        elements = [
+            [(GROUPS.index(e.type), e.weight) for event in a.events for e in event.visual_elements]
+            for a in annotations
+        ]
+        self._types = [np.array([group for group, _ in video]) for video in elements]
+        self._weights = [np.array([weight for _, weight in video]) for video in elements]
+
+    @cached_property
+    def _members(self) -> list[Membership]:
+        return memberships(self.annotations)
+
+    def members_of(self, rows: Sequence[int]) -> list[Membership]:
+        """Return the buckets that hold any of some videos, as `memberships` does of these alone."""
+        chosen = [Membership(of.way, of.name, of.inside[rows]) for of in self._members]
+        return [of for of in chosen if of.inside.any()]
+
+    def counts(
+        self, rows: Sequence[int], relations: Sequence[Sequence[Sequence[Relation]]]
+    ) -> NDArray[np.int64]:
+        """Return the (videos, 5 groups, 3 counts) summed weights of the videos in some rows.
+
+        Raises
+        ------
+        ValueError
+            Relations do not have the shape of their annotation.
+        """
+        for row, of_video in zip(rows, relations, strict=True):
+            if [len(event) for event in of_video] != self._shapes[row]:
+                index = self.annotations[row].index
+                raise ValueError(f"relations of {index} do not fit its annotation")
+        counts = np.zeros((len(rows), len(GROUPS), len(COUNTS)), dtype=np.int64)
+        if not len(rows):
+            return counts
+        labels = np.array(
+            [_CODES[label] for of_video in relations for event in of_video for label in event]
+        )
+        # Every element is added to the cell of its video and type.
+        cell = np.repeat(np.arange(len(rows)) * len(GROUPS), [len(self._types[r]) for r in rows])
+        cell += np.concatenate([self._types[row] for row in rows])
+        weight = np.concatenate([self._weights[row] for row in rows])
+        for place, summed in enumerate((labels == 0, labels == 1, labels >= 0)):
+            sums = np.bincount(cell, weights=weight * summed, minlength=counts[..., 0].size)
+            counts[..., place] = sums.reshape(len(rows), len(GROUPS))
+        counts[:, 0] = counts[:, 1:].sum(axis=1)
+        return counts
 
 
 def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return precision, recall and F1 for counts of any leading shape.
 
     Precision = entailed / (entailed + contradicted), 0 when nothing is mentioned; recall =
-    entailed / total; F1 their harmonic mean, 0 when both are 0. NaN where the total is 0: a type
-    without elements in a video is left out there (TUNA, section 3.2.2).
+    entailed / total; F1 their harmonic mean, 0 when both are 0. NaN if the total is 0: a type
+    without elements in a video does not count there (TUNA, section 3.2.2).
 
     Parameters
     ----------

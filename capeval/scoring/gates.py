@@ -1,4 +1,4 @@
-"""Gates of continuous integration: how much worse than another run a run may be."""
+"""Gates for continuous integration: how far one run may fall below another."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ On = Literal["estimate", "lower"]
 _SPEC = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
 # A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
 _SLACK = 1e-9
+# More than any data set has: larger numbers are typing errors.
 _MOST_VIDEOS = 10**9
 
 
 @dataclass(frozen=True)
 class DifferenceGate:
-    """The second run must not be further below the first: `points`, negative for a loss.
+    """The least difference, second − first, in `points`: negative if a loss is allowed.
 
-    `group` is "all" or a type of element; `on` what is held against it, the estimate or the
-    lower end of its interval.
+    `group` is "all" or a type of element; `on` says what must reach it, the estimate or the lower
+    end of its interval.
     """
 
     group: str
@@ -35,13 +36,13 @@ class DifferenceGate:
 
     @property
     def name(self) -> str:
-        """As it is typed."""
+        """The measure as it is typed."""
         return self.measure if self.group == "all" else f"{self.group}.{self.measure}"
 
 
 @dataclass(frozen=True)
 class CoverageGate:
-    """So many of the annotated videos must be paired: a number, or a percentage of them."""
+    """The least number, or percentage, of the annotated videos that must be paired."""
 
     least: float
     is_share: bool
@@ -53,7 +54,7 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
     Raises
     ------
     UsageError
-        One is neither, or a measure is named twice.
+        A text is malformed, or a measure is named twice.
 
     >>> read_gates(["action.f1=-1"])[0].name
     'action.f1'
@@ -66,7 +67,7 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
         group, measure = found["group"] or "all", found["measure"]
         if measure not in MEASURES or group not in GROUPS:
             raise UsageError(
-                f"--fail-under: {text!r} names no measure; take {', '.join(MEASURES)}, "
+                f"--fail-under: {text!r} names no measure; use {', '.join(MEASURES)}, "
                 f"alone or after one of {', '.join(f'{group}.' for group in GROUPS)}"
             )
         points = _number(found["points"])
@@ -93,7 +94,7 @@ def read_coverage(text: str) -> CoverageGate:
     CoverageGate(least=99.5, is_share=True)
     """
     share = text.strip().endswith("%")
-    # As it was typed: 100.0000000000000001 is 100 to a float.
+    # As a decimal: to a float, 100.0000000000000001 is 100.
     least = _number(text.strip().removesuffix("%"))
     if (
         least is None
@@ -106,20 +107,20 @@ def read_coverage(text: str) -> CoverageGate:
     return CoverageGate(float(least), share)
 
 
-def through(
+def apply_gates(
     found: Comparison | Matrix,
     gates: Sequence[DifferenceGate] = (),
     coverage: CoverageGate | None = None,
 ) -> tuple[GateResult, ...]:
-    """Hold a comparison against its gates. A value that is missing fails.
+    """Check a comparison against gates; a missing value fails.
 
     Raises
     ------
     UsageError
-        Differences of more than two runs.
+        There are gates on differences, and more than two runs.
     """
     if gates and isinstance(found, Matrix):
-        raise UsageError("--fail-under holds two runs against each other; name two")
+        raise UsageError("--fail-under compares two runs; name two")
     results = [_coverage(found, coverage)] if coverage else []
     if isinstance(found, Comparison):
         results += [_difference(found, gate) for gate in gates]
@@ -134,9 +135,9 @@ def _difference(found: Comparison, gate: DifferenceGate) -> GateResult:
     passed = value is not None and value >= gate.points - _SLACK
     what = gate.name if gate.on == "estimate" else f"lower end of {gate.name}"
     if value is None:
-        told = f"{what} of {found.second.name} has no value to hold against {gate.points:+g}"
+        told = f"{what} of {found.second.name} has no value to compare with {gate.points:+g}"
         if of.value is not None:
-            told += f": an interval takes {FEWEST} videos, not {group.n}"
+            told += f": an interval needs {FEWEST} videos, and there are {group.n}"
     else:
         way = "below" if value < 0 else "above"
         told = (
@@ -154,7 +155,7 @@ def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
     annotated, paired = found.annotated, found.paired
     share = 100 * paired / annotated
     value, unit = (share, "%") if gate.is_share else (float(paired), "")
-    # In whole numbers where it is a share: 99% of 1,000 is 990, not a bit more.
+    # Exactly, without floats: 99% of 1,000 is 990.
     passed = Decimal(100 * paired if gate.is_share else paired) >= Decimal(str(gate.least)) * (
         annotated if gate.is_share else 1
     )
@@ -174,7 +175,7 @@ def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
 
 
 def _number(text: str) -> Decimal | None:
-    # Not float(): it reads "1_0" and "nan" too.
+    # Not float(), which accepts "1_0" and "nan".
     if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", text, re.ASCII):
         return None
     try:
@@ -184,5 +185,5 @@ def _number(text: str) -> Decimal | None:
 
 
 def _shown(value: float) -> str:
-    # As many digits as tell it from 0: a gate that fails by 0.004 must not fail by 0.00.
+    # With enough digits to differ from 0: a gate that fails by 0.004 must not fail "by 0.00".
     return f"{value:.2f}" if value == 0 or value >= 0.005 else f"{value:.1g}"

@@ -18,7 +18,7 @@ class Part(BaseModel):
 
 
 class Estimate(Part):
-    """A mean over videos with its 95% interval; None where there is none."""
+    """A mean over videos with its 95% interval; None if there is none."""
 
     value: float | None
     low: float | None
@@ -35,7 +35,7 @@ class TypeScores(Part):
 
 
 class ByType(Part, Generic[T]):
-    """The same of all elements pooled, and of each type."""
+    """One value for all elements pooled, and one for each type."""
 
     all: T
     camera: T
@@ -82,7 +82,7 @@ class VideoScore(Part):
 
 
 class UnmatchedEvents(Part):
-    """Candidate events that no reference event was found for: what the method cannot check."""
+    """Candidate events that match no reference event: the method cannot check them."""
 
     unmatched: int
     candidate: int
@@ -90,7 +90,7 @@ class UnmatchedEvents(Part):
 
 
 class RepeatSpread(Part):
-    """How much the judge differs from itself over repeats of the same captions."""
+    """How much the judge's repeats on the same captions differ."""
 
     repeats: int
     precision: tuple[float, ...]
@@ -100,11 +100,11 @@ class RepeatSpread(Part):
     f1_sd: float
     """Sample standard deviation of `f1`."""
     unanimous: float
-    """Share of elements that every repeat labels alike."""
+    """Share of elements with the same label in every repeat."""
 
 
 class Scores(Part):
-    """All that `scores.json` holds; fractions from 0 to 1 at full precision."""
+    """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
     signature: str
     counts: Counts

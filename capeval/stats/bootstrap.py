@@ -1,4 +1,4 @@
-"""Percentile bootstrap of many means at once, all from the same draws."""
+"""Percentile bootstrap of many means at once, all from the same resamples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bootstrap_means(
 
     Rows (videos) are resampled with replacement; all columns share the draws, so that numbers of
     one table move together. NaN marks a row that a column does not have: its mean is over the
-    rows that it has, and a draw without any of them is left out (Efron and Tibshirani, 1993,
+    rows that it has, and a resample without any of them is left out (Efron and Tibshirani, 1993,
     section 13.3).
 
     Parameters
@@ -62,7 +62,7 @@ def bootstrap_means(
     wide = present.sum(axis=0) >= FEWEST
     if not wide.any():
         return low, high
-    # Columns that are missing in the same rows share one count of what a draw holds.
+    # Columns that are missing in the same rows share one count of rows in a resample.
     masks, which = np.unique(present[:, wide], axis=1, return_inverse=True)
     both = np.hstack([np.where(present, values, 0.0)[:, wide], masks.astype(np.float64)])
     width = int(wide.sum())

@@ -1,4 +1,4 @@
-"""Is one metric closer to people than another? Paired tests, corrected, and clusters of rank.
+"""Is one metric closer to human ratings than another? Paired tests, corrected; rank clusters.
 
 The paired permutation swaps the two metrics in whole videos (in the manner of Deutsch, Dror and
 Roth, 2021), after putting them on one scale: on ranks for statistics of order, standardised for
@@ -58,13 +58,13 @@ def paired_permutation(
     seed: int = 0,
     thresholds: tuple[float, float] = (0.0, 0.0),
 ) -> Comparison:
-    """Test whether two metrics agree with people equally well.
+    """Test whether two metrics agree with human ratings equally well.
 
-    Both are taken on the groups where both have a value. Each draw swaps the metrics in a random
-    half of the videos, in all captions of a video at once; p is the share of draws, with the
-    observed one, whose difference is at least as large either way. Of the means of few systems,
-    tau and rho take few values, and the test is careful: with 4 it rejects equals 1% of the time
-    at 5%, with 12 as it should.
+    Both are taken on the groups where both have a value. Each permutation swaps the metrics in a
+    random half of the videos, in all captions of a video at once; p is the share of permutations,
+    with the observed one, whose difference is at least as large either way. Of the means of few
+    systems, tau and rho take few values, and the test is conservative: with 4 it rejects equals 1%
+    of the time at 5%, with 12 as it should.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def compared(
         elif grouping == "item":
             # Swapping two metrics in a video swaps their values for that video.
             p: Value = sign_flip(found.gaps[found.use], draws=draws, seed=seed)
-            result[statistic] = found.told(p, "permutation")
+            result[statistic] = found.result(p, "permutation")
         elif not many:
             result[statistic] = _jackknifed(first, second, statistic, grouping, found)
         else:
@@ -148,7 +148,7 @@ def compared(
             # A swap without a value counts against a difference.
             extreme = ~(np.abs(differences) < abs(observed) - _SLACK)
             p = add_one(int(extreme.sum()), many)
-            result[statistic] = seen[statistic].told(p, "permutation")
+            result[statistic] = seen[statistic].result(p, "permutation")
     return {statistic: result[statistic] for statistic in statistics}
 
 
@@ -163,7 +163,7 @@ class _Seen:
     used: int
     dropped: int
 
-    def told(self, p: Value, method: str) -> Comparison:
+    def result(self, p: Value, method: str) -> Comparison:
         return Comparison(self.difference, p, method, self.n, self.used, self.dropped)
 
 
@@ -242,21 +242,21 @@ def _jackknifed(
     videos = first.design.videos
     if grouping == "system":
         reason = f"{first.design.systems} systems are too many to swap metrics in"
-        return seen.told(Missing(reason), "permutation")
+        return seen.result(Missing(reason), "permutation")
     if videos < FEWEST:
-        return seen.told(too_few(videos, first.design), "jackknife")
+        return seen.result(too_few(videos, first.design), "jackknife")
     moved = [video_influence(pair, statistic, grouping, only=seen.use) for pair in (first, second)]
     a, b = moved
     if isinstance(a, Missing):
-        return seen.told(a, "jackknife")
+        return seen.result(a, "jackknife")
     if isinstance(b, Missing):
-        return seen.told(b, "jackknife")
+        return seen.result(b, "jackknife")
     error = np.sqrt(jackknife_variance(a[1] - b[1]))
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
-        return seen.told(1.0 if same else Missing("no video moves the difference"), "jackknife")
+        return seen.result(1.0 if same else Missing("no video moves the difference"), "jackknife")
     p = 2 * float(stdtr(videos - 1, -abs(seen.difference) / error))
-    return seen.told(max(p, float(np.finfo(float).tiny)), "jackknife")
+    return seen.result(max(p, float(np.finfo(float).tiny)), "jackknife")
 
 
 def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Design) -> Comparison:

@@ -329,7 +329,7 @@ def _joint(a: Ints, b: Ints, order: NDArray[np.intp]) -> tuple[Ints, Ints]:
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
-    """Count the pairs on which metric and people agree, in O(n^2) time and O(n) memory.
+    """Count the pairs on which metric and human raters agree, in O(n^2) time and O(n) memory.
 
     A difference of the metric up to `threshold` is a tie (Deutsch, Foster and Freitag, 2023).
 

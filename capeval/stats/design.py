@@ -35,7 +35,7 @@ class Design:
         Raises
         ------
         ValueError
-            The lengths differ, or a video and system stand in two rows.
+            The lengths differ, or a video and system are in two rows.
         """
         videos = _numbered(video)
         systems = np.zeros_like(videos) if system is None else _numbered(system)

@@ -1,6 +1,6 @@
 """The ways in which captions are grouped before a statistic is taken.
 
-- `pooled`: one group of all captions, whoever wrote them, whatever the video;
+- `pooled`: one group of all captions, of every system and video;
 - `item`: one group for each video (the captions of its systems); the mean over videos;
 - `within_system`: one group for each system (its captions of all videos); the mean over systems;
 - `system`: one group of the systems' means.

@@ -1,4 +1,4 @@
-"""How well people agree with one another, by the statistics that metrics are held to."""
+"""How well human raters agree with one another, by the statistics used for metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """How well people agree with one another.
+    """How well human raters agree with one another.
 
     `value` is the mean over the raters that have one; `each` holds every rater's.
     """
@@ -37,7 +37,7 @@ class Ceiling:
 class RatersApart:
     """Each rater beside the combined score of the others, on the captions that both have.
 
-    A metric is held against the combined score of all raters, which is steadier than that of all
+    A metric is compared with the aggregated score of all raters, which is steadier than that of all
     but one. So what is found here is no upper bound for a metric.
 
     Parameters
@@ -69,7 +69,7 @@ class RatersApart:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether two raters are held against each other, so that there is one number."""
+        """Whether there are two raters, who are compared with each other and have one value."""
         return len(self.ratings) == 2
 
     def ceiling(self, statistic: Statistic, grouping: Grouping = "pooled") -> Ceiling:
@@ -161,7 +161,7 @@ class RatersApart:
 
     def _why(self, rater: int, statistic: Statistic, grouping: Grouping) -> Missing:
         pair, owner = self._pair(grouping)
-        # Groups are numbered, and rows stand, rater by rater.
+        # Groups are numbered, and rows ordered, rater by rater.
         first, end = np.searchsorted(owner, [rater, rater + 1])
         if end - first > 1:
             smallest = SMALLEST[statistic]

@@ -1,4 +1,4 @@
-"""Scores of a metric beside people's, and what the statistics of them share."""
+"""Scores of a metric with the human scores, and what the statistics of them share."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LONG = 1_500
 
 
 class Pair:
-    """A metric's scores beside people's of the same captions; what statistics share is made once.
+    """A metric's and the human scores of the same captions; shared work is done once.
 
     An interval, a p and a value of tau-b, tau-c and acc_eq all rest on the same counts of pairs,
     and all of rho on the same ranks. Nothing is changed once it is made.
 
     Attributes
     ----------
-    x, y : (n,), of the metric and of people
+    x, y : (n,), of the metric and of the human raters
     design : of the same n rows
 
     >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("abcd"))
@@ -91,7 +91,7 @@ class Pair:
         return self.kept(("codes", kind), lambda: (dense_codes(x), dense_codes(y)))
 
     def ties(self, grouping: Grouping) -> tuple[float, float]:
-        """Return the shares of pairs that the metric and people tie, of those in one group.
+        """Return the shares of pairs that the metric and the raters tie, of those in one group.
 
         NaN where no group has two captions.
 

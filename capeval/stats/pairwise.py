@@ -1,9 +1,9 @@
 """Pairwise accuracy with ties, acc_eq (Deutsch, Foster and Freitag, "Ties Matter", 2023).
 
-A pair of captions counts when the metric orders it as people do, a tie included. A metric's
+A pair of captions counts when the metric orders it as human raters do, a tie included. A metric's
 difference up to a threshold is a tie; the threshold that makes the accuracy highest is found on
 the same pairs (as WMT 2023 does, so it flatters) and, beside it, on pairs of other videos. Because
-people tie often, a constant metric can do well: what it would get stands beside every value.
+human raters tie often, a constant metric can do well: its value is given with every value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Calibration:
     threshold : the smallest of the best; a difference up to it is a tie
     cross_fitted : with thresholds found on pairs of other videos
     untied : with the threshold 0
-    constant : what a constant metric gets: the share of pairs that people tie
+    constant : the value of a constant metric: the share of pairs that human raters tie
     groups, dropped : number of groups with a pair, and of those without
     """
 
@@ -166,8 +166,8 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
 class _Block:
     """Some pairs, (pairs,) each.
 
-    `gap` is the metric's absolute difference; a pair counts where it is a tie if people tie
-    (`tied`), and else if the metric orders it as people do (`ordered`).
+    `gap` is the metric's absolute difference; a pair counts where it is a tie if raters tie
+    (`tied`), and else if the metric orders it as they do (`ordered`).
     """
 
     gap: Floats
@@ -181,7 +181,7 @@ class _Block:
 class _Pairs:
     """All pairs within groups, made block by block, each time anew unless they are few.
 
-    A pair's label stands for the (unordered) pair of folds that its videos are in.
+    A pair's label identifies the (unordered) pair of folds that its videos are in.
     """
 
     x: Floats

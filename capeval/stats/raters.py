@@ -1,4 +1,4 @@
-"""Several people's ratings made one: of all raters, and of all but one."""
+"""Aggregate the ratings of several raters: of all raters, and of all but one."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
             found = (total - np.where(there, values, 0.0)) / (count - there)
     others = np.where(there.sum(axis=0) > there, found, np.nan)
     if how == "zmean":
-        # A rater who is left out of the others is held against them all the same.
+        # A rater whose ratings are left out of the others is compared with them all the same.
         everyone = np.full_like(given, np.nan)
         if len(values):
             everyone[:] = combine(values)

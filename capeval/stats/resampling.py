@@ -104,8 +104,8 @@ def too_few(units: int, design: Design) -> Missing:
     Missing(reason='1 caption is too few to resample: at least 5')
     """
     what = "video" if design.repeats else "caption"
-    told = f"1 {what} is" if units == 1 else f"{units} {what}s are"
-    return Missing(f"{told} too few to resample: at least {FEWEST}")
+    subject = f"1 {what} is" if units == 1 else f"{units} {what}s are"
+    return Missing(f"{subject} too few to resample: at least {FEWEST}")
 
 
 def resampled(

@@ -21,8 +21,8 @@ def sign_flips(gaps: Floats, *, draws: int = 10_000, seed: int = 0) -> Floats:
     If neither system is better, a unit (video) does not care which of them is which. Where the
     rows of a column that are not 0 have no more patterns of signs than there are draws, p is the
     share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it includes
-    the observed pattern. Elsewhere each draw turns the sign of whole rows at random, and the
-    observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the draws.
+    the observed pattern. Elsewhere each random flip turns the sign of whole rows, and the
+    observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the flips.
     For one column of many rows this is `significance.sign_flip`.
 
     Parameters

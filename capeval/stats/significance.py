@@ -56,7 +56,7 @@ class PValue:
     `method` is "bootstrap of videos" or "jackknife of videos", "permutation of captions", "of
     videos" or "of systems", or "sign flips of videos"; with "exact" before it where every
     arrangement was tried, with "normal" where there are too many videos to try any. `least` is the
-    smallest p that it could have given of so many videos, systems and draws; None without a bound.
+    smallest p that it can give with so many videos, systems and resamples; None without a bound.
     """
 
     p: float
@@ -65,7 +65,7 @@ class PValue:
 
 
 def add_one(at_least: int, draws: int) -> float:
-    """Return the p-value of `at_least` draws of `draws` as extreme as what was observed.
+    """Return the p-value of `at_least` of `draws` resamples as extreme as what was observed.
 
     The observed arrangement is one of the possible ones (Phipson and Smyth, 2010).
 
@@ -120,7 +120,7 @@ def p_value(
     Where a video repeats, the systems are given and other videos might have been drawn:
 
     - `pooled`: the statistic is 0 over all videos. p is the largest share at which the interval,
-      made of the very same resamples, still holds 0.
+      made of the very same resamples, still includes 0.
     - `item`: the human order of whole videos is reversed, each with even odds, which turns the sign
       of the video's correlation; in every way for up to 10 videos (exact), and by the normal limit
       above 20,000.
@@ -133,7 +133,7 @@ def p_value(
     interval is the jackknife's, or too many captions are there to permute, so is p.
 
     acc_eq has no zero. By permutation or reversal it is two-sided about its mean over all of them;
-    else p is of tau-b: it is about chance where as many pairs are ordered against people as with.
+    else p is of tau-b: it is about chance where as many pairs are discordant as concordant.
 
     Parameters are those of `interval`; `draws` is 10,000 for the bootstrap and else 2,000 unless
     given, and changes no method.
@@ -183,7 +183,7 @@ def p_value(
             return found
         least = bootstrap_p(np.ones(len(found)), design.videos)
         return PValue(bootstrap_p(found, design.videos), _BOOTSTRAP, least)
-    # Only the work decides: how many draws were asked for must not change the method.
+    # Only the work decides: the number of resamples must not change the method.
     cells = design.videos * design.systems if design.repeats else 0
     affordable = _WORK // max(design.rows, cells // 10)
     if affordable < _FEWEST:

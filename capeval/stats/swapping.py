@@ -1,7 +1,7 @@
 """What two metrics come to when they change places in some videos, for many such swaps at once.
 
 With s = 1 for a video whose metrics are swapped and 0 for another, the pairs that a metric and
-people order alike are a quadratic form in s, and so is the covariance of their ranks, which is a
+raters order alike are a quadratic form in s, and so is the covariance of their ranks, which is a
 sum over pairs as well. What the two metrics have after a swap and after its opposite shares that
 form, and of acc_eq it cancels. Ties are such a form too, or follow from the sizes of the classes of
 equal values, which are linear in s. So thousands of swaps are a few matrix products.
@@ -44,7 +44,7 @@ class GroupSwap:
 
     Parameters
     ----------
-    a, b, y : (n,), the two metrics and people
+    a, b, y : (n,), the two metrics and the human scores
     video : (n,), the video of each caption
     """
 

@@ -1,4 +1,4 @@
-"""What a statistic is when it exists, and what stands in its place when it does not."""
+"""The value of a statistic, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Interval:
 
 
 def known(value: float, reason: str) -> Value:
-    """Return `value`, or what stands for it where it is NaN.
+    """Return `value`, or `Missing` if it is NaN.
 
     >>> known(0.5, "none"), known(float("nan"), "the metric is constant")
     (0.5, Missing(reason='the metric is constant'))

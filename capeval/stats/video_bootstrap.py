@@ -26,7 +26,7 @@ _GROUPS = 1_000
 def too_large(design: Design, grouping: Grouping) -> bool:
     """Return whether groups of captions have the jackknife, as a bootstrap would take too long.
 
-    The number of draws plays no part: it must not change the method.
+    The number of resamples plays no part: it must not change the method.
 
     >>> too_large(Design.of(range(1501)), "pooled"), too_large(Design.of(range(1500)), "pooled")
     (True, False)
@@ -88,7 +88,7 @@ def bootstrap_values(
             return resampled_taus(pair.x[rows], pair.y[rows])
         return resampled(pair.x[rows], pair.y[rows], statistic, threshold=threshold)
 
-    # The interval and p look at the same draws.
+    # The interval and p use the same resamples.
     found = pair.kept(
         ("drawn", "tau" if tau else statistic, grouping, draws, seed, threshold, use.tobytes()),
         lambda: _resampled_means(prepare, groups, design, draws, seed),

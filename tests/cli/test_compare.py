@@ -56,7 +56,7 @@ def test_the_table_reads_from_the_first_to_the_second() -> None:
 
 
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:
-    typed = ("old", "new", "--json", "--seed", "3", "--draws", "500", "--fail-under", "f1=-50")
+    typed = ("old", "new", "--json", "--seed", "3", "--resamples", "500", "--fail-under", "f1=-50")
     here = Path()
     # Processes of their own: each has its own hashes, and so its own order of sets.
     first = run(here, "compare", *typed, "--out", "c.json", PYTHONHASHSEED="1")
@@ -125,7 +125,7 @@ def test_coverage_counts_what_both_scored() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["old"], "name two runs or more"),
+        (["old"], "name at least two runs"),
         (["old", "none"], "none: is neither a file nor a run under runs/"),
         (["old", "old"], "is named twice"),
         (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),
@@ -135,15 +135,15 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old", "new", "--fail-under", "f2=1"], "names no measure"),
         (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
         (["old", "new", "--gate", "upper"], "capeval compare --help"),
-        (["old", "new", "--gate", "lower"], "--gate is of --fail-under"),
-        (["old", "new", "half", "--power"], "--power is of the differences of two runs, not 3"),
-        (["old", "new", "--json", "--format", "latex"], "--format is of the tables"),
-        (["old", "new", "--draws", "100001"], "100000"),
+        (["old", "new", "--gate", "lower"], "--gate requires --fail-under"),
+        (["old", "new", "half", "--power"], "--power needs two runs, not 3"),
+        (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
+        (["old", "new", "--resamples", "100001"], "--resamples must be from 99 to 100,000"),
         (["old", "new", "--min-coverage", "100.0000000000000001%"], "must be a percentage"),
         (["old", "new", "--min-coverage", "4.0000000000000001"], "must be a percentage"),
         (["old", "new", "--min-coverage", "9" * 40], "must be a percentage"),
         (["old", ""], "the name of a run is empty"),
-        (["old", "new", "--draws", "3"], "capeval compare --help"),
+        (["old", "new", "--resamples", "3"], "capeval compare --help"),
         (["old", "new", "--seed", "-1"], "capeval compare --help"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
         ([], "capeval compare --help"),
@@ -188,11 +188,11 @@ def test_an_output_without_a_name_is_refused() -> None:
 
 
 def test_anyway_marks_the_table() -> None:
-    done = compare("old", "other", "--anyway")
+    done = compare("old", "other", "--allow-mismatch")
     assert done.code == 0
     assert done.out.startswith("[not comparable] A old, B other")
     assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
-    found = json.loads(compare("old", "other", "--anyway", "--json").out)
+    found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False
 
 

@@ -20,7 +20,7 @@ from tests.cli_runs import run
 from tests.correlation.making import correlate, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 
-QUICK = ("--draws", "99")
+QUICK = ("--resamples", "99")
 LACKING = (
     "name a file that has it with --annotations, or leave such captions out with --missing drop"
 )
@@ -78,7 +78,7 @@ def judged(folder: Path, **judgments: list[Any]) -> None:
 
 def test_statistics_are_those_of_scipy_on_the_joined_pairs(tmp_path: Path) -> None:
     human, metric = ratings(tmp_path)
-    result = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")
+    result = found(tmp_path, "--human", "human.csv", "--metric", "m=metric.csv")
     x, y = (
         np.array([float(line.split(",")[2]) for line in path.read_text("utf-8").split()[1:]])
         for path in (metric, human)
@@ -114,7 +114,7 @@ _MORE: dict[str, Any] = {"kendall_c": {"variant": "c"}}
 
 def test_same_inputs_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
     ratings(tmp_path)
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--json", "--seed", "7", *QUICK)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--json", "--seed", "7", *QUICK)
     # Processes of their own: each has its own hashes, and so its own order of sets.
     first = run(tmp_path, "correlate", *typed, "--out", "c.json", PYTHONHASHSEED="1")
     second = run(tmp_path, "correlate", *typed, PYTHONHASHSEED="2")
@@ -130,7 +130,16 @@ async def test_the_number_of_cores_changes_no_byte(tmp_path: Path) -> None:
     rng = random.Random(0)
     rows = [f"v{n // 5},s{n % 5},{rng.random()},{rng.random()}" for n in range(2_000)]
     (tmp_path / "h.csv").write_text("\n".join(["video_id,system,score,m", *rows]), "utf-8")
-    typed = ("correlate", "--human", "h.csv", "--metric-cols", "m", "--json", "--draws", "500")
+    typed = (
+        "correlate",
+        "--human",
+        "h.csv",
+        "--metric-columns",
+        "m",
+        "--json",
+        "--resamples",
+        "500",
+    )
 
     def one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -145,7 +154,7 @@ def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) ->
     _, metric = ratings(tmp_path, count=5)
     lines = metric.read_text("utf-8").splitlines()
     metric.write_text("\n".join([*lines[:2], *lines[3:]]), encoding="utf-8")
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", *QUICK)
     done = correlate(tmp_path, *typed)
     told = "m: 9 of 10 matched; missing: v0 of s1"
     assert done.code == 2
@@ -165,7 +174,7 @@ def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> No
     lines = human.read_text("utf-8").split()
     constant = [lines[0], *(line.rsplit(",", 1)[0] + ",1" for line in lines[1:])]
     (tmp_path / "one.csv").write_text("\n".join(constant), "utf-8")
-    typed = ("--human", "human.csv", "--auto", "one=one.csv", "--auto", "m=metric.csv")
+    typed = ("--human", "human.csv", "--metric", "one=one.csv", "--metric", "m=metric.csv")
     result = found(tmp_path, *typed)
     for grouping in ("pooled", "item", "within_system", "system"):
         of = value(result, metric="one", statistic="kendall_b", grouping=grouping)
@@ -178,10 +187,10 @@ def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> No
 def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
     (tmp_path / "human.csv").write_text(text, "utf-8")
-    result = found(tmp_path, "--human", "human.csv", "--metric-cols", "m")
+    result = found(tmp_path, "--human", "human.csv", "--metric-columns", "m")
     assert result["warnings"] == [
-        "people's score: 10 captions are few (below 30): intervals will be wide",
-        "people's score ties 44% of all pairs (above 30%): see acc_eq",
+        "human score: 10 captions are few (below 30): intervals will be wide",
+        "human score ties 44% of all pairs (above 30%): see acc_eq",
     ]
 
 
@@ -320,18 +329,24 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (("--auto", "metric.csv"), "--auto: 'metric.csv' must be NAME=PATH"),
-        (("--auto", "m=nowhere.csv"), "nowhere.csv: does not exist"),
+        (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
+        (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
         ((), "runs: holds no judged run; run `capeval judge` first (without a name it judges the"),
-        (("--metric-cols", "scor"), 'line 1: the column "scor" is missing; did you mean "score"?'),
-        (("--auto", "m=metric.csv", "--protocol", "wmt"), "the protocol 'wmt' is unknown; did you"),
-        (("--auto", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
         (
-            ("--auto", "m=metric.csv", "--protocol", "tuna", "--grouping", "item"),
-            "it takes kendall_b by pooled, spearman by pooled, pearson by pooled",
+            ("--metric-columns", "scor"),
+            'line 1: the column "scor" is missing; did you mean "score"?',
         ),
-        (("--auto", "m=other.csv"), "none of its 24 captions has a score of m"),
-        (("--auto", "m=metric.csv", "--auto", "m=metric.csv"), "m has two scores of"),
+        (
+            ("--metric", "m=metric.csv", "--protocol", "wmt"),
+            "the protocol 'wmt' is unknown; did you",
+        ),
+        (("--metric", "m=metric.csv", "--statistic", "tau"), "the statistic 'tau' is unknown"),
+        (
+            ("--metric", "m=metric.csv", "--protocol", "tuna", "--grouping", "item"),
+            "it has kendall_b by pooled, spearman by pooled, pearson by pooled",
+        ),
+        (("--metric", "m=other.csv"), "none of its 24 captions has a score of m"),
+        (("--metric", "m=metric.csv", "--metric", "m=metric.csv"), "m has two scores of"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(tmp_path: Path, typed: tuple[str, ...], told: str) -> None:
@@ -350,7 +365,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
         good = rng.random()
         lines += [f"v{video},{rater},{good + rng.random() / 3},{good}" for rater in ("x", "y", "z")]
     (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
-    typed = ("--human", "human.csv", "--metric-cols", "m", "--grouping", "pooled")
+    typed = ("--human", "human.csv", "--metric-columns", "m", "--grouping", "pooled")
     result = found(tmp_path, *typed, "--raters", "each")
     assert {r["rater"] for r in result["results"]} == {"x", "y", "z"}
     raters = result["raters"]
@@ -361,7 +376,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert ceiling["value"] == pytest.approx(np.mean(list(ceiling["each"].values())))
     assert ceiling["low"] < ceiling["value"] < ceiling["high"]
     # What differs by rater alone is said once.
-    few = "people's score of x: 20 captions are few (below 30): intervals will be wide"
+    few = "human score of x: 20 captions are few (below 30): intervals will be wide"
     assert result["warnings"] == [f"{few} (and so of 2 other raters)"]
     for how in ("mean", "median", "zmean"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
@@ -369,7 +384,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
 
 def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
     ratings(tmp_path)
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--protocol")
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--protocol")
     for name, taken in {
         "tuna": {("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")},
         "wmt23": {
@@ -387,7 +402,7 @@ def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
 def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
     told = "here are 24 captions of 12 videos by 2 systems"
     ratings(tmp_path)
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", "--protocol")
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--protocol")
     assert any(told in line for line in found(tmp_path, *typed, "tuna")["warnings"])
     assert not any(told in line for line in found(tmp_path, *typed, "wmt23")["warnings"])
     ratings(tmp_path, systems=1)
@@ -396,7 +411,7 @@ def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Pat
 
 def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
     ratings(tmp_path)
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK, "--out", "c.json")
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", *QUICK, "--out", "c.json")
     assert correlate(tmp_path, *typed).code == 0
     assert json.loads((tmp_path / "c.json").read_text("utf-8"))["published"] == []
     assert correlate(tmp_path, *typed, "--published").code == 0
@@ -410,7 +425,7 @@ def test_equal_means_of_raters_are_equal_in_any_order(tmp_path: Path) -> None:
     lines = ["video_id,human,human_2,human_3,m"]
     lines += [f"v{n},{','.join(row)},{n}" for n, row in enumerate(rows)]
     (tmp_path / "human.csv").write_text("\n".join(lines), "utf-8")
-    typed = ("--human", "human.csv", "--metric-cols", "m", "--grouping", "pooled")
+    typed = ("--human", "human.csv", "--metric-columns", "m", "--grouping", "pooled")
     for how in ("mean", "median"):
         of = value(found(tmp_path, *typed, "--raters", how), statistic="kendall_b")
         assert (of["value"], of["reason"]) == (None, "the human scores are constant")
@@ -420,7 +435,7 @@ def test_equal_means_of_raters_are_equal_in_any_order(tmp_path: Path) -> None:
 def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str) -> None:
     ratings(tmp_path)
     (tmp_path / "metric.csv").rename(tmp_path / "m.csv")
-    typed = ("--human", "human.csv", "--auto", "a_b|c=m.csv", "--format", form, "--published")
+    typed = ("--human", "human.csv", "--metric", "a_b|c=m.csv", "--format", form, "--published")
     done = correlate(tmp_path, *typed, *QUICK)
     assert done.code == 0
     assert mark in done.out
@@ -446,7 +461,7 @@ def test_the_judged_sample_has_element_and_video_statistics(
 
 def test_inputs_are_kept_with_hashes_for_reproduction(tmp_path: Path) -> None:
     ratings(tmp_path)
-    inputs = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")["inputs"]
+    inputs = found(tmp_path, "--human", "human.csv", "--metric", "m=metric.csv")["inputs"]
     assert inputs["human"]["captions"] == 24
     assert inputs["human"]["matched"] == {"score": 24}
     assert len(inputs["human"]["sha256"]) == 64
@@ -476,7 +491,7 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     path = labelled(tmp_path, {**labels, ("y1", "one"): "++ +", ("y2", "one"): "++ +"})
     done = correlate(tmp_path, "--human", "human.csv", *QUICK)
     line = len(alone.splitlines()) + 1
-    told = f'line {line}: video_id: "y1" has no annotation, nor has 1 other; {LACKING}'
+    told = f'line {line}: video_id: "y1" has no annotation (and 1 other labelled video); {LACKING}'
     assert (done.code, done.err) == (2, f"capeval: human.csv: {told}\n")
     result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert result["results"] == asked
@@ -495,15 +510,15 @@ def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -
     done = correlate(tmp_path, "--human", "human.csv", *QUICK)
     assert done.code == 2
     assert "its judged runs are of one (model one-model), and people rated three, two: " in done.err
-    assert "--auto NAME=PATH" in done.err
+    assert "--metric NAME=PATH" in done.err
 
 
 def test_four_videos_have_no_interval_and_are_told_why(tmp_path: Path) -> None:
     ratings(tmp_path, count=4)
-    typed = ("--human", "human.csv", "--auto", "m=metric.csv", *QUICK)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", *QUICK)
     done = correlate(tmp_path, *typed)
     assert done.err == (
-        "warning: people's score: 4 videos: no intervals, and no p by resampling (needs 5)\n"
+        "warning: human score: 4 videos: no intervals, and no p by resampling (needs 5)\n"
     )
     summary, pooled, item, *_ = done.out.split("\n\n")
     assert summary.count("no interval") == 4
@@ -515,14 +530,14 @@ def test_four_videos_have_no_interval_and_are_told_why(tmp_path: Path) -> None:
 
 def test_p_that_can_be_no_smaller_says_so(tmp_path: Path) -> None:
     ratings(tmp_path, count=10, systems=3)
-    result = found(tmp_path, "--human", "human.csv", "--auto", "m=metric.csv")
+    result = found(tmp_path, "--human", "human.csv", "--metric", "m=metric.csv")
     assert {r["p_least"] for r in result["results"] if r["p"] is None} <= {None}
     for r in result["results"]:
         assert r["p"] is None or r["p"] >= r["p_least"] - 1e-12
     of_systems = {r["statistic"]: r for r in result["results"] if r["grouping"] == "system"}
     assert of_systems["kendall_b"]["p_least"] == pytest.approx(2 / 6)
     assert of_systems["pearson"]["p_least"] == pytest.approx(1 / 6)
-    done = correlate(tmp_path, "--human", "human.csv", "--auto", "m=human.csv", *QUICK)
+    done = correlate(tmp_path, "--human", "human.csv", "--metric", "m=human.csv", *QUICK)
     text = " ".join(done.out.split())
     assert "With 3 systems p cannot be below 0.333 (Pearson r 0.167)." in text
     # 2 of the 1,024 ways to reverse ten videos.

@@ -66,7 +66,7 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     ),
     "twice": (
         GOOD.replace('"w"', '"v"').encode(),
-        'bad: index "v": index: stands twice (entry 1 and entry 2)',
+        'bad: index "v": index: is duplicated (entry 1 and entry 2)',
     ),
     "no events": (
         b'{"index": "v", "events": []}',
@@ -91,7 +91,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     ),
     "overflow": (
         CAPTION.replace("}", ', "score": 1e999}').encode(),
-        "bad: line 1: 1e999 is not a number that JSON can hold",
+        "bad: line 1: 1e999 is not a number in JSON",
     ),
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
@@ -137,6 +137,10 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
         ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
+        (
+            f"judge good.jsonl --annotations good.json --judge lexical --run {'x' * 300}",
+            "cannot name a run; use at most 255 bytes",
+        ),
         ("judge good.jsonl good.jsonl --annotations good.json --judge lexical", "'good'"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
         (
@@ -152,10 +156,10 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
         ("score", "capeval score --help"),
-        ("score none.jsonl", "none.jsonl: does not exist"),
+        ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score good.jsonl", "--annotations"),
-        ("score good.jsonl --annotations good.json", "good.jsonl: holds no judgments"),
-        ("score . --annotations good.json", "holds no judgments.jsonl; judge it first"),
+        ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
+        ("score . --annotations good.json", "it holds no judgments.jsonl"),
         ("score good.jsonl --annotations good.json --seed x", "--seed"),
     ],
 )
@@ -202,7 +206,7 @@ def test_unexpected_fault_is_ours_and_exits_1(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("capeval.runs.rescoring.rescore", fail)
+    monkeypatch.setattr("capeval.api.scoring.score_run", fail)
     monkeypatch.setattr(
         sys, "argv", ["capeval", "score", "good.jsonl", "--annotations", "good.json"]
     )
@@ -210,5 +214,5 @@ def test_unexpected_fault_is_ours_and_exits_1(
         main()
     assert end.value.code == 1
     told = capsys.readouterr().err
-    assert told.startswith("capeval: a fault of capeval: RuntimeError: two lines")
+    assert told.startswith("capeval: internal error (a bug in capeval): RuntimeError: two lines")
     assert told.count("\n") == 1

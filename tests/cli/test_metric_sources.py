@@ -11,7 +11,7 @@ from tests.scoring.making import annotation, scored
 from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
-CORRELATE = ("correlate", "--human", "human.csv", "--draws", "99")
+CORRELATE = ("correlate", "--human", "human.csv", "--resamples", "99")
 JUDGMENTS = "runs/one/judge/judgments.jsonl"
 
 
@@ -49,7 +49,7 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
     (folder / "link").symlink_to("gone")
     judged = (folder / JUDGMENTS).read_text("utf-8").replace('"matches": [1', '"matches": [0')
     (folder / "judgments.jsonl").write_text(judged, "utf-8")
-    typed_source = (*CORRELATE, "--auto", f"m={source}", "--annotations", "annotations.json")
+    typed_source = (*CORRELATE, "--metric", f"m={source}", "--annotations", "annotations.json")
     done = typed(folder, *typed_source)
     assert (done.code, done.out) == (2, "")
     assert SOURCES[source] in done.err
@@ -88,12 +88,12 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--auto", "a\x1b[2Jb=human.csv"), "has characters that no name may have"),
-        (("--metric-cols", ","), "--metric-cols names no column"),
-        (("--metric-cols", "x,y"), 'the columns "x", "y" are missing'),
+        (("--metric", "a\x1b[2Jb=human.csv"), "has control characters"),
+        (("--metric-columns", ","), "--metric-columns is empty"),
+        (("--metric-columns", "x,y"), 'the columns "x", "y" are missing'),
         (
-            ("--metric-cols", "score"),
-            "holds people's ratings; --metric-cols names those of metrics",
+            ("--metric-columns", "score"),
+            "has human ratings; --metric-columns takes columns with the scores of metrics",
         ),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.cli.options import Allowance, indexes
+from capeval.cli.options import Allowance, listed
 from capeval.errors import UsageError
 
 
@@ -74,9 +74,9 @@ def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds:
     ],
 )
 def test_indexes_are_repeated_or_separated_by_commas(values: list[str], read: list[str]) -> None:
-    assert indexes(values) == read
+    assert listed(values, "--only") == read
 
 
 def test_an_option_that_names_no_index_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="names no index"):
-        indexes([" , "])
+    with pytest.raises(UsageError, match="--only is empty"):
+        listed([" , "], "--only")

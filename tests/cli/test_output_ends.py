@@ -36,22 +36,22 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-CORRELATE = ("correlate", "--human", "human.csv", "--draws", "99")
+CORRELATE = ("correlate", "--human", "human.csv", "--resamples", "99")
 JUDGMENTS = "runs/one/judge/judgments.jsonl"
 
 
 @pytest.mark.parametrize(
     ("command", "out"),
     [
-        ((*CORRELATE, "--metric-cols", "m"), "human.csv"),
-        ((*CORRELATE, "--metric-cols", "m"), "hard.csv"),
-        ((*CORRELATE, "--auto", "x=metric.csv"), "metric.csv"),
-        ((*CORRELATE, "--auto", "x=runs/one"), JUDGMENTS),
-        ((*CORRELATE, "--auto", "x=one"), "runs/one/captions.jsonl"),
+        ((*CORRELATE, "--metric-columns", "m"), "human.csv"),
+        ((*CORRELATE, "--metric-columns", "m"), "hard.csv"),
+        ((*CORRELATE, "--metric", "x=metric.csv"), "metric.csv"),
+        ((*CORRELATE, "--metric", "x=runs/one"), JUDGMENTS),
+        ((*CORRELATE, "--metric", "x=one"), "runs/one/captions.jsonl"),
         (CORRELATE, JUDGMENTS),
         (CORRELATE, "annotations.json"),
         ((*CORRELATE, "--annotations", "annotations.json"), "annotations.json"),
-        ((*CORRELATE, "--auto", "x=one"), "runs/one/judge/scores.json"),
+        ((*CORRELATE, "--metric", "x=one"), "runs/one/judge/scores.json"),
         (("compare", "one", "two"), "runs/two/judge/scores.json"),
         (("score", "one"), JUDGMENTS),
         (("score", "one"), "annotations.json"),
@@ -72,7 +72,7 @@ def test_no_command_overwrites_what_it_reads(
     ("out", "told"), [("", "--out names no file"), ("runs", "--out: runs is a folder")]
 )
 def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
-    for command in ((*CORRELATE, "--auto", "x=none.csv"), ("score", "one")):
+    for command in ((*CORRELATE, "--metric", "x=none.csv"), ("score", "one")):
         done = typed(folder, *command, "--out", out)
         assert done.code == 2
         assert told in done.err
@@ -81,14 +81,14 @@ def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--format", "latex"), "--format is of the tables, and --json prints none"),
-        (("--format", "table"), "--format is of the tables, and --json prints none"),
+        (("--format", "latex"), "--format is for tables, and --json prints none"),
+        (("--format", "table"), "--format is for tables, and --json prints none"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
     folder: Path, more: tuple[str, ...], told: str
 ) -> None:
-    done = typed(folder, *CORRELATE, "--metric-cols", "m", "--json", *more)
+    done = typed(folder, *CORRELATE, "--metric-columns", "m", "--json", *more)
     assert done.code == 2
     assert told in done.err
 
@@ -96,8 +96,8 @@ def test_options_that_would_do_nothing_are_refused(
 @pytest.mark.parametrize(
     "command",
     [
-        (*CORRELATE, "--metric-cols", "m"),
-        (*CORRELATE, "--metric-cols", "m", "--json", "--out", "c.json"),
+        (*CORRELATE, "--metric-columns", "m"),
+        (*CORRELATE, "--metric-columns", "m", "--json", "--out", "c.json"),
         ("score", "one"),
         ("score", "one", "--json"),
         ("models",),

@@ -96,7 +96,7 @@ def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
     assert (said.code, said.out, said.err) == (0, "figures/forest.svg\n", "")
     said = typed("plot", "forest", "at-8")
     assert (said.code, said.out) == (2, "")
-    assert "forest is of the differences of two runs, not 1" in said.err
+    assert "forest shows the differences of two runs, not of 1" in said.err
     said = typed("plot", "all", "at-8", "bare", "--out", "o")
     assert said.code == 0
     assert "cannot be compared: data" in said.err
@@ -111,19 +111,17 @@ def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:
     assert said.code == 0
     assert "scatter.png" in written("o")
     assert "confusion.png" not in written("o")
-    assert "confusion: left out, people's file has no labels of elements" in said.err
+    assert "confusion: left out, the human file has no labels of elements" in said.err
 
 
 def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
     said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert said.err == (
-        "warning: labels.csv: 1 of 3 rated captions are of other systems, and left out\n"
-    )
+    assert said.err == ("labels.csv: 1 of 3 rated captions are of other systems, and left out\n")
     Path("more.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV9,at-8,5\n")
     said = typed("plot", "scatter", "at-8", "--human", "more.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert said.err == "warning: lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n"
+    assert said.err == "lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n"
 
 
 def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
@@ -187,16 +185,22 @@ def test_without_matplotlib_the_extra_is_named(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["typs", "at-8"], 'WHAT: "typs" is unknown; one of all, types, '),
+        (["typs", "at-8"], 'WHAT: "typs" is unknown; choose from all, types, '),
         (["typs", "at-8"], 'did you mean "types"?'),
-        ([",", "at-8"], "WHAT names nothing; one of all, types, "),
-        (["types", "at-8", "--format", "gif"], '--format: "gif" is unknown; one of svg, pdf, png'),
-        (["types", "at-8", "--format", ""], "--format names nothing"),
+        ([",", "at-8"], "WHAT is empty"),
+        (
+            ["types", "at-8", "--format", "gif"],
+            '--format: "gif" is unknown; choose from svg, pdf, png',
+        ),
+        (["types", "at-8", "--format", ""], "--format is empty"),
         (["types", "at-8", "--width", "page"], "'page' is not one of 'column', 'text'"),
         (["types", "at-88"], 'is neither a file nor a run under runs/; did you mean "at-8"?'),
         (["types", "at-8", "at-8"], "is named twice"),
         (["types"], "Missing argument 'RUN'"),
-        (["scatter", "at-8"], "scatter is of judges against people; name their file with --human"),
+        (
+            ["scatter", "at-8"],
+            "scatter compares judges with human ratings; name their file with --human",
+        ),
         (["frames", "at-8"], "nothing to draw: frames would be empty"),
         (["types,domains", "failed"], "nothing to draw: types, domains would be empty"),
         (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),

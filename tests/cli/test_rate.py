@@ -43,7 +43,7 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
 
     refused = typed(tmp_path, *command)
     assert refused.code == 2
-    assert "[bo].csv: lacks labels: s" in refused.err
+    assert "[bo].csv: labels are missing: s" in refused.err
     assert ": 3 (e1.1, e1.2, e1.3)\n" in refused.err
     assert "3 of " in refused.err
     assert not (tmp_path / "human.csv").exists()
@@ -74,7 +74,7 @@ def test_an_empty_sheet_is_one_line_and_a_sparse_one_two(tmp_path: Path) -> None
     sheet = tmp_path / "rating" / "sheet.csv"
     empty = typed(tmp_path, "rate", "merge", str(sheet), "--key", "rating/key.csv")
     assert empty.code == 2
-    assert empty.err.splitlines() == [f"capeval: {sheet}: holds no labels"]
+    assert empty.err.splitlines() == [f"capeval: {sheet}: has no labels"]
     fill(sheet, tmp_path / "few.csv", leave=100)
     few = typed(tmp_path, "rate", "merge", "few.csv", "--key", "rating/key.csv")
     assert few.code == 2
@@ -103,17 +103,17 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
     assert (typed(tmp_path, *command, "--out", "one")).code == 0
     other = typed(tmp_path, *command, "--out", "one", "--seed", "1")
     assert other.code == 2
-    assert "one/key.csv: is of another sheet" in other.err
+    assert "one/key.csv: belongs to another sheet" in other.err
     fill(tmp_path / "two" / "sheet.csv", tmp_path / "two" / "sheet.csv")
     filled = typed(tmp_path, *command, "--out", "two")
     assert filled.code == 2
-    assert "two/sheet.csv: is of another sheet, or somebody has filled it in" in filled.err
+    assert "two/sheet.csv: belongs to another sheet or has been filled in" in filled.err
 
 
 def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
     made = typed(tmp_path, "rate", "sheet")
     assert made.code == 0
-    assert made.err == "notice: 40 videos are usual; all 10 that can be drawn are taken\n"
+    assert made.err == "40 videos are usual; there are only 10, and all are used\n"
     assert "10 videos, 30 captions of 3 runs" in made.out
 
 
@@ -137,7 +137,7 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
     assert made.code == 0
     assert "10 videos, 10 captions of 2 runs" in made.out
     assert "videos found: 1 of 10" in made.out
-    assert "4 more videos are not there" in made.err
+    assert "4 more videos were not found" in made.err
     page = (tmp_path / "a" / "b" / "sheet.html").read_text(encoding="utf-8")
     assert json.dumps("./../../films/sample_01.mp4") in page
     wrong = typed(
@@ -145,16 +145,16 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
         *("rate", "sheet", "--videos", "1", "--annotations", "own.json", "--video-dir", "nowhere"),
     )
     assert wrong.code == 2
-    assert "nowhere: is no folder; name that of the videos with --video-dir" in wrong.err
+    assert "nowhere: is not a folder; name the folder of the videos with --video-dir" in wrong.err
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (
             ("sheet", "--videos", "40"),
-            "40 videos are asked for, but 10 are captioned by all runs; ask for --videos 10",
+            "40 videos were requested, but 10 are captioned by all runs; use --videos 10",
         ),
-        (("sheet", "--run", "sample-ters"), "is neither a captions file nor a run"),
+        (("sheet", "--run", "sample-ters"), "is neither a run's folder nor a run under runs/"),
         (("sheet", "--run", "sample-terse", "--run", "sample-terse"), "is named twice"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),
@@ -177,7 +177,7 @@ def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None
     refused = typed(tmp_path, *command)
     assert refused.code == 2
     assert refused.err == (
-        "capeval: --out: human.csv exists and holds something else; choose another, or replace it "
+        "capeval: --out: human.csv exists with other contents; choose another file, or replace it "
         "with --force\n"
     )
     assert human.read_text(encoding="utf-8") == "two weeks of work"

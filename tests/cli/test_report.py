@@ -114,8 +114,8 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
     ended = report("mine", "--human", "human.csv", "--frames", "0")
     assert ended.code == 0
     assert ended.err == (
-        "human.csv: warning: 1 label of these runs is of no video or element that is annotated\n"
-        "1 label is of other systems\n"
+        "human.csv: 1 label of these runs left out: the video or element is not annotated\n"
+        "human.csv: 1 label of other systems left out\n"
     )
     (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
     assert mine["people"] == [[0, 0, "l"]]
@@ -126,20 +126,20 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     assert typed(Path(), "score", "mine", "--out", stored).code == 0
     assert report("mine", "--frames", "0").err == ""
     whole = stored.read_text()
-    told = "the report is of the verdicts; write it with `capeval score` and --out\n"
+    told = "the report uses the verdicts; update the file with `capeval score` and --out\n"
     wrong = json.loads(whole)
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25 there and 1 here"),
-        (whole[:-200], "it cannot be read as scores"),
-        ("[]", "it cannot be read as scores"),
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1 by the verdicts"),
+        (whole[:-200], "it cannot be read as scores (broken JSON at column "),
+        ("[]", "it cannot be read as scores (must be a JSON object, not [])"),
     ):
         stored.write_text(text)
         ended = report("mine", "--frames", "0")
-        start = f"{stored}: does not belong to the verdicts beside it: {why}; "
+        start = f"{stored}: does not match the verdicts next to it: {why}; "
         assert (ended.code, ended.err) == (0, start + told)
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json beside the verdicts is not theirs: {why}." in page
+        assert f"The scores.json beside the verdicts is not theirs: {why}" in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:
@@ -149,7 +149,7 @@ def test_a_report_is_replaced_and_nothing_else() -> None:
     ended = report("mine", "--frames", "0", "--out", "there.html")
     assert (ended.code, ended.err) == (
         2,
-        "capeval: there.html: is there already and no report; name another with --out\n",
+        "capeval: there.html: exists and is not a report; name another file with --out\n",
     )
     assert Path("there.html").read_text() == "my notes"
 
@@ -162,7 +162,7 @@ BAD = {
     "no annotations": (["bare.jsonl"], "bare.jsonl: name its annotations with --annotations"),
     "other annotations": (["mine", "theirs"], "are held against different annotations"),
     "whole captions": (["mine", "--human", "scores.csv"], "--human takes labels of elements"),
-    "of nobody here": (["mine", "--human", "alien.csv"], "holds no label of mine"),
+    "of nobody here": (["mine", "--human", "alien.csv"], "has no label for mine"),
     "bad label": (["mine", "--human", "bad.csv"], "bad.csv"),
     "damaged": (["damaged.jsonl", "--annotations", "annotations.json"], "broken JSON"),
     "prices": (["priced"], "capeval.toml"),

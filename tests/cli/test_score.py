@@ -223,7 +223,7 @@ def test_captions_fewer_than_judgments_never_make_a_negative_count() -> None:
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "a", "status": "perhaps"}', 'index "a": '),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
-        ("[]", "holds no records"),
+        ("[]", "has no records"),
         ("7\n", "7"),
         ('{"index": "a"', "holds no judgments"),
     ],
@@ -246,4 +246,4 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
     (RUN / "manifest.json").write_text(json.dumps(manifest))
     done = score("mine")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "capeval: runs/mine: name its annotations with --annotations\n"
+    assert done.err == "capeval: mine: name its annotations with --annotations\n"

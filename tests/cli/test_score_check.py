@@ -232,10 +232,10 @@ REFUSED: list[tuple[str, str]] = [
     ("[]", "must be a JSON object"),
     ("3", "must be a JSON object"),
     ('{"a": 1}', "is no scores.json"),
-    ('{"overall": NaN}', "NaN is not a number that JSON can hold"),
+    ('{"overall": NaN}', "NaN is not a number in JSON"),
     ('{"overall": -Infinity}', "-Infinity is not a number"),
     ('{"overall": 1e999}', "1e999 is not a number"),
-    ('{"overall": 1, "overall": 2}', 'the key "overall" stands twice'),
+    ('{"overall": 1, "overall": 2}', 'the key "overall" is duplicated'),
     ('{"overall": {"n": 1e300}}', "overall.n: is larger than any number"),
     (f'{{"overall": [1, -{10**40}]}}', "overall.2: is larger than any number"),
     (f'{{"overall": {"9" * 5000}}}', "line 1: has a number of more than 4,300 digits"),
@@ -268,12 +268,12 @@ def test_what_is_no_scores_file_is_refused_in_one_line(typed: Typed, text: str, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("mine", "--check", "nope.json"), "nope.json: does not exist"),
+        (("mine", "--check", "nope.json"), "nope.json: is neither a file nor a run under runs/"),
         (("mine", "--check", "."), ".: holds no scores.json"),
-        (("mine", "--check", "mine", "--seed", "3"), "leave out --seed and --out"),
-        (("mine", "--check", "mine", "--seed", "0"), "leave out --seed and --out"),
-        (("mine", "--check", "mine", "--out", "x.json"), "leave out --seed and --out"),
-        (("nope", "--check", "mine"), "nope: does not exist"),
+        (("mine", "--check", "mine", "--seed", "3"), "omit --seed and --out"),
+        (("mine", "--check", "mine", "--seed", "0"), "omit --seed and --out"),
+        (("mine", "--check", "mine", "--out", "x.json"), "omit --seed and --out"),
+        (("nope", "--check", "mine"), "nope: is neither a file nor a run"),
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(
@@ -293,7 +293,9 @@ def test_run_of_several_judges_asks_which(typed: Typed) -> None:
         (other / name).write_bytes((SCORES.parent / name).read_bytes())
     code, _, err = typed("runs/mine/judge", "--check", "mine")
     assert code == 2
-    assert "holds several; name one of runs/mine/again/scores.json, runs/mine/judge" in err
+    assert (
+        "holds several scores.json; name one of runs/mine/again/scores.json, runs/mine/judge" in err
+    )
 
 
 def test_hostile_text_in_a_file_stays_one_line_of_text(typed: Typed) -> None:

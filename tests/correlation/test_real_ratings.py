@@ -33,7 +33,7 @@ def test_thumb_is_a_complete_grid(tmp_path: Path) -> None:
     told = [(r["seg_id"], r["SYS"], r["human_score"], r["P"], r["R"]) for r in rows]
     write_csv(tmp_path / "human.csv", [("video_id", "system", "score", "P", "R"), *told])
     done = correlate(
-        tmp_path, "--human", "human.csv", "--metric-cols", "P,R", "--draws", "199", "--json"
+        tmp_path, "--human", "human.csv", "--metric-columns", "P,R", "--resamples", "199", "--json"
     )
     assert done.code == 0, done.err
     result = json.loads(done.out)
@@ -64,7 +64,15 @@ def test_trecvid_is_unbalanced_and_has_a_row_without_a_caption(tmp_path: Path) -
             metric.append((str(line), path.suffix[1:], str(score)))
     write_csv(tmp_path / "overlap.csv", metric)
     human = folder / "ad-seg-scores-en-en.csv"
-    typed = ["--human", str(human), "--auto", "overlap=overlap.csv", "--draws", "199", "--json"]
+    typed = [
+        "--human",
+        str(human),
+        "--metric",
+        "overlap=overlap.csv",
+        "--resamples",
+        "199",
+        "--json",
+    ]
     done = correlate(tmp_path, *typed)
     assert done.code == 0, done.err
     assert "SID is 0 and lines count from 1, so this row of CCNY rates no caption" in done.err

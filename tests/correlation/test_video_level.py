@@ -14,6 +14,7 @@ from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import EVERYTHING, protocol
 from capeval.correlation.video_level import Settings, analyse
+from capeval.files.ratings import Keys
 from capeval.stats.design import Design
 from capeval.stats.values import Floats
 
@@ -23,7 +24,7 @@ KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floats]) -> Joined:
     return Joined(
         human="score",
-        keys=keys,
+        keys=Keys.of(keys),
         raters=tuple(f"r{n}" for n in range(len(ratings))),
         ratings=ratings,
         metrics=metrics,
@@ -47,13 +48,13 @@ def test_the_order_of_rows_changes_no_byte(order: list[int], seed: int, raters: 
     rng = np.random.default_rng(seed)
     ratings = rng.integers(0, 5, (2, 24)) / 10
     metrics = {"a": rng.integers(0, 9, 24) / 10, "b": rng.random(24)}
-    first = told(joined(KEYS, ratings, metrics), draws=50, raters=raters)
+    first = told(joined(KEYS, ratings, metrics), resamples=50, raters=raters)
     shuffled = joined(
         [KEYS[row] for row in order],
         ratings[:, order],
         {name: values[order] for name, values in metrics.items()},
     )
-    assert told(shuffled, draws=50, raters=raters) == first
+    assert told(shuffled, resamples=50, raters=raters) == first
 
 
 @pytest.mark.parametrize("metrics", [1, 2])
@@ -64,10 +65,10 @@ def test_groupings_taken_at_once_find_the_same_bytes(
     keys = [(f"v{n // 3:03d}", f"s{n % 3}") for n in range(240)]
     ratings = rng.integers(0, 50, (1, 240)) / 10
     scores = {name: ratings[0] + rng.random(240) for name in "ab"[:metrics]}
-    one_by_one = told(joined(keys, ratings, scores), draws=100)
+    one_by_one = told(joined(keys, ratings, scores), resamples=100)
     monkeypatch.setattr(video_level, "_AT_ONCE", 0)
     for _ in range(3):
-        assert told(joined(keys, ratings, scores), draws=100) == one_by_one
+        assert told(joined(keys, ratings, scores), resamples=100) == one_by_one
 
 
 @pytest.mark.parametrize("raters", ["mean", "zmean"])
@@ -79,13 +80,13 @@ def test_means_that_are_equal_as_typed_are_equal(raters: Any) -> None:
     scale = np.array([0.1, 0.2, 0.3])
     ratings = np.stack([scale[(np.arange(18) + shift) % 3] for shift in range(3)])
     given = joined(keys, ratings, {"metric": metric, "level": level})
-    results, _, _ = analyse(given, Settings(EVERYTHING, draws=20, raters=raters))
+    results, _, _ = analyse(given, Settings(EVERYTHING, resamples=20, raters=raters))
     assert all(one.value is None for one in results if one.statistic != "acc_eq")
     assert {one.reason for one in results if one.grouping == "pooled"} >= {
         "the human scores are constant"
     }
     given = joined(keys, np.arange(18.0)[None], {"metric": metric, "level": level})
-    results, _, _ = analyse(given, Settings(EVERYTHING, draws=20))
+    results, _, _ = analyse(given, Settings(EVERYTHING, resamples=20))
     of_systems = [one for one in results if one.grouping == "system" and one.statistic != "acc_eq"]
     assert {one.value for one in of_systems} == {None}
 
@@ -96,7 +97,7 @@ def test_very_large_and_very_small_numbers_are_as_good_as_others() -> None:
     usual = joined(KEYS, ratings, metrics)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first = analyse(usual, Settings(EVERYTHING, draws=50))[0]
+        first = analyse(usual, Settings(EVERYTHING, resamples=50))[0]
         for power in (1023, -1000):
             extreme = joined(
                 KEYS,
@@ -104,7 +105,7 @@ def test_very_large_and_very_small_numbers_are_as_good_as_others() -> None:
                 {name: np.ldexp(values, power) for name, values in metrics.items()},
             )
             for one, other in zip(
-                analyse(extreme, Settings(EVERYTHING, draws=50))[0], first, strict=True
+                analyse(extreme, Settings(EVERYTHING, resamples=50))[0], first, strict=True
             ):
                 assert one.value == pytest.approx(other.value)
                 assert one.p == pytest.approx(other.p)
@@ -123,11 +124,11 @@ def test_draws_grow_so_that_the_best_comparison_can_be_significant() -> None:
     least = min(one.p_adjusted for one in comparisons if one.p_adjusted is not None)
     assert least <= 0.01
     assert max(one.cluster or 0 for one in results) > 1
-    assert not [line for line in found if "draws" in line]
-    *_, found = analyse(given, Settings(narrow, ci="none", draws=999))
+    assert not [line for line in found if "resamples for" in line]
+    *_, found = analyse(given, Settings(narrow, ci="none", resamples=999))
     assert found[-1] == (
-        "999 draws for 55 pairs of metrics: no adjusted p of a permutation can be below 0.055; "
-        "leave --draws out, or take 5500 or more"
+        "999 resamples for 55 pairs of metrics: no adjusted p of a permutation test can be below "
+        "0.055; leave --resamples out, or set it to 5500 or more"
     )
 
 
@@ -136,7 +137,7 @@ def test_few_videos_are_warned_of_however_many_captions_there_are() -> None:
     rng = np.random.default_rng(0)
     given = joined(keys, rng.random((1, 80)), {"m": rng.random(80)})
     results, _, found = analyse(given, Settings(EVERYTHING))
-    assert found == ["people's score: 4 videos: no intervals, and no p by resampling (needs 5)"]
+    assert found == ["human score: 4 videos: no intervals, and no p by resampling (needs 5)"]
     assert {one.interval_reason for one in results if one.value is not None} == {
         "4 videos are too few to resample: at least 5"
     }

@@ -32,7 +32,7 @@ _TYPES = "one of camera, scene, action, attribute"
 _KINDS = "one of Low-Dynamic, High-Dynamic, Multi-Scene, Multi-Subject"
 _AT = 'index "v": events.1.visual_elements.1'
 WRONG: dict[str, tuple[object, str]] = {
-    "no records": ([], "holds no records"),
+    "no records": ([], "has no records"),
     "a number": ([7], "entry 1: must be a JSON object, not 7"),
     "null": ([record("u"), None], "entry 2: must be a JSON object, not null"),
     "lists": ([[1]], "entry 1: must be a JSON object, not [1]"),
@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[object, str]] = {
     ),
     "duplicate index": (
         [record("u"), record(), record()],
-        'index "v": index: stands twice (entry 2 and entry 3)',
+        'index "v": index: is duplicated (entry 2 and entry 3)',
     ),
     "no index": ([record("u"), without("index")], "entry 2: index: is missing"),
     "misspelt index": (
@@ -112,9 +112,9 @@ WRONG: dict[str, tuple[object, str]] = {
         [record(events=[{"event": 3, "visual_elements": [ELEMENT]}])],
         'index "v": events.1.event: must be a string, not 3',
     ),
-    "half a character": (
+    "unpaired surrogate": (
         [element(content="a \ud800")],
-        f'{_AT}.content: has half a character (a lone surrogate): "a \\ud800"',
+        f'{_AT}.content: has an unpaired surrogate: "a \\ud800"',
     ),
     "hostile index": (
         [record("\x1b[31m\n" + "x" * 10_000, events=[])],
@@ -146,7 +146,7 @@ def test_wrong_json_line_is_told_by_its_number() -> None:
 
 def test_duplicate_index_in_json_lines_names_both_lines() -> None:
     FILE.write_text("\n".join([json.dumps(record()), "", json.dumps(record())]))
-    with pytest.raises(InputError, match=r"stands twice \(line 1 and line 3\)"):
+    with pytest.raises(InputError, match=r"is duplicated \(line 1 and line 3\)"):
         load_annotations(FILE)
 
 

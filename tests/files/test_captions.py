@@ -53,11 +53,11 @@ WRONG = {
     "index blank": ('{"index": "", "caption": "x"}', 'index "": index: must not be empty'),
     "index twice": (
         '{"index": "v", "caption": "a"}\n\n{"index": "v", "caption": "a"}',
-        'index "v": index: stands twice (line 1 and line 3)',
+        'index "v": index: is duplicated (line 1 and line 3)',
     ),
     "index twice in a list": (
         '[{"index": "v", "caption": "a"}, {"index": "v", "caption": "b"}]',
-        'index "v": index: stands twice (entry 1 and entry 2)',
+        'index "v": index: is duplicated (entry 1 and entry 2)',
     ),
     "submission null": (
         '{"v": "A dog.", "w": null}',
@@ -71,9 +71,9 @@ WRONG = {
     "submission of a blank index": ('{" ": "A dog."}', 'index " ": index: must not be empty'),
     "submission doubled": (
         '{\n"v": "a",\n"w": "b",\n"v": "c"}',
-        'line 4: the key "v" stands twice',
+        'line 4: the key "v" is duplicated',
     ),
-    "submission doubled on one line": ('{"v": "a", "v": "b"}', 'line 1: the key "v" stands twice'),
+    "submission doubled on one line": ('{"v": "a", "v": "b"}', 'line 1: the key "v" is duplicated'),
     "submission broken": (
         '{\n"v": "a",\n"w" "b"}',
         "line 3: broken JSON at column 5 (Expecting ':' delimiter)",
@@ -82,8 +82,8 @@ WRONG = {
         '{"v": "a",\n"w": "A do',
         "line 2: broken JSON at column 6 (Unterminated string starting at)",
     ),
-    "submission without captions": ("{}", "holds no captions"),
-    "list without captions": ("[]", "holds no records"),
+    "submission without captions": ("{}", "has no captions"),
+    "list without captions": ("[]", "has no records"),
     "list of strings": ('["A dog."]', 'entry 1: must be a JSON object, not "A dog."'),
     "a string": ('"A dog."', 'line 1: must be a JSON object, not "A dog."'),
     "a number": ("7", "line 1: must be a JSON object, not 7"),
@@ -97,15 +97,15 @@ WRONG = {
     ),
     "doubled key": (
         '{"index": "v", "caption": "a"}\n{"index": "w", "caption": "b", "caption": "c"}',
-        'line 2: the key "caption" stands twice',
+        'line 2: the key "caption" is duplicated',
     ),
     "NaN": (
         '{"index": "v", "caption": "a"}\n{"index": "w", "caption": NaN}',
-        "line 2: NaN is not a number that JSON can hold",
+        "line 2: NaN is not a number in JSON",
     ),
     "NaN in another field": (
         '{"index": "v", "caption": "a", "p": NaN}',
-        "line 1: NaN is not a number that JSON can hold",
+        "line 1: NaN is not a number in JSON",
     ),
     "raw NUL": (
         '{"index": "v", "caption": "a\x00b"}',
@@ -240,7 +240,7 @@ UNKNOWN = {
     "several": (
         of("TUNA_0001", "x", "y"),
         (
-            'c.jsonl: index "x": index: is unknown to the annotations (2 such); '
+            'c.jsonl: index "x": index: is unknown to the annotations (2 captions); '
             "correct it, or skip such captions with --ignore-unknown"
         ),
     ),
@@ -251,7 +251,7 @@ UNKNOWN = {
             'annotations: "TUNA_0001"…); name the matching --annotations'
         ),
     ),
-    "doubled": (of("TUNA_0001", "TUNA_0001"), 'c.jsonl: index "TUNA_0001": index: stands twice'),
+    "doubled": (of("TUNA_0001", "TUNA_0001"), 'c.jsonl: index "TUNA_0001": index: is duplicated'),
     "none": ([], "c.jsonl: there are no captions"),
 }
 

@@ -37,7 +37,7 @@ def test_the_interpreters_limit_is_put_back(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("labl,b\n", 'line 1: the column "label" is missing; did you mean "labl"'),
-        ("\nlabel,Label\n", 'line 2: the column "label" stands twice'),
+        ("\nlabel,Label\n", 'line 2: the column "label" is duplicated'),
         ('label\n\n"x\n', "line 3: is not CSV"),
     ],
 )
@@ -49,5 +49,5 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
 def test_columns_that_are_read_stand_once_and_others_as_they_like(tmp_path: Path) -> None:
     table = read_spreadsheet(saved(tmp_path, "a,b,b,\n1,2,3,4\n"), ["a"], ["c"])
     assert table.columns["a"] == ["1"]
-    with pytest.raises(InputError, match='line 1: the column "b" stands twice'):
+    with pytest.raises(InputError, match='line 1: the column "b" is duplicated'):
         read_spreadsheet(saved(tmp_path, "a,b,B\n1,2,3\n"), ["a"], ["b"])

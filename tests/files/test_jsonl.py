@@ -13,11 +13,11 @@ from capeval.errors import InputError
 from capeval.files.jsonl import (
     JsonlAppender,
     dumps,
-    iter_jsonl,
     whole_lines,
     write_atomic,
     write_jsonl,
 )
+from capeval.files.reading import json_lines, read_text
 from capeval.text import one_line
 
 # Every code point, lone surrogates too: that is what captions can hold.
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_the_same(tmp_path: Path, lines: list[dict[str, 
     assert written.read_bytes() == appended.read_bytes()
     assert written.read_bytes().count(b"\n") == len(lines)
     assert whole_lines(written) == lines
-    assert list(iter_jsonl(written)) == list(enumerate(lines, start=1))
+    assert list(json_lines(read_text(written), file=written)) == list(enumerate(lines, start=1))
 
 
 def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_missing_and_empty_files_have_no_lines(tmp_path: Path) -> None:
     [
         (b'{"a', "line 2: broken JSON at column 2"),
         (b"\xff", "line 2: is damaged (not UTF-8); remove the line and run again"),
-        (b'{"a": NaN}', "line 2: NaN is not a number that JSON can hold"),
+        (b'{"a": NaN}', "line 2: NaN is not a number in JSON"),
     ],
 )
 def test_damage_before_the_last_line_is_told(tmp_path: Path, line: bytes, message: str) -> None:
@@ -164,8 +164,8 @@ def test_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("pipe", "is no regular file"),
-        ("link to a pipe", "is no regular file"),
+        ("pipe", "is not a regular file"),
+        ("link to a pipe", "is not a regular file"),
         ("folder", "is a folder"),
         ("circle", "cannot be written (Too many levels"),
         ("below a file", "cannot be written (Not a directory)"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import pair_echoes
+from capeval.files.label_matching import match_labels
 from capeval.schema import RELATIONS, Relation
 
 RELATION: st.SearchStrategy[Relation] = st.sampled_from(RELATIONS)
@@ -18,7 +18,7 @@ def paired(elements: Sequence[str], *echoes: str) -> tuple[Relation, ...]:
     labels: list[tuple[str, Relation]] = [
         (echo, "lack" if place else "entailment") for place, echo in enumerate(echoes)
     ]
-    return pair_echoes(elements, labels, "event 1", [])
+    return match_labels(elements, labels, "event 1", [])
 
 
 @settings(deadline=None)
@@ -29,7 +29,7 @@ def test_labels_follow_their_content_whatever_the_order(
     labels: dict[str, Relation] = {echo: data.draw(RELATION) for echo in echoes}
     notes: list[str] = []
     elements = sorted(labels)
-    found = pair_echoes(elements, list(labels.items()), "event 1", notes)
+    found = match_labels(elements, list(labels.items()), "event 1", notes)
     assert found == tuple(labels[element] for element in elements)
     assert notes == []
 

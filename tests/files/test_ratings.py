@@ -20,7 +20,7 @@ def written(folder: Path, text: str, name: str = "human.csv") -> Path:
 
 
 OPEN = "a quote that opens here is never closed"
-DOUBLED = "a quote inside a quoted cell must stand twice"
+DOUBLED = "a quote inside a quoted cell must be doubled"
 LARGE = "is too large to compute with (beyond 1e150)"
 LONG_NAME = "x" * 200_000
 KEY = '"' + "x" * 58 + "…"
@@ -96,20 +96,20 @@ def test_labels_of_elements_are_three_way_or_binary(
             "video_id,sytem,score\nv,a,1\n",
             (
                 'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name '
-                "it with --metric-cols if it holds a metric's scores"
+                "it with --metric-columns if it has a metric's scores"
             ),
         ),
         (
             "video,score\nv,1\n",
             (
                 'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or '
-                "name it with --metric-cols if it holds a metric's scores"
+                "name it with --metric-columns if it has a metric's scores"
             ),
         ),
         ("video_id\nv\n", 'line 1: the column "score" is missing'),
         (
             "video_id,score\nv,1\nw,2\nv,3\n",
-            "line 4: video_id, system: v stands twice (line 2 and this)",
+            "line 4: video_id, system: v is duplicated (line 2 and this line)",
         ),
         ("video_id,score\nv,1\nw,good\n", 'line 3: score: "good" is not a number'),
         ("video_id,score\nv,1_000\n", 'line 2: score: "1_000" is not a number'),
@@ -119,8 +119,8 @@ def test_labels_of_elements_are_three_way_or_binary(
         ("video_id,score\nv,\n", "line 2: score: is empty"),
         ("video_id,score\n ,1\n", "line 2: video_id: is empty"),
         ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
-        ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" stands twice'),
-        ("video_id,score\n", "holds a header and no rows"),
+        ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" is duplicated'),
+        ("video_id,score\n", "has no rows below its header"),
         ('video_id,score\n"v,1\n', "line 2: is not CSV (a quote that opens here is never closed)"),
         (
             "video_id,element_id,label\nv,1.1,entailed\n",
@@ -131,12 +131,15 @@ def test_labels_of_elements_are_three_way_or_binary(
         ),
         (
             "video_id,element_id,label\nv,1.1,lack\nv,1.2,1\n",
-            'line 3: label: "1" is of another kind than "lack" above',
+            'line 3: label: "1" is on another scale than "lack" above',
         ),
         ("video_id,element_id\nv,1.1\n", 'line 1: the column "label" is missing'),
         (
             "video_id,element_id,label\nv,1.1,1\nv,1.1,0\n",
-            "line 3: video_id, system, element_id: v, 1.1, human stands twice (line 2 and this)",
+            (
+                "line 3: video_id, system, element_id: v, 1.1, human is duplicated "
+                "(line 2 and this line)"
+            ),
         ),
         ('video_id,score\nv,"\n1"\nw,"\nx"\n', r'line 4: score: "\nx" is not a number'),
         ('video_id,score\nu,1\n"v,1\nw,2\n', f"line 3: is not CSV ({OPEN})"),
@@ -144,11 +147,11 @@ def test_labels_of_elements_are_three_way_or_binary(
         (f'video_id,score\n"{LONG_NAME}",x\n', 'line 2: score: "x" is not a number'),
         (
             f"video_id,score\n{LONG_NAME},1\n{LONG_NAME},2\n",
-            f"line 3: video_id, system: {LONG_NAME[:59]}… stands twice (line 2 and this)",
+            f"line 3: video_id, system: {LONG_NAME[:59]}… is duplicated (line 2 and this line)",
         ),
         (
             f'{{"video_id": "v", "{LONG_NAME}": 1, "{LONG_NAME}": 2}}',
-            f"line 1: the key {KEY} stands twice",
+            f"line 1: the key {KEY} is duplicated",
         ),
         (
             "video_id;score\nv;0,5\n",
@@ -156,15 +159,15 @@ def test_labels_of_elements_are_three_way_or_binary(
         ),
         (
             "video_id,score\nv,\u0661\n",
-            'line 2: score: "\u0661" is not a number; write it with the digits 0 to 9 alone',
+            'line 2: score: "\u0661" is not a number; use only the digits 0 to 9',
         ),
         (
             "video_id,score\nv,\uff11\n",
-            'line 2: score: "\uff11" is not a number; write it with the digits 0 to 9 alone',
+            'line 2: score: "\uff11" is not a number; use only the digits 0 to 9',
         ),
         (
             "video_id,score\nv,\u00a01\n",
-            'line 2: score: " 1" is not a number; write it with the digits 0 to 9 alone',
+            'line 2: score: " 1" is not a number; use only the digits 0 to 9',
         ),
         ("video_id,score\nv,2e150\n", f'line 2: score: "2e150" {LARGE}'),
         ("video_id,score\nv,-1.5e308\n", f'line 2: score: "-1.5e308" {LARGE}'),
@@ -178,11 +181,11 @@ def test_labels_of_elements_are_three_way_or_binary(
         ),
         (
             "video_id,score\n\u0000v,1\n",
-            r'line 2: video_id: "\u0000v" has a control character, which no name may have',
+            r'line 2: video_id: "\u0000v" has a control character, which names must not have',
         ),
         (
             '[{"video_id": "v", "score": 1},\n\n{"video_id": "w\\u001b[2J", "score": 1}]',
-            r'line 3: video_id: "w\u001b[2J" has a control character, which no name may have',
+            r'line 3: video_id: "w\u001b[2J" has a control character, which names must not have',
         ),
         (
             "video_id,sco\x1bre\nv,1\n",
@@ -202,15 +205,15 @@ def test_labels_of_elements_are_three_way_or_binary(
             "\n\nvideo_id,humen\nv,1\n",
             (
                 'line 3: the column "humen" is unknown; did you mean "human"?; remove it, or name '
-                "it with --metric-cols if it holds a metric's scores"
+                "it with --metric-columns if it has a metric's scores"
             ),
         ),
         (
             "video,scores,zzz\nv,1,2\n",
             (
                 'line 1: the columns "video" (did you mean "video_id"?), "scores" (did you mean '
-                '"score"?), "zzz" are unknown; remove them, or name them with --metric-cols if '
-                "they hold metrics' scores"
+                '"score"?), "zzz" are unknown; remove them, or name them with --metric-columns if '
+                "they have metrics' scores"
             ),
         ),
         ("rater\nx\n", 'line 1: the columns "video_id", "score" are missing'),
@@ -234,9 +237,9 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str,
 @pytest.mark.parametrize(
     ("text", "columns", "told"),
     [
-        ("video_id,human,m\nv,1,2\n", ["human"], '"human" holds people\'s ratings; --metric-cols'),
-        ("video_id,score,m\nv,1,2\n", ["m", "score"], '"score" holds people\'s ratings'),
-        ("video_id,score\nv,1\n", ["video_id"], '"video_id" holds names, and no metric'),
+        ("video_id,human,m\nv,1,2\n", ["human"], '"human" has human ratings; --metric-columns'),
+        ("video_id,score,m\nv,1,2\n", ["m", "score"], '"score" has human ratings'),
+        ("video_id,score\nv,1\n", ["video_id"], '"video_id" has names; --metric-columns takes'),
         (
             "video_id,score,bleu\nv,1,2\n",
             ["blue", "rouge"],

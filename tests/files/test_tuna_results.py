@@ -195,10 +195,10 @@ def test_what_does_not_fit_is_unscored_with_the_reason(case: str) -> None:
 
 
 WRONG: dict[str, tuple[list[object], str]] = {
-    "index missing": ([{}], "entry 1: index: is missing or no string"),
-    "index a number": ([GOOD | {"index": 5}], "entry 1: index: is missing or no string"),
-    "no object": ([GOOD, 5], "entry 2: index: is missing or no string"),
-    "twice": ([GOOD, GOOD], 'index "TUNA_0001": stands twice'),
+    "index missing": ([{}], "entry 1: index: is missing or not a string"),
+    "index a number": ([GOOD | {"index": 5}], "entry 1: index: is missing or not a string"),
+    "no object": ([GOOD, 5], "entry 2: index: is missing or not a string"),
+    "twice": ([GOOD, GOOD], 'index "TUNA_0001": is duplicated'),
     "unknown": (
         [GOOD | {"index": "TUNA_001"}],
         (
@@ -206,7 +206,7 @@ WRONG: dict[str, tuple[list[object], str]] = {
             "skip such results with --ignore-unknown"
         ),
     ),
-    "none": ([], "holds no records"),
+    "none": ([], "has no records"),
 }
 
 

@@ -85,7 +85,7 @@ def test_a_folder_is_needed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist; name the folder"):
         VideoFolder(tmp_path / "none")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         VideoFolder(tmp_path / "file")
 
 

@@ -254,12 +254,14 @@ BROKEN_SETS = {
     SET.replace('"split.txt"', '"gone.txt"'): "gone.txt: does not exist",
     SET.replace('"split.txt"', '"../.."'): "is a folder",
     SET.replace('"split.txt"', '"split\\u0000.txt"'): "cannot be read",
-    SET.replace('"split.txt"', '"match.txt"'): "must hold the placeholder {caption} exactly once",
+    SET.replace(
+        '"split.txt"', '"match.txt"'
+    ): "must contain the placeholder {caption} exactly once",
     SET.replace("doubled_braces", "double_braces"): "double_braces: ",
     SET + "[placeholders]\ncaption = 3\n": "placeholders.caption: must be a string, not 3",
-    SET + '[placeholders]\ncaption = ""\n': "placeholders: each needs a name of its own",
-    SET + '[placeholders]\ncaption = "text"\n': "must hold the placeholder {text} exactly once",
-    SET + '[placeholders]\ncandidate_events = "reference_events"\n': "each needs a name of its own",
+    SET + '[placeholders]\ncaption = ""\n': "placeholders: must have different, non-empty names",
+    SET + '[placeholders]\ncaption = "text"\n': "must contain the placeholder {text} exactly once",
+    SET + '[placeholders]\ncandidate_events = "reference_events"\n': "must have different",
     SET + "[placeholders]\nvideo = 'x'\n": "placeholders.video: ",
     SET + "[more]\nx = 1\n": "more: ",
     "[[templates]]\nx = 1\n": "set.toml: ",
@@ -289,7 +291,7 @@ def test_a_broken_set_is_one_line(text: str, tuna_folder: Path) -> None:
 )
 def test_a_template_must_hold_its_placeholder_once(template: str, tuna_folder: Path) -> None:
     (tuna_folder / "split.txt").write_text(template, encoding="utf-8")
-    with pytest.raises(InputError, match=r"split\.txt: must hold the placeholder \{caption\}"):
+    with pytest.raises(InputError, match=r"split\.txt: must contain the placeholder \{caption\}"):
         load_prompts(tuna_folder)
 
 

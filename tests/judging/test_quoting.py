@@ -7,7 +7,7 @@ import time
 import pytest
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import pair_echoes
+from capeval.files.label_matching import match_labels
 from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.replies import read_reply
 from capeval.judging.split_checks import check_split
@@ -35,10 +35,10 @@ def test_a_fence_that_never_ends_takes_no_time() -> None:
 def test_elements_that_differ_in_a_sign_keep_their_own_labels() -> None:
     elements = ("The sign reads +5.", "The sign reads -5.")
     labels = [("The sign reads -5.", "entailment"), ("The sign reads +5.", "contradiction")]
-    paired = pair_echoes(elements, labels, "event 1", [])  # type: ignore[arg-type]
+    paired = match_labels(elements, labels, "event 1", [])  # type: ignore[arg-type]
     assert paired == ("contradiction", "entailment")
     with pytest.raises(ReplyError, match="no visual element"):
-        pair_echoes(elements, [("The sign reads 5.", "lack"), *labels], "event 1", [])  # type: ignore[list-item]
+        match_labels(elements, [("The sign reads 5.", "lack"), *labels], "event 1", [])  # type: ignore[list-item]
 
 
 def test_events_in_another_order_are_not_taken_by_position() -> None:

@@ -14,10 +14,10 @@ from capeval.rating.merging import (
     KeyedItem,
     RatedFile,
     check_key,
+    checked_raters,
     human_csv,
     read_key,
     read_rated,
-    together,
 )
 from capeval.rating.sheet import draw_sheet, key_csv, sheet_csv
 from capeval.schema import RELATIONS, Annotation
@@ -87,11 +87,14 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         ),
         (
             ANN + "s99ff-001,e1.1,e\n",
-            'line 5: item_id: "s99ff-001" is of another sheet than the key',
+            'line 5: item_id: "s99ff-001" belongs to another sheet than the key',
         ),
         (ANN + ",e1.1,e\n", "line 5: item_id: is empty"),
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
-        (ANN + "s12ab-001,e1.1,e\n", r"line 5: .*s12ab-001, 1.1 stands twice \(line 2 and this\)"),
+        (
+            ANN + "s12ab-001,e1.1,e\n",
+            r"line 5: .*s12ab-001, 1.1 is duplicated \(line 2 and this line\)",
+        ),
         (ANN + "s12ab-002,e2.1,entaillment\n", 'line 5: label: .*did you mean "entailment"'),
         (
             ANN + "s12ab-002,e2.1,1\n",
@@ -101,7 +104,7 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
             ANN.replace("label", "lable"),
             'line 1: the column "label" is missing; did you mean "lable"',
         ),
-        (ANN.replace("label", "label,label"), 'the column "label" stands twice'),
+        (ANN.replace("label", "label,label"), 'the column "label" is duplicated'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
         (
             "item_id,element_id,label,rater\ns12ab-001,e1.1,e,Ann\ns12ab-001,e1.2,e,Bo\n",
@@ -121,12 +124,12 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
             "item_id,video,system,elements\nx,v,a,1\n",
             'the column "video_id" is missing; did you mean',
         ),
-        ("item_id,video_id,system,elements\n", "holds no items"),
-        (KEY + "s12ab-001,x,a,1\n", "s12ab-001 stands twice"),
-        (KEY + "s12ab-003,v,a,1\n", "v, a stands twice"),
+        ("item_id,video_id,system,elements\n", "has no items"),
+        (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
+        (KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
         (KEY + "s12ab-003,x,,1\n", "system: is empty"),
         (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
-        (KEY + "s12ab-003,x,a,9999 2\n", "elements: are 10,001 elements of one caption"),
+        (KEY + "s12ab-003,x,a,9999 2\n", "elements: has 10,001 elements for one caption"),
         (KEY + "s12ab-003,x\x00,a,1\n", "line 4: video_id: .* has a control character"),
     ],
 )
@@ -165,7 +168,7 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
     table = load_human(human)
     assert isinstance(table, LabelTable)
     assert list(table.keys) == [(index.strip(), f"s{index}".strip())] * 3
-    assert table.names == (f"={index}".strip(),)
+    assert table.raters == (f"={index}".strip(),)
     for text in (key_csv(sheet), sheet_csv(sheet), human.read_text(encoding="utf-8")):
         for row in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")):
             assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
@@ -183,7 +186,9 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
     path = key_file(tmp_path)
     key = read_key(path)
     check_key(key, [annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(InputError, match='s12ab-002: the annotations have other elements for "v"'):
+    with pytest.raises(
+        InputError, match='s12ab-002: the elements of "v" in the annotations differ from'
+    ):
         check_key(key, [annotation("v", sizes=(2,)), annotation("w", sizes=(2,))], file=path)
     with pytest.raises(InputError, match='video "w" is unknown to the annotations'):
         check_key(key, [annotation("v", sizes=(1, 1))], file=path)
@@ -192,10 +197,10 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
 def test_half_filled_sheets_need_partial(tmp_path: Path) -> None:
     ann = rated(tmp_path, ANN)
     with pytest.raises(InputError, match=r"1 of 4 labels are missing \(s12ab-002 e2.1\)"):
-        together([ann])
-    assert together([ann], partial=True) == (ann,)
-    with pytest.raises(InputError, match="holds no labels"):
-        together([rated(tmp_path, "item_id,element_id,label\n", "bo.csv")], partial=True)
+        checked_raters([ann])
+    assert checked_raters([ann], partial=True) == (ann,)
+    with pytest.raises(InputError, match="has no labels"):
+        checked_raters([rated(tmp_path, "item_id,element_id,label\n", "bo.csv")], partial=True)
 
 
 def test_a_key_that_was_edited_is_refused(tmp_path: Path) -> None:
@@ -233,8 +238,8 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     header = "item_id,element_id,label,rater\n"
     texts = [f"{header}s12ab-001,e1.1,e,{told}\n" for told in (name, other)]
     files = [rated(tmp_path, text, f"{n}.csv") for n, text in enumerate(texts)]
-    with pytest.raises(InputError, match=r"1.csv: is of .*, and so is .*0.csv"):
-        together(files, partial=True)
+    with pytest.raises(InputError, match=r"1.csv: has the same rater as .*0.csv"):
+        checked_raters(files, partial=True)
     one = rated(tmp_path, f"{texts[0]}s12ab-001,e1.2,e,{other}\n")
     assert one.rater == name
 
@@ -243,8 +248,8 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     ("header", "rater", "name", "told"),
     [
         ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
-        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" stands twice'),
-        ("rater", "", "\u200b.csv", "line 1: names no rater, and the file's name cannot"),
+        ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" is duplicated'),
+        ("rater", "", "\u200b.csv", "line 1: names no rater, and neither does the file's name"),
     ],
 )
 def test_raters_must_have_names(
@@ -256,15 +261,15 @@ def test_raters_must_have_names(
 
 def test_a_rater_is_there_once(tmp_path: Path) -> None:
     again = rated(tmp_path, ANN, "ANN.csv")
-    with pytest.raises(InputError, match=r'is of "ANN", and so is .*ann.csv'):
-        together([rated(tmp_path, ANN), again], partial=True)
+    with pytest.raises(InputError, match=r'has the same rater as .*ann.csv, "ANN"'):
+        checked_raters([rated(tmp_path, ANN), again], partial=True)
 
 
 def test_human_csv_is_unblinded_and_does_not_depend_on_the_order(tmp_path: Path) -> None:
     ann, bo = rated(tmp_path, ANN), rated(tmp_path, ANN + "s12ab-002,e2.1,e\n", "bo.csv")
     key = read_key(key_file(tmp_path))
-    text = human_csv(together([bo, ann], partial=True), key)
-    assert text == human_csv(together([ann, bo], partial=True), key)
+    text = human_csv(checked_raters([bo, ann], partial=True), key)
+    assert text == human_csv(checked_raters([ann, bo], partial=True), key)
     assert text.splitlines() == [
         "video_id,system,element_id,rater,label",
         "v,a,1.1,ann,contradiction",

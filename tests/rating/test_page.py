@@ -27,7 +27,7 @@ GIVEN = (
     "[box.querySelector('.kind').textContent.split(' ')[0], "
     "box.querySelector('[aria-pressed=true]')?.dataset.label ?? null]))"
 )
-HERE = "document.activeElement.querySelector('.told')?.textContent"
+HERE = "document.activeElement.querySelector('.content')?.textContent"
 
 
 def drawn() -> RatingSheet:
@@ -296,7 +296,7 @@ async def test_videos_play_and_missing_ones_are_told(chromium: str, tmp_path: Pa
             await page.press("ArrowRight")
         assert not any("Content Security" in text for text in page.complaints)
     assert said["first"] == (True, "")
-    assert "It should be at ./nowhere.mp4" in said["second"][1]
+    assert "it should be at ./nowhere.mp4" in said["second"][1]
     assert "There is no video file" in said["<b>third</b>"][1]
 
 
@@ -304,8 +304,8 @@ async def test_hostile_text_stays_text(page: Page) -> None:
     while "<b>third</b>" not in await page.ask("at('title').textContent"):
         await page.press("ArrowRight")
     assert await page.ask("at('caption').textContent") == f"<b>third</b>: {HOSTILE}"
-    assert await page.ask("document.querySelector('.told').textContent") == HOSTILE
-    assert await page.ask("document.querySelectorAll('img, b, #caption *, .told *').length") == 0
+    assert await page.ask("document.querySelector('.content').textContent") == HOSTILE
+    assert await page.ask("document.querySelectorAll('img, b, #caption *, .content *').length") == 0
     assert await page.ask("document.scripts.length") == 2
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.correlation.from_files import Question, Sides, both_sides, correlate_files
+from capeval.correlation.from_files import CorrelateRequest, Inputs, correlate_files, read_inputs
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
 from capeval.reporting.human_figures import confusions_of, scatters_of
@@ -24,17 +24,17 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("judged.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Question:
+def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> CorrelateRequest:
     Path(name).write_text(text)
-    return Question(
+    return CorrelateRequest(
         human=Path(name),
         auto=tuple((judge, Path("judged.jsonl")) for judge in judges),
         annotations=VIDEOS,
     )
 
 
-def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Sides:
-    return both_sides(question(name, text, judges))
+def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Inputs:
+    return read_inputs(question(name, text, judges))
 
 
 RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
@@ -65,7 +65,7 @@ def test_ratings_are_drawn_on_their_own_scale_by_the_mean_of_raters() -> None:
 
 def test_the_coefficient_is_that_of_correlate() -> None:
     (scatter,), _ = scatters_of(sides("r.csv", RATED))
-    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", draws=99)
+    settings = Settings(protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", resamples=99)
     results = correlate_files(question("r.csv", RATED), settings).results
     (value,) = [result.value for result in results if result.metric == "judge:f1"]
     assert value is not None
@@ -114,7 +114,7 @@ def test_systems_come_in_the_order_of_the_runs() -> None:
         Path(f"runs/{run}/j/judgments.jsonl").write_bytes(Path("judged.jsonl").read_bytes())
     Path("s.csv").write_text(text + "a,y,2\nb,y,1\nc,y,3\n")
     files = tuple(("j", Path(f"runs/{run}/j/judgments.jsonl")) for run in ("x", "y"))
-    read = both_sides(Question(human=Path("s.csv"), auto=files, annotations=VIDEOS))
+    read = read_inputs(CorrelateRequest(human=Path("s.csv"), auto=files, annotations=VIDEOS))
     for order in (["x", "y"], ["y", "x"]):
         (scatter,), _ = scatters_of(read, order=["none", *order])
         assert list(scatter.points) == order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capeval.scoring.aggregate import memberships
+from capeval.scoring.buckets import memberships
 from capeval.scoring.comparison import differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, Matrix, Side
 from tests.scoring.making import annotation, scored

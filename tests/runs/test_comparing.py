@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+import capeval
 from capeval.errors import CapevalError, UsageError
-from capeval.runs.comparing import Question, compare_files, unlikeness
+from capeval.runs.comparing import unlikeness
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
 from capeval.scoring.comparison_result import Comparison, Matrix
-from capeval.scoring.gates import read_coverage, read_gates
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
 
@@ -46,7 +46,7 @@ def _annotated(tmp_path: Path) -> None:
 
 
 def compared(*typed: str, **more: Any) -> Comparison:
-    found = compare_files(Question(typed=typed, **({"draws": 99} | more)))
+    found = capeval.compare(typed, **({"resamples": 99} | more))
     assert isinstance(found, Comparison)
     return found
 
@@ -101,7 +101,7 @@ def test_no_common_video_is_refused() -> None:
     run("old", "+0 -", "?")
     run("new", "?", "++")
     with pytest.raises(UsageError, match="no video was scored in all of old and new"):
-        compared("old", "new", gates=tuple(read_gates(["f1=-100"])))
+        compared("old", "new", fail_under=["f1=-100"])
 
 
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -124,9 +124,9 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> No
         compared("old", "new")
     assert str(error.value) == (
         f"old and new cannot be compared: {message}; "
-        "judge them alike, or mark the table with --anyway"
+        "judge them alike, or mark the table with --allow-mismatch"
     )
-    found = compared("old", "new", anyway=True)
+    found = compared("old", "new", allow_mismatch=True)
     assert (found.comparable, "; ".join(found.unlike)) == (False, message)
     assert found.overall.all.n == 2
 
@@ -143,7 +143,7 @@ def test_unlike_repeats_are_refused() -> None:
     run("new", "++ +", candidate_events=("x", "y"), matches=(1, 2), repeats=again)
     with pytest.raises(UsageError, match="repeats 1 against 3"):
         compared("old", "new")
-    assert compared("old", "new", anyway=True).settings["repeats"] == {"old": 1, "new": 3}
+    assert compared("old", "new", allow_mismatch=True).settings["repeats"] == {"old": 1, "new": 3}
 
 
 def other_annotations(path: str, videos: Sequence[Annotation]) -> None:
@@ -167,7 +167,7 @@ def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
     make_run(Path(), "new", judgments, annotations={"path": "other/annotations.json"})
     with pytest.raises(UsageError, match=r"data \w{6}@4 against \w{6}@3; judge them alike"):
         compared("old", "new")
-    found = compared("old", "new", anyway=True)
+    found = compared("old", "new", allow_mismatch=True)
     assert (list(found.videos), found.annotated) == (["a", "b"], 5)
     # A video is of a bucket where both annotations say so.
     assert set(found.by.domain) == {"Film"}
@@ -190,7 +190,7 @@ def test_a_type_that_one_annotation_lacks_is_not_paired() -> None:
         [scored("a", "++ +", provenance=BY)],
         annotations={"path": "other/annotations.json"},
     )
-    overall = compared("old", "new", anyway=True).overall
+    overall = compared("old", "new", allow_mismatch=True).overall
     assert (overall.camera.n, overall.action.n, overall.scene.n) == (1, 1, 0)
     assert overall.scene.f1.first is None
     assert overall.scene.f1.value is None
@@ -200,7 +200,7 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
     run("low", "00 0", "00", "00", "0")
     run("high", "++ +", "++", "++", "+")
     run("some", "++ +", "+0", "?", "?")
-    found = compare_files(Question(typed=("low", "some", "high"), draws=99))
+    found = capeval.compare(("low", "some", "high"), resamples=99)
     assert isinstance(found, Matrix)
     # In the order typed: the letters of the tables follow the command line.
     assert [one.name for one in found.runs] == ["low", "some", "high"]
@@ -214,18 +214,18 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
     assert [len(one.left_out) for one in found.runs] == [2, 0, 2]
     run("other", "++ +", by=BY.model_copy(update={"models": ("judge-2",)}))
     with pytest.raises(UsageError, match="low, high and other cannot be compared: judge"):
-        compare_files(Question(typed=("low", "high", "other"), draws=99))
+        capeval.compare(("low", "high", "other"), resamples=99)
 
 
 @pytest.mark.parametrize(
     ("typed", "more", "message"),
     [
-        (("old",), {}, "name two runs or more"),
-        ((), {}, "name two runs or more"),
+        (("old",), {}, "name at least two runs"),
+        ((), {}, "name at least two runs"),
         (("old", "old"), {}, "is named twice"),
         (("old", "runs/old"), {}, "is named twice"),
         (("old", "none"), {}, "is neither a file nor a run under runs/"),
-        (("old", "new", "third"), {"gates": tuple(read_gates(["f1=0"]))}, "name two"),
+        (("old", "new", "third"), {"fail_under": ["f1=0"]}, "name two"),
         (("old", "new"), {"judge": "gpt"}, "was not judged by gpt"),
         (("old", "new"), {"annotations": "none.json"}, "none.json"),
     ],
@@ -234,7 +234,7 @@ def test_bad_input_is_one_line(typed: tuple[str, ...], more: Any, message: str) 
     for name in ("old", "new", "third"):
         run(name, "+0 -")
     with pytest.raises(CapevalError) as error:
-        compare_files(Question(typed=typed, **more))
+        capeval.compare(typed, **more)
     assert message in str(error.value)
     assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
@@ -247,22 +247,20 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
     by = BY.model_copy(update={"judge": "second", "models": ()})
     lines = [scored("a", "++ +", provenance=by).model_dump(mode="json")]
     (other / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = compared("runs/old/judge", "runs/old/second", anyway=True)
+    found = compared("runs/old/judge", "runs/old/second", allow_mismatch=True)
     assert (found.first.name, found.second.name) == ("old (judge)", "old (second)")
 
 
 def test_unknown_judges_are_noted() -> None:
     run("old", "+0 -", by=Provenance())
     run("new", "++ +", by=Provenance())
-    assert compared("old", "new").notes == ("nothing says who judged old, new",)
+    assert compared("old", "new").notes == ("the judge of old, new is unknown",)
 
 
 def test_gates_are_part_of_what_is_found() -> None:
     run("old", "++ +", "++", "++")
     run("new", "+0 -", "++")
-    found = compared(
-        "old", "new", gates=tuple(read_gates(["f1=-1"])), coverage=read_coverage("50%")
-    )
+    found = compared("old", "new", fail_under=["f1=-1"], min_coverage="50%")
     assert [(gate.gate, gate.passed) for gate in found.gates] == [("coverage", True), ("f1", False)]
 
 

@@ -87,17 +87,9 @@ def test_lock_is_given_back_after_a_failure(run: RunFolder) -> None:
         pass
 
 
-def test_run_is_found_by_name_or_path(run: RunFolder) -> None:
-    runs = run.path.parent
-    assert RunFolder.find(runs, "mine") == run
-    assert RunFolder.find(runs / "elsewhere", str(run.path)) == run
-    assert RunFolder.all(runs) == [run]
-    assert RunFolder.all(runs / "elsewhere") == []
-
-
-def test_unknown_run_is_told_with_the_nearest(run: RunFolder) -> None:
-    with pytest.raises(InputError, match=r'is neither .*; did you mean "mine"\?'):
-        RunFolder.find(run.path.parent, "mime")
+def test_all_runs_of_a_folder_are_listed(run: RunFolder) -> None:
+    assert RunFolder.all(run.path.parent) == [run]
+    assert RunFolder.all(run.path.parent / "elsewhere") == []
 
 
 def test_judges_have_folders_of_their_own(run: RunFolder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,12 +104,13 @@ def test_lost_annotations_are_told_of_the_run(home: Path, stored: str) -> None:
 
 
 def test_the_files_behind_a_run_are_all_that_is_read_of_it(home: Path) -> None:
-    found = {path.resolve() for path in files_behind(["run"])}
+    found = {path.resolve() for path in files_behind([load_judged("run")])}
     run = home / "runs/run"
     assert {
         judgments(home), run / "captions.jsonl", run / "manifest.json", home / "annotations.json"
     } <= found  # fmt: skip
-    assert sample_folder() / "annotations.json" in files_behind(["run"], annotations="sample")
+    of_sample = replace(load_judged("run"), annotations_path="sample")
+    assert sample_folder() / "annotations.json" in files_behind([of_sample])
 
 
 def test_annotations_that_are_named_and_missing_are_told_as_they_are(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scores held against the verdicts beside them, without a bootstrap."""
+"""Stored scores compared with their verdicts, without a bootstrap."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capeval.runs.checking import why_stale
 from capeval.runs.rescoring import summarise
-from capeval.runs.stored_scores import Reference, why_stale
 from capeval.schema import Judgment, Provenance, Unscored
 from capeval.scoring import Scores
 from tests.judged_runs import BY, VIDEOS, judgments
@@ -18,11 +18,15 @@ from tests.scoring.making import scored
 pytestmark = pytest.mark.usefixtures("alone")
 
 LABELS = "+0- 0++ | 0+- | 00 +"
-REFERENCE = Reference(VIDEOS)
 
 
-def summary(judged: list[Judgment]) -> Scores:
-    return summarise(VIDEOS, judged, captioned=5, seed=0, draws=99)
+def summary(judged: list[Judgment], draws: int = 99) -> Scores:
+    return summarise(VIDEOS, judged, captioned=5, seed=0, draws=draws)
+
+
+def stale(stored: Scores, judged: list[Judgment]) -> str | None:
+    """Compare stored scores with the verdicts, for which no interval is needed."""
+    return why_stale(stored, summary(judged, draws=0))
 
 
 def label(events: list[int]) -> Any:
@@ -40,39 +44,40 @@ def test_scores_of_the_verdicts_are_fresh_and_of_any_others_stale(
         else Unscored(index=VIDEOS[n].index, reason="no", provenance=BY)
         for n in range(3)
     ]
-    assert why_stale(summary(judged), judged, 5, REFERENCE) is None
+    assert stale(summary(judged), judged) is None
     one = min(kept)
     first = "-" if told[one][0] == "+" else "+"
     other = list(judged)
     other[one] = scored(VIDEOS[one].index, first + told[one][1:], provenance=BY)
-    assert why_stale(summary(judged), other, 5, REFERENCE) is not None
+    assert stale(summary(judged), other) is not None
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"counts": {"scored": 2}}, "5 videos have verdicts, and 2 are scored"),
-    ({"counts": {"annotated": 4}}, "5 videos have verdicts"),
-    ({"counts": {"captioned": 2}}, "5 videos have captions, and not 2"),
-    ({"overall": {"all": {"n": 2}}}, "overall.all.precision is not that of the verdicts"),
-    ({"overall": {"scene": {"recall": {"value": 0.5}}}}, "overall.scene.recall is not that"),
+    ({"counts": {"scored": 2}}, "counts.scored is 2, but 5 by the verdicts"),
+    ({"counts": {"annotated": 4}}, "counts.annotated is 4, but 5 by the verdicts"),
+    ({"counts": {"captioned": 2}}, "counts.captioned is 2, but 5 by the verdicts"),
+    ({"overall": {"all": {"n": 2}}}, "overall.all.n is 2, but 5 by the verdicts"),
+    ({"overall": {"scene": {"recall": {"value": 0.5}}}}, "overall.scene.recall.value is 0.5, but "),
+    ({"by": {"domain": {"Food": None}}}, "by.domain.Food.all.precision.value is 0."),
+    ({"by": {"domain": {}}}, "by.domain.Film.all.precision.value is missing, but 0."),
+    ({"videos": {"z": {}}}, "videos.z is {}, but missing by the verdicts"),
+    ({"videos": {"a": {}}}, "videos.a.all.entailed is missing, but 6 by the verdicts"),
+    ({"videos": {"b": {"all": {"total": 9}}}}, "videos.b.all.total is 9, but 6 by the verdicts"),
     (
-        {"overall": {"attribute": {"f1": {"low": 0.0, "high": 1.0}}}},
-        "overall.attribute.f1 has an interval of 4 videos, and fewer than 5 none",
+        {"videos": {"b": {"all": {"f1": 0.9}}}},
+        "videos.b.all.f1 is 0.9, but 0.545455 by",
     ),
-    ({"by": {"domain": {"Food": None}}}, "its buckets are not those of the verdicts"),
-    ({"videos": {"z": {}}}, "its videos are not those of the verdicts"),
-    ({"videos": {"a": {}}}, 'the scores of the video "a" are not those of its verdicts'),
-    ({"videos": {"b": {"all": {"total": 9}}}}, 'the scores of the video "b" are not'),
-    ({"videos": {"b": {"all": {"f1": 0.9}}}}, 'the scores of the video "b" are not'),
-    ({"videos": {"c": {"colour": None}}}, 'the scores of the video "c" are not'),
-    ({"settings": {"judge": "gpt-5"}}, 'settings.judge says "gpt-5", the verdicts "gpt-4o"'),
-    ({"settings": {"baseline": True}}, "settings.baseline says true, the verdicts false"),
-    ({"settings": {"baseline": 0}}, "settings.baseline says 0, the verdicts false"),
-    ({"settings": {"repeats": True}}, "settings.repeats says true, the verdicts 1"),
-    ({"settings": {"models": ["gpt-5"]}}, 'settings.models says ["gpt-5"]'),
-    (
-        {"settings": {"base_url": "http://x"}},
-        'settings.base_url says "http://x", the verdicts null',
-    ),
+    ({"videos": {"c": {"colour": None}}}, "videos.c.colour.entailed is "),
+    ({"unmatched_events": {"candidate": 9}}, "unmatched_events.candidate is 9, but 7"),
+    ({"usage": {"split": {"calls": 3}}}, "usage.split.calls is 3, but missing by the verdicts"),
+    ({"settings": {"judge": "gpt-5"}}, 'settings.judge is "gpt-5", but "gpt-4o" by the verdicts'),
+    ({"settings": {"baseline": True}}, "settings.baseline is true, but false by the verdicts"),
+    ({"settings": {"baseline": 0}}, "settings.baseline is 0, but false by the verdicts"),
+    ({"settings": {"repeats": True}}, "settings.repeats is true, but 1 by the verdicts"),
+    ({"settings": {"models": ["gpt-5"]}}, 'settings.models.1 is "gpt-5", but '),
+    ({"settings": {"base_url": "http://x"}}, 'settings.base_url is "http://x", but missing'),
+    ({"settings": {"written by": "a later version"}}, "None"),
+    ({"overall": {"all": {"f1": {"low": 0.0, "high": 1.0}}}}, "None"),
 ]
 
 
@@ -93,18 +98,21 @@ def test_what_the_verdicts_do_not_say_is_told(change: dict[str, Any], told: str)
         values["by"]["domain"]["Food"] = of_film
     if "colour" in values["videos"]["c"]:
         values["videos"]["c"]["colour"] = values["videos"]["c"]["all"]
-    stale = why_stale(Scores.model_validate(values), judged, 5, REFERENCE)
-    assert str(stale).startswith(told)
+    assert str(stale(Scores.model_validate(values), judged)).startswith(told)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("judge:gpt-4o-2024-08-06", "judge:gpt-5", 'the signature\'s judge is "gpt-5", by the'),
-        ("repeats:1", "repeats:3", 'the signature\'s repeats is "3", by the verdicts "1"'),
-        ("@5|", "@1000|", "the signature's data is "),
-        ("|avg:", "|judge:x|avg:", "the signature's judge:x is"),
-        ("|avg:macro", "", "the signature's avg is null"),
+        (
+            "judge:gpt-4o-2024-08-06",
+            "judge:gpt-5",
+            'signature.judge is "gpt-5", but "gpt-4o-2024-08-06" by the',
+        ),
+        ("repeats:1", "repeats:3", 'signature.repeats is "3", but "1" by the verdicts'),
+        ("@5|", "@1000|", "signature.data is "),
+        ("|avg:", "|judge:x|avg:", "signature.judge:x is"),
+        ("|avg:macro", "", "signature.avg is missing"),
         ("|v:", "|v:0.", "None"),
     ],
 )
@@ -113,15 +121,26 @@ def test_every_part_of_the_signature_but_the_version_is_held(old: str, new: str,
     right = summary(judged)
     assert old in right.signature
     forged = right.model_copy(update={"signature": right.signature.replace(old, new)})
-    assert str(why_stale(forged, judged, 5, REFERENCE)).startswith(told)
+    assert str(stale(forged, judged)).startswith(told)
 
 
 def test_verdicts_of_another_judge_make_scores_stale() -> None:
     words = judgments(LABELS, Provenance(judge="lexical-1", prompts=None))
-    told = why_stale(summary(judgments(LABELS)), words, 5, REFERENCE)
-    assert told == 'settings.judge says "gpt-4o", the verdicts "lexical-1"'
+    told = stale(summary(judgments(LABELS)), words)
+    assert told == 'signature.judge is "gpt-4o-2024-08-06", but "lexical-1" by the verdicts'
 
 
-def test_captions_are_not_counted_where_nobody_knows_them() -> None:
+def test_sums_in_another_order_are_the_same() -> None:
     judged = judgments(LABELS)
-    assert why_stale(summary(judged), judged, None, REFERENCE) is None
+    right = summary(judged)
+    values = right.model_dump()
+    values["overall"]["all"]["f1"]["value"] += 1e-12
+    values["videos"]["a"]["all"]["f1"] -= 1e-12
+    assert stale(Scores.model_validate(values), judged) is None
+
+
+def test_scores_without_intervals_are_the_same_means() -> None:
+    judged = judgments(LABELS)
+    means = summary(judged, draws=0)
+    assert stale(means, judged) is None
+    assert means.overall.all.f1.low is None

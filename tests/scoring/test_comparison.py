@@ -13,7 +13,7 @@ from scipy import stats
 
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES
-from capeval.scoring.aggregate import memberships
+from capeval.scoring.buckets import memberships
 from capeval.scoring.comparison import differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import BucketDifference, Difference, Differences
 from capeval.stats.comparison import holm

@@ -1,4 +1,4 @@
-"""Gates as they are typed, and what they let through."""
+"""Gates as they are typed, and what they let apply_gates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import UsageError
 from capeval.scoring.comparison_result import Comparison
-from capeval.scoring.gates import CoverageGate, read_coverage, read_gates, through
+from capeval.scoring.gates import CoverageGate, apply_gates, read_coverage, read_gates
 from tests.runs.comparing import comparison, matrix
 
 
@@ -41,7 +41,7 @@ def test_gates_are_read(text: str, group: str, measure: str, points: float) -> N
         (["f1==1"], "must be like"),
         (["f1=1=2"], "must be like"),
         (["f1<-0.5"], "must be like"),
-        (["f2=-1"], "names no measure; take precision, recall, f1"),
+        (["f2=-1"], "names no measure; use precision, recall, f1"),
         (["sound.f1=-1"], "names no measure"),
         (["action=-1"], "names no measure"),
         (["f1="], "must end in points"),
@@ -106,8 +106,8 @@ On = Literal["estimate", "lower"]
         ("f1=1", "estimate", 0.004, 0.0, False, "0.40 points above A, less than +1 by 0.60"),
         ("f1=-0.5", "lower", 0.1, -0.02, False, "lower end of f1 of B is 2.00 points below A"),
         ("f1=-0.5", "lower", 0.1, -0.004, True, "lower end of f1"),
-        ("f1=-0.5", "lower", 0.1, None, False, "hold against -0.5: an interval takes 5 videos"),
-        ("f1=-0.5", "estimate", None, None, False, "f1 of B has no value to hold against -0.5"),
+        ("f1=-0.5", "lower", 0.1, None, False, "compare with -0.5: an interval needs 5 videos"),
+        ("f1=-0.5", "estimate", None, None, False, "f1 of B has no value to compare with -0.5"),
         ("action.recall=-100", "estimate", None, None, False, "action.recall of B has no value"),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_passes(
 ) -> None:
     group, _, measure = gate.partition("=")[0].rpartition(".")
     found = comparison(group or "all", measure, value=value, low=low)
-    (result,) = through(found, read_gates([gate], on=on))
+    (result,) = apply_gates(found, read_gates([gate], on=on))
     assert result.passed is passed
     assert told in result.told
     assert (result.value is None) == (value is None if on == "estimate" else low is None)
@@ -141,20 +141,20 @@ def test_coverage_is_of_the_annotated_videos(
     text: str, paired: int, annotated: int, passed: bool, make: Any
 ) -> None:
     found = make().model_copy(update={"paired": paired, "annotated": annotated})
-    (result,) = through(found, coverage=read_coverage(text))
+    (result,) = apply_gates(found, coverage=read_coverage(text))
     assert result.passed is passed
     assert f"{paired:,} of {annotated:,} annotated videos" in result.told
 
 
 def test_gates_hold_two_runs_and_no_more() -> None:
     with pytest.raises(UsageError, match="name two"):
-        through(matrix(), read_gates(["f1=0"]))
+        apply_gates(matrix(), read_gates(["f1=0"]))
 
 
 @given(st.floats(-1, 1), st.floats(-100, 100))
 def test_a_gate_passes_what_is_not_below_it(value: float, points: float) -> None:
     found: Comparison = comparison("all", "f1", value=value, low=None)
     text = f"f1={points:.3f}"
-    (result,) = through(found, read_gates([text]))
+    (result,) = apply_gates(found, read_gates([text]))
     assert result.passed == (100 * value >= float(f"{points:.3f}") - 1e-9)
     assert ("at least" in result.told) == result.passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from capeval.scoring import DRAWS, Scores, signature
+from capeval.scoring import DRAWS, Scores, Signature
 from tests.scoring.making import annotation, scored, scores
 
 GROUPS = {"all", "camera", "scene", "action", "attribute"}
@@ -83,7 +83,7 @@ def test_seed_moves_intervals_only() -> None:
 
 
 def test_signature_stays_one_line_of_its_own_fields() -> None:
-    line = signature(
+    made = Signature.of_scores(
         judge="evil|avg:micro\nv:9 \x1b[31m",
         prompts="none",
         repeats=3,
@@ -91,7 +91,8 @@ def test_signature_stays_one_line_of_its_own_fields() -> None:
         annotated=2,
         version="1",
     )
-    assert line == (
+    assert str(made) == (
         r"capeval:tuna-cap|judge:evil/avg:micro v:9 \x1b[31m|prompts:none|repeats:3|avg:macro"
         "|data:012345@2|v:1"
     )
+    assert Signature.parse(str(made)) == made

@@ -1,4 +1,4 @@
-"""The lexical judge: embedded and deterministic, a baseline and a smoke test, not a measurement."""
+"""The lexical judge: built in and deterministic; a baseline and a smoke test, not a measurement."""
 
 from capeval.judging.lexical.judge import LexicalJudge, align
 from capeval.judging.lexical.reference import Reference

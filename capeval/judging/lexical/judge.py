@@ -1,4 +1,4 @@
-"""The judge: a caption is split, its pieces matched, and every element classified by rules."""
+"""The lexical judge: splits a caption, matches its pieces and classifies elements by rules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from capeval.judging.lexical.splitting import split
 from capeval.judging.split_checks import clean, repeats_note
 from capeval.schema import Annotation, Verdict
 
+# The score of a piece without an event: a lower similarity is not a match.
 _SKIP = 0.25
 _SENTENCE_ENDS = frozenset(".!?…。！？")
 _MAX_WORDS = 20_000
-_KEPT = 4096
+# Annotations in memory: several data sets of a thousand videos.
+_CACHED = 4096
 
 
 class LexicalJudge:
-    """A deterministic judge by word overlap and rules of language; no model, no network.
+    """A deterministic judge that uses word overlap and rules of language; no model, no network.
 
-    A baseline to beat and a smoke test of a pipeline, after the three stages of TUNA (4.1). It
-    knows neither the world nor coreference, and its verdicts are not a measurement of quality.
+    It follows the three stages of TUNA (4.1) and serves as a baseline and as a smoke test of a
+    pipeline. It has no world knowledge and resolves no coreference: its verdicts do not measure
+    quality.
     `name` is the version of its rules and word lists; with the same stemmer, the same name gives
     the same verdicts.
 
@@ -59,16 +62,16 @@ class LexicalJudge:
         self._references: OrderedDict[Annotation, Reference] = OrderedDict()
 
     def prepare(self, annotation: Annotation) -> Reference:
-        """Read an annotation; the last few thousand are remembered."""
+        """Read an annotation; the last few thousand are cached."""
         found = self._references.get(annotation)
         if found is None:
             found = self._references[annotation] = prepare(annotation)
-            if len(self._references) > _KEPT:
+            if len(self._references) > _CACHED:
                 self._references.popitem(last=False)
         return found
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
-        """Judge one caption; it may be any text, and an empty one lacks everything.
+        """Judge one caption, which may be any text; an empty one lacks everything.
 
         Time grows with the caption's length times the number of reference events.
         """
@@ -110,18 +113,18 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
         text = tokens(piece)
         known.update(text)
         if len(known) > _MAX_WORDS:
-            # No description has so many words; stemming a megabyte of noise would take seconds.
+            # No description has so many words, and stemming a megabyte of noise would take seconds.
             unread, text = True, []
         reading = read(text, words)
-        if readings and not reading.actor and not _ends(pieces[len(readings) - 1]):
-            # "A girl looks up, then runs away": who runs was said before.
+        if readings and not reading.actor and not _ends_sentence(pieces[len(readings) - 1]):
+            # "A girl looks up, then runs away": the clause before names who runs.
             before = readings[-1]
             reading = reading._replace(actor=before.actor, actor_concept=before.actor_concept)
         readings.append(reading)
     return readings, unread
 
 
-def _ends(piece: str) -> bool:
+def _ends_sentence(piece: str) -> bool:
     return not _SENTENCE_ENDS.isdisjoint(piece[-4:])
 
 
@@ -129,21 +132,23 @@ def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.f
     worth, none = reference.worth, (0.0,) * len(reference.events)
     rows = []
     for reading in readings:
-        # In the order of the text: the sum of floats must not depend on how a set is ordered.
-        said = dict.fromkeys(concept.removeprefix(NOT) for concept in reading.concepts)
-        told = [worth[concept] for concept in said if concept in worth]
+        # In the order of the text: the sum of floats must not depend on the order of a set.
+        mentioned = dict.fromkeys(concept.removeprefix(NOT) for concept in reading.concepts)
+        weights = [worth[concept] for concept in mentioned if concept in worth]
         size = sum(reading.concepts.values()) + 1.0
         scale = size**-0.5
-        rows.append([scale * sum(column) for column in zip(*told, strict=True)] if told else none)
+        rows.append(
+            [scale * sum(column) for column in zip(*weights, strict=True)] if weights else none
+        )
     return np.array(rows, dtype=np.float64).reshape(len(readings), len(reference.events))
 
 
 def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
-    """Give each candidate one reference, or none, so that the summed score is the highest.
+    """Return the monotone alignment of a caption's events with reference events that scores most.
 
-    `scores` is (candidates x references) and finite; `skip` is what a candidate earns that has no
+    `scores` is (candidates x references) and finite; `skip` is the score of a candidate without a
     reference. References never decrease along the candidates (TUNA, 4.1), and several candidates
-    may share one. A candidate has a reference only where that is better than `skip`; among equal
+    may share one. A candidate has a reference only if that scores more than `skip`; among equal
     alignments it has the earliest. Time and memory grow with candidates x references.
 
     Returns one reference (from 0) or None per candidate; raises ValueError unless `scores` has
@@ -157,8 +162,8 @@ def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
     candidates, references = scores.shape
     if candidates == 0 or references == 0:
         return [None] * candidates
-    # An alignment cuts the candidates into one run per reference, and within its run a candidate
-    # is matched or skipped: the search is for the cuts, one reference after the other.
+    # An alignment divides the candidates into one run per reference, and within its run a candidate
+    # is matched or skipped. So the search is for the boundaries, one reference after the other.
     earned = np.maximum(scores, skip).astype(np.float64)
     sums = np.zeros((references, candidates + 1))
     np.cumsum(earned.T, axis=1, out=sums[:, 1:])

@@ -1,4 +1,4 @@
-"""What one word means to the judge: its meaning's name, its weight, its part in a sentence."""
+"""The meaning of a single word: its concept, its weight and its part of speech."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PRONOUNS = {
 
 
 class Word(NamedTuple):
-    """One word as it is read; `concept` names its meaning and `weight` says how much it tells."""
+    """One word; `concept` names its meaning and `weight` is how informative it is."""
 
     concept: str
     lemma: str
@@ -51,13 +51,13 @@ class Word(NamedTuple):
     number: tuple[float, float] | None = None
     actor: int = 0
     follows: dict[str, tuple[str, ...]] | None = None
-    """Second words that make a phrase with this one, and the phrase's concepts."""
+    """Second words that form a phrase with this one, and the phrase's concepts."""
 
 
 class Related(NamedTuple):
-    """What bears on a concept: who says one of these entails it, in full or in part, or denies it.
+    """The concepts that entail another one, in full or in part, or oppose it.
 
-    `opposing_camera` denies it of the camera; `actor` holds the bits of whom it may be, or 0.
+    `opposing_camera` opposes it in camera elements; `actor` has the bits of whom it may name, or 0.
     """
 
     full: tuple[str, ...]
@@ -68,7 +68,7 @@ class Related(NamedTuple):
 
 
 class Lexicon:
-    """The word lists of this folder, by stem (Porter, 1980, as Snowball's English stemmer)."""
+    """The word lists by stem (Porter, 1980; Snowball's English stemmer)."""
 
     def __init__(self) -> None:
         # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
@@ -98,13 +98,13 @@ class Lexicon:
         self._camera_opposites = self._excluding(CAMERA_OPPOSITES)
 
     def lemma(self, word: str) -> str:
-        """Return the stem of a lower-case word, irregular forms by table."""
+        """Return the stem of a lower-case word; irregular forms are looked up."""
         regular = IRREGULAR.get(word, word)
-        # No English word is longer, and stemming a megabyte of letters would take its time.
+        # No English word is longer, and stemming a megabyte of letters would take seconds.
         return self._stem(regular) if len(regular) <= _MAX_STEMMED else regular
 
     def word(self, text: str) -> Word:
-        """Return the reading of a lower-case word; the most recent many are remembered."""
+        """Return the meaning of a lower-case word; the most recent ones are cached."""
         found = self._words.get(text)
         if found is None and len(text) > _MAX_STEMMED:
             return self._read(text)
@@ -115,7 +115,7 @@ class Lexicon:
         return found
 
     def related(self, concept: str) -> Related:
-        """Return the concepts that bear on this one; the most recent many are remembered."""
+        """Return the concepts that are related to this one; the most recent ones are cached."""
         found = self._related.get(concept)
         if found is None:
             if len(self._related) >= _MAX_CACHED:
@@ -221,5 +221,5 @@ class Lexicon:
 
 @cache
 def lexicon() -> Lexicon:
-    """Return the lexicon, made at its first use."""
+    """Return the lexicon; its first use builds it."""
     return Lexicon()

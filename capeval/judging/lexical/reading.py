@@ -1,4 +1,4 @@
-"""One stretch of text as the judge reads it: meanings, and what is claimed of whom."""
+"""A piece of text as the judge reads it: meanings, claims of colours and numbers, and who acts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from capeval.judging.lexical.lexicon import Lexicon, Word
 from capeval.judging.lexical.word_lists import WEAK_NUMBERS
 
 NOT = "¬"
-"""Stands before a concept that is denied."""
+"""Prefix of a concept that is negated."""
 
 _TOKEN = re.compile(r"\d++(?:[.,]\d++)*+|[^\W_]++(?:'[^\W_]++)?+|'s|[,;:]")
 _POSSESSIVE = re.compile(r"'s\b")
 _STOP = Word("", ",", ",", 0.0)
 _MARKS = frozenset(",;:")
-_DENIED = 3
+_NEGATION_REACH = 3
 _VERB_ENDINGS = ("s", "ed", "ing")
 _JOINING = frozenset({"and", "or", "but", "while", "when", "as", "who", "where"})
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 
 
 class Claim(NamedTuple):
-    """A colour or a number said of a thing.
+    """A colour or a number of a thing.
 
-    `concept` is the word that claims and `head` what it is said of. A colour has its bits in
-    `colour`; a number its least and most in `limits`.
+    `concept` is the word for the colour or number, and `head` is the thing. A colour has its bits
+    in `colour`, a number its minimum and maximum in `limits`.
     """
 
     concept: str
@@ -35,7 +35,7 @@ class Claim(NamedTuple):
     limits: tuple[float, float] | None = None
 
     def excludes(self, other: Claim) -> bool:
-        """Return whether both cannot hold of one thing."""
+        """Return whether both cannot be true of one thing."""
         if self.colour and other.colour:
             return not self.colour & other.colour
         if self.limits and other.limits:
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """`concepts` with their weights, denied ones after `NOT`; claims; and who acts, as bits."""
+    """`concepts` with their weights (negated ones with the prefix `NOT`), claims, and who acts."""
 
     concepts: dict[str, float]
     claims: tuple[Claim, ...]
@@ -61,29 +61,29 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(_POSSESSIVE.sub(" 's", text.lower().replace("’", "'")))
 
 
-def read(said: Sequence[str], lexicon: Lexicon) -> Reading:
+def read(texts: Sequence[str], lexicon: Lexicon) -> Reading:
     """Read the tokens of one piece of text."""
-    look = lexicon.word
-    words = [_STOP if text in _MARKS else look(text) for text in said]
+    word_of = lexicon.word
+    words = [_STOP if text in _MARKS else word_of(text) for text in texts]
     concepts: dict[str, float] = {}
-    denied = 0
+    negated = 0
     skip = False
     critical = False
     for at, word in enumerate(words):
         if skip:
             skip = False
             continue
-        if word.is_preposition and 0 < denied < _DENIED:
-            denied = 0
+        if word.is_preposition and 0 < negated < _NEGATION_REACH:
+            negated = 0
         if word.weight == 0.0 and not word.follows:
             if word.is_negation:
-                following = said[at + 1] if at + 1 < len(said) else ""
-                denied = 0 if following == "only" else _DENIED
+                following = texts[at + 1] if at + 1 < len(texts) else ""
+                negated = 0 if following == "only" else _NEGATION_REACH
                 if following == "one":
                     concepts[NOT + "person"] = 1.0
                     skip = True
             elif word is _STOP or word.lemma == "but":
-                denied = 0
+                negated = 0
             elif word.actor:
                 concepts.setdefault(word.concept, 0.0)
             critical = critical or word.number is not None
@@ -98,10 +98,10 @@ def read(said: Sequence[str], lexicon: Lexicon) -> Reading:
         if word.weight == 0.0 and not skip:
             continue
         for concept in named:
-            name = NOT + concept if denied else concept
+            name = NOT + concept if negated else concept
             concepts[name] = max(word.weight, concepts.get(name, 0.0))
-        denied -= denied > 0
-    actor, actor_concept = _acting(words)
+        negated -= negated > 0
+    actor, actor_concept = _actor_of(words)
     return Reading(concepts, _merged(_claims(words)) if critical else (), actor, actor_concept)
 
 
@@ -116,7 +116,7 @@ def _claims(words: list[Word]) -> Iterable[Claim]:
 
 
 def _merged(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    # "a black and white shirt": the shirt is both.
+    # "a black and white shirt": the shirt has both colours.
     found: dict[tuple[str, bool], Claim] = {}
     for claim in claims:
         key = claim.head, claim.limits is None
@@ -130,7 +130,7 @@ def _merged(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 def _heads_after(words: list[Word], start: int, *, after_article: bool) -> list[str]:
     # The last noun of the phrase: "white news van", "black and white shirt". No list of verbs is
-    # complete: where the last word may be one ("black wolf bares"), the word before it counts too.
+    # complete: if the last word may be a verb ("black wolf bares"), the word before it counts too.
     phrase: list[Word] = []
     for word in words[start : start + 5]:
         if word.colour or word.number or (not phrase and word.lemma in _JOINING):
@@ -145,7 +145,7 @@ def _heads_after(words: list[Word], start: int, *, after_article: bool) -> list[
 
 
 def _heads_before(words: list[Word], start: int) -> list[str]:
-    # Said after its noun: "the dress is red", "a man in black".
+    # A claim after its noun: "the dress is red", "a man in black".
     for word in words[max(0, start - 4) : start + 1][::-1]:
         if word is _STOP:
             break
@@ -154,8 +154,8 @@ def _heads_before(words: list[Word], start: int) -> list[str]:
     return []
 
 
-def _acting(words: list[Word]) -> tuple[int, str]:
-    # Who stands before a verb and under no preposition, clause by clause; or after "thrown by".
+def _actor_of(words: list[Word]) -> tuple[int, str]:
+    # The noun before a verb that no preposition governs, clause by clause; or after "thrown by".
     mask, concept = 0, ""
     governed = passive = acted = False
     for at, word in enumerate(words):

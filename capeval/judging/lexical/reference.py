@@ -1,4 +1,4 @@
-"""An annotation read once, ready to be held against any number of captions."""
+"""An annotation, read once for any number of captions."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ Places = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ElementReading:
-    """One element: its slots are `start` to `stop` of its event's."""
+    """One element: its slots are `start` to `stop` of its event's slots."""
 
     type: ElementType
     start: int
     stop: int
     claims: tuple[tuple[Claim, int], ...]
-    """Each with the slot of its word, or -1."""
+    """Each claim with the slot of its word, or -1."""
     actor: int
     actor_slot: int
     actors: int
-    """Everyone it names, acting or not."""
+    """The bits of everyone that it names, acting or not."""
     required: tuple[int, ...]
-    """Slots without which nothing is entailed: who acts, colours, numbers."""
+    """Slots that an entailment needs: who acts, colours, numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventReading:
-    """One reference event: a slot is one meaning of one element."""
+    """One reference event; a slot is one meaning of one element."""
 
     elements: tuple[ElementReading, ...]
     weights: NDArray[np.float32]
@@ -60,20 +60,20 @@ class Reference:
 
 
 def prepare(annotation: Annotation) -> Reference:
-    """Read an annotation. Words that many of its events share tell them apart the less."""
+    """Read an annotation; a word weighs less, the more of its elements contain it."""
     words = lexicon()
     readings = [
         [read(tokens(element.content), words) for element in event.visual_elements]
         for event in annotation.events
     ]
     sentences = [read(tokens(event.event), words) for event in annotation.events]
-    everywhere = Counter(
+    element_counts = Counter(
         concept for event in readings for element in event for concept in element.concepts
     )
     most = max(sum(map(len, readings)), 2)
     rarity = {
         concept: 0.6 + 0.4 * (1 - math.log(count) / math.log(most))
-        for concept, count in everywhere.items()
+        for concept, count in element_counts.items()
     }
     events = tuple(
         _event(event, elements, rarity)
@@ -84,25 +84,27 @@ def prepare(annotation: Annotation) -> Reference:
 
 def _worth(sentences: list[Reading], readings: list[list[Reading]]) -> dict[str, tuple[float, ...]]:
     words = lexicon()
-    owned: list[dict[str, float]] = []
+    by_event: list[dict[str, float]] = []
     for sentence, elements in zip(sentences, readings, strict=True):
         weights: dict[str, float] = {}
         for reading in (sentence, *elements):
             weights |= reading.concepts
-        owned.append(weights)
-    shared = Counter(concept for weights in owned for concept in weights)
+        by_event.append(weights)
+    shared = Counter(concept for weights in by_event for concept in weights)
     found: dict[str, list[float]] = {}
-    for place, weights in enumerate(owned):
-        for denied, weight in weights.items():
-            concept = denied.removeprefix(NOT)
-            told = weight * math.log(1 + len(owned) / shared[denied]) / math.log(1 + len(owned))
+    for place, weights in enumerate(by_event):
+        for name, weight in weights.items():
+            concept = name.removeprefix(NOT)
+            worth = (
+                weight * math.log(1 + len(by_event) / shared[name]) / math.log(1 + len(by_event))
+            )
             related = words.related(concept)
-            # Who says the opposite speaks of the same thing.
+            # The opposite of a meaning concerns the same thing.
             near = related.partial + related.opposing_camera
             for others, credit in ((near, 0.5), (related.full, 1.0)):
                 for other in others:
-                    row = found.setdefault(other, [0.0] * len(owned))
-                    row[place] = max(row[place], credit * told)
+                    row = found.setdefault(other, [0.0] * len(by_event))
+                    row[place] = max(row[place], credit * worth)
     return {concept: tuple(row) for concept, row in found.items()}
 
 
@@ -116,9 +118,9 @@ def _event(event: Event, readings: list[Reading], rarity: dict[str, float]) -> E
     for element, reading in zip(event.visual_elements, readings, strict=True):
         start = len(weights)
         slots: dict[str, int] = {}
-        telling = {c: w for c, w in reading.concepts.items() if w > 0.0}
-        # An element that says nothing waits for a concept that nobody names.
-        for concept, weight in (telling or {"": 1.0}).items():
+        content = {c: w for c, w in reading.concepts.items() if w > 0.0}
+        # An element without content gets one slot that no caption covers.
+        for concept, weight in (content or {"": 1.0}).items():
             slot = slots[concept] = len(weights)
             weights.append(weight * rarity.get(concept, 1.0))
             if concept.startswith(NOT):
@@ -148,12 +150,12 @@ def _event(event: Event, readings: list[Reading], rarity: dict[str, float]) -> E
             )
         )
     starts = np.array([element.start for element in elements], dtype=np.intp)
-    weighed = np.array(weights, dtype=np.float32)
+    weight_array = np.array(weights, dtype=np.float32)
     return EventReading(
         tuple(elements),
-        weighed,
+        weight_array,
         starts,
-        np.add.reduceat(weighed, starts),
+        np.add.reduceat(weight_array, starts),
         np.repeat(np.arange(len(elements)), [e.stop - e.start for e in elements]),
         {concept: tuple(places) for concept, places in covers.items()},
         {concept: tuple(places) for concept, places in partly.items()},

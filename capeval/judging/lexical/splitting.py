@@ -1,6 +1,6 @@
-"""A caption cut into candidate events: sentences, then the clauses in which something new begins.
+"""Split a caption into candidate events: sentences, then clauses that begin something new.
 
-The events are slices of the caption and together are all of its words.
+The events are slices of the caption and together have all of its words.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import Counter
 
 from capeval.judging.lexical.word_lists import ABBREVIATIONS
 
-# One pass over the text: what has no bound on its length is kept once it is matched, so that no
-# stretch is read twice, however long.
+# One pass over the text: unbounded repetitions are possessive, so that no text, however long, is
+# matched twice.
 _CUT = re.compile(
     r"""
     (?P<line>\n\s*+)
@@ -27,15 +27,17 @@ _CUT = re.compile(
 _WORD = re.compile(r"[^\W_]++")
 _LAST = re.compile(r"[^\s(\[\"“'‘*_]*\Z")
 _MARKER = re.compile(r"[\s(\[*_#>-]*(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]*\Z", re.IGNORECASE)
+# Characters before a full stop that decide what it is: longer than any abbreviation or marker.
 _LOOK_BACK = 24
+# Words on either side of a cut; fewer are a fragment, not an event.
 _MIN_CLAUSE = 3
 
 
 def split(caption: str) -> tuple[list[str], int]:
-    """Cut a caption into pieces, in order; return them and how many repeats were dropped.
+    """Split a caption into pieces, in order; return them and how many repeats were dropped.
 
-    A piece is dropped when it says, word for word, what the piece right before it said, or what
-    was said twice already: models fall into loops. Time grows with the caption's length.
+    A piece is dropped if its words are those of the piece before it, or have occurred twice
+    already: models fall into loops. Time grows with the caption's length.
 
     >>> split("A man sits down, then stands up and leaves. A dog barks. A dog barks.")
     (['A man sits down,', 'then stands up and leaves.', 'A dog barks.'], 1)
@@ -47,7 +49,7 @@ def split(caption: str) -> tuple[list[str], int]:
             continue
         if cut.lastgroup == "clause" and not _is_clause(caption, start, cut):
             continue
-        # A bullet or a rule alone says nothing: it stays with what follows.
+        # A bullet or a rule alone is no event: it stays with the text that follows.
         if _WORD.search(caption, seen, cut.end()):
             pieces.append(caption[start : cut.end()].strip())
             start = cut.end()
@@ -81,7 +83,7 @@ def _ends_sentence(caption: str, start: int, cut: re.Match[str]) -> bool:
 
 
 def _is_clause(caption: str, start: int, cut: re.Match[str]) -> bool:
-    # Only the nearest words decide, so that a long sentence is not read again at every cut.
+    # Only the nearest words decide, so that a long sentence is not searched again at every cut.
     before = _WORD.findall(caption[max(start, cut.start() - 80) : cut.start()])
     after = _WORD.findall(caption[cut.end() : cut.end() + 80])
     return len(before) >= _MIN_CLAUSE and len(after) >= _MIN_CLAUSE
@@ -89,12 +91,12 @@ def _is_clause(caption: str, start: int, cut: re.Match[str]) -> bool:
 
 def _without_repeats(pieces: list[str]) -> tuple[list[str], int]:
     kept: list[str] = []
-    said: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     previous = ""
     for piece in pieces:
         key = " ".join(_WORD.findall(piece.lower()))
-        said[key] += 1
-        if key != previous and said[key] <= 2:
+        occurrences[key] += 1
+        if key != previous and occurrences[key] <= 2:
             kept.append(piece)
         previous = key
     return kept, len(pieces) - len(kept)

@@ -225,7 +225,13 @@ def _published(rows: Sequence[Published]) -> Sheet:
     )
 
 
-def print_correlations(found: Correlations, console: Console, *, form: Format = "table") -> None:
+def print_correlations(
+    found: Correlations,
+    console: Console,
+    *,
+    form: Format = "table",
+    full: bool = False,  # noqa: ARG001
+) -> None:
     """Print all tables, their notes and the signature; in a terminal, first what they come to."""
     sheets, notes = sheets_of(found)
     if form != "table":

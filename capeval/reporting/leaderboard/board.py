@@ -19,13 +19,12 @@ from capeval.reporting.leaderboard.stored import (
     References,
     StoredScores,
     Unfinished,
-    folders_of,
-    judged_by,
     parameters_of,
     read_stored,
 )
 from capeval.reporting.leaderboard.table_cells import OVERALL, Measured
-from capeval.runs.folder import RunFolder
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import RUNS, find_judges
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Leaderboard:
 def make_leaderboard(
     named: Sequence[str | Path] = (),
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     annotations: str | None = None,
     published: bool = False,
     least_coverage: float = 0.99,
@@ -85,10 +84,9 @@ def make_leaderboard(
     InputError
         A run that is named is not there or cannot be shown, or there is none at all.
     """
-    asked = {folder.path.resolve(): folder for typed in named for folder in folders_of(typed, runs)}
-    found = {
-        folder.path.resolve(): folder for run in RunFolder.all(runs) for folder in judged_by(run)
-    }
+    named_folders = [folder for typed in named for folder in find_judges(typed, runs)]
+    asked = {folder.path.resolve(): folder for folder in named_folders}
+    found = {folder.path.resolve(): folder for folder in _all_judges(runs)}
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
     left: list[LeftOut] = []
@@ -114,7 +112,7 @@ def make_leaderboard(
 
 
 def files_of(
-    named: Sequence[str | Path] = (), *, runs: Path = Path("runs"), annotations: str | None = None
+    named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | None = None
 ) -> list[Path]:
     """Return every file that `make_leaderboard` would read, found before any work.
 
@@ -123,8 +121,8 @@ def files_of(
     InputError
         A run that is named is not there.
     """
-    folders = [folder for typed in named for folder in folders_of(typed, runs)]
-    folders += [folder for run in RunFolder.all(runs) for folder in judged_by(run)]
+    folders = [folder for typed in named for folder in find_judges(typed, runs)]
+    folders += _all_judges(runs)
     found = [file for folder in folders for file in (folder.judgments, folder.scores)]
     for path in sorted({folder.path.absolute().parent for folder in folders}):
         run = RunFolder(path)
@@ -132,6 +130,10 @@ def files_of(
         with suppress(InputError):  # a damaged manifest: the run is left out later, and told
             found += [Path(own)] if (own := run.annotations_path()) else []
     return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
+
+
+def _all_judges(runs: Path) -> list[JudgeFolder]:
+    return [folder for run in RunFolder.all(runs) for folder in run.judges(scored=True)]
 
 
 @contextmanager

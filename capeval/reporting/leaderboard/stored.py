@@ -11,14 +11,15 @@ from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
+from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
 from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
-from capeval.runs.folder import JudgeFolder, RunFolder, run_or_path
-from capeval.runs.rescoring import stored_judgments
+from capeval.runs.checking import why_stale
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.rescoring import stored_judgments, summarise
 from capeval.runs.sources import annotations_named_by, annotations_of
-from capeval.runs.stored_scores import Reference, load_scores, signature_parts, why_stale
-from capeval.scoring import Scores
-from capeval.text import nearest
+from capeval.runs.stored_scores import load_scores
+from capeval.scoring import Reference, Scores, Signature
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -70,35 +71,6 @@ class Unfinished(CapevalError):
     """Judged, or being judged, but not scored yet."""
 
 
-def judged_by(run: RunFolder) -> list[JudgeFolder]:
-    """Return the folders of a run that hold verdicts or scores."""
-    found = (JudgeFolder(entry) for entry in sorted(run.path.iterdir()) if entry.is_dir())
-    return [one for one in found if one.judgments.is_file() or one.scores.is_file()]
-
-
-def folders_of(typed: str | Path, runs: Path) -> list[JudgeFolder]:
-    """Return the judges' folders that a run's name or folder, or a judge's folder, means.
-
-    Raises
-    ------
-    InputError
-        There are none.
-    """
-    path = run_or_path(typed, runs)
-    if not path.is_dir():
-        names = [run.name for run in RunFolder.all(runs)]
-        raise InputError(
-            f"is neither a folder nor a run under {runs}/{nearest(str(typed), names)}", file=typed
-        )
-    alone = JudgeFolder(path)
-    if alone.judgments.is_file() or alone.scores.is_file():
-        return [alone]
-    judges = judged_by(RunFolder(path))
-    if not judges:
-        raise InputError("holds no judgments.jsonl; judge it first", file=path)
-    return judges
-
-
 def read_stored(
     folder: JudgeFolder, references: References, catalogue: Mapping[str, ModelEntry]
 ) -> StoredScores:
@@ -119,8 +91,8 @@ def read_stored(
         )
     scores = load_scores(folder.scores)
     signature = _parts(scores.signature, folder.scores)
-    run = RunFolder(folder.path.absolute().parent)
-    manifest = run.read_manifest() if run.exists() else {}
+    run = folder.run
+    manifest = run.read_manifest() if run else {}
     if stale := _why_stale(scores, folder, run, references):
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
@@ -130,7 +102,7 @@ def read_stored(
     model, frames = _made_by(run, manifest)
     counts, f1 = scores.counts, scores.overall.all.f1
     entry = Entry(
-        name=run.name if run.exists() else folder.path.absolute().name,
+        name=run.name if run else folder.path.absolute().name,
         model=model,
         frames=frames,
         parameters=parameters_of(model, catalogue),
@@ -146,37 +118,48 @@ def read_stored(
         # Of hundreds of runs, those of every video may not fit in memory.
         scores=scores.model_copy(update={"videos": {}}),
     )
-    shared = {key: signature[key] for key in COMPARED}
+    shared = {name: signature.get(name) or "" for name in COMPARED}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
 
 def _why_stale(
-    scores: Scores, folder: JudgeFolder, run: RunFolder, references: References
+    scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
 ) -> str | None:
-    reference = references.of(run, folder, scores)
-    if scores.settings.get("data") != reference.sha256:
+    reference, data = references.of(run, folder, scores)
+    if scores.settings.get("data") != data:
         return "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
-    return why_stale(scores, judgments, captioned if run.exists() else None, reference)
+    ours = summarise(
+        reference,
+        judgments,
+        captioned=captioned if run else scores.counts.captioned,
+        seed=0,
+        draws=0,
+        data=data,
+    )
+    return why_stale(scores, ours)
 
 
-def _parts(signature: str, path: Path) -> dict[str, str]:
-    parts = signature_parts(signature)
-    for key in COMPARED:
-        if not parts.get(key):
-            raise InputError(f"names no {key}; score it again", file=path, field="signature")
+def _parts(signature: str, path: Path) -> Signature:
+    parts = Signature.parse(signature)
+    for name in COMPARED:
+        if not parts.get(name):
+            raise InputError(f"names no {name}; score it again", file=path, field="signature")
     return parts
 
 
+_Loaded = tuple[Reference, str]
+
+
 class References:
-    """The annotations of runs, each set loaded once."""
+    """The annotations of runs with their SHA-256, each set loaded once."""
 
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback
-        self._loaded: dict[str, Reference | InputError] = {}
+        self._loaded: dict[str, _Loaded | InputError] = {}
 
-    def of(self, run: RunFolder, folder: JudgeFolder, scores: Scores) -> Reference:
+    def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
 
         Raises
@@ -184,15 +167,15 @@ class References:
         InputError
             There are none.
         """
-        own = annotations_named_by(run.path) if run.exists() else None
+        own = annotations_named_by(run.path) if run else None
         found = self._load(own) if own else None
-        if isinstance(found, Reference):
+        if isinstance(found, tuple):
             return found
         if self._fallback:
             named = self._load(self._fallback)
             if isinstance(named, InputError):
                 raise named
-            if named.sha256 == scores.settings.get("data"):
+            if named[1] == scores.settings.get("data"):
                 return named
         why = f" ({found})" if found else ""
         raise InputError(
@@ -200,21 +183,22 @@ class References:
             file=folder.path,
         )
 
-    def _load(self, path: str) -> Reference | InputError:
+    def _load(self, path: str) -> _Loaded | InputError:
         if path not in self._loaded:
             try:
-                self._loaded[path] = Reference(annotations_of(path))
+                annotations = annotations_of(path)
+                self._loaded[path] = Reference(annotations), annotations_hash(annotations)
             except InputError as fault:
                 self._loaded[path] = fault
         return self._loaded[path]
 
 
-def _made_by(run: RunFolder, manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _made_by(run: RunFolder | None, manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return the model and the sampling policy, from the manifest or the captions' own lines."""
     generation = manifest.get("generation")
     if isinstance(generation, Mapping):
         return _text(generation.get("model")), _text(generation.get("frames"))
-    if not run.exists():
+    if run is None:
         return None, None
     models, frames = set(), set()
     for text in read_text(run.captions).split("\n"):

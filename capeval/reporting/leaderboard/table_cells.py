@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import Scores
-from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 
 Place = tuple[str, str]
 """The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""

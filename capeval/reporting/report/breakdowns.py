@@ -14,7 +14,7 @@ from capeval.reporting.report.charts import chart
 from capeval.reporting.report.data import Shown, letter_of
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, TypeScores
-from capeval.scoring.aggregate import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.text import one_line
 
 

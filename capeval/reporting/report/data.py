@@ -8,6 +8,8 @@ The layout, read by `report.js` alone::
                  "events": [[sentence, [[content, place in types, weight], ...]], ...],
                  "frames": [[seconds, JPEG in base64], ...] or why there are none,
                  "runs": [{"status", "reason", "caption", "told": [...], "matches": [...],
+                           "scores": [[entailed, contradicted, total, precision, recall, f1]
+                                      or null, for all elements and for each type],
                            "verdicts": "ecl...", "votes": ["ecl...", ...], "notes": [...],
                            "people": [[element, place in raters, label], ...]}]}]}
 
@@ -18,7 +20,7 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,11 @@ from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.viewer.cards import ElementView, VideoCard
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring.counts import COUNTS
+from capeval.scoring.result import VideoScore
+
+VideoScores = Mapping[str, Mapping[str, VideoScore]]
 
 _LABELS = {
     "entailment": "e",
@@ -69,6 +76,7 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
             for rater in element.human
         }
     )
+    scores = [one.run.scores.videos for one in shown]
     place_of = {rater: place for place, rater in enumerate(raters)}
     return {
         "types": list(ELEMENT_TYPES),
@@ -78,7 +86,7 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
         "labelled": bool(raters),
         "runs": [{"letter": one.letter, "name": one.name} for one in shown],
         "videos": [
-            _video(cards, domains, place_of, strips or {})
+            _video(cards, scores, domains, place_of, strips or {})
             for cards in zip(*(one.cards for one in shown), strict=True)
         ],
     }
@@ -98,7 +106,11 @@ def _elements(card: VideoCard) -> list[ElementView]:
 
 
 def _video(
-    cards: Sequence[VideoCard], domains: Sequence[str], raters: dict[str, int], strips: Strips
+    cards: Sequence[VideoCard],
+    scores: Sequence[VideoScores],
+    domains: Sequence[str],
+    raters: dict[str, int],
+    strips: Strips,
 ) -> dict[str, Any]:
     card = cards[0]
     strip = strips.get(card.index)
@@ -116,11 +128,16 @@ def _video(
             for event in card.events
         ],
         frames=frames,
-        runs=[_judged(one, raters) for one in cards],
+        runs=[
+            _judged(one, of_run.get(card.index), raters)
+            for one, of_run in zip(cards, scores, strict=True)
+        ],
     )
 
 
-def _judged(card: VideoCard, raters: dict[str, int]) -> dict[str, Any]:
+def _judged(
+    card: VideoCard, scores: Mapping[str, VideoScore] | None, raters: dict[str, int]
+) -> dict[str, Any]:
     elements = _elements(card)
     scored = card.status == "scored"
     passes = len(elements[0].votes) if scored else 0
@@ -130,6 +147,7 @@ def _judged(card: VideoCard, raters: dict[str, int]) -> dict[str, Any]:
         caption=card.caption,
         told=list(card.candidate_events),
         matches=list(card.matches),
+        scores=scores and [_numbers(scores.get(group)) for group in GROUPS],
         verdicts="".join(_LABELS[e.relation] for e in elements if e.relation) if scored else None,
         votes=[
             "".join(_LABELS[element.votes[turn]] for element in elements) for turn in range(passes)
@@ -143,6 +161,10 @@ def _judged(card: VideoCard, raters: dict[str, int]) -> dict[str, Any]:
             for rater, label in sorted(element.human.items())
         ],
     )
+
+
+def _numbers(one: VideoScore | None) -> list[float] | None:
+    return None if one is None else [getattr(one, name) for name in (*COUNTS, *MEASURES)]
 
 
 def _full(**fields: Any) -> dict[str, Any]:

@@ -225,7 +225,7 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> _Cost | None:
     if not usage:
         return None
     total = sum(usage.values(), Usage())
-    model = run.maker.judge
+    model = run.identity.judge
     price = price_of(model, prices)
     return _Cost(
         stages=tuple(usage.items()),

@@ -47,23 +47,12 @@ const counted = (count, what) => `${thousands(count)} ${what}${count === 1 ? "" 
 
 // ---- what is known of each video -------------------------------------------------------------
 
-function sums(video, judged) {
-  if (judged.status !== "scored") return null;
-  const groups = GROUPS.map(() => ({ e: 0, c: 0, l: 0, total: 0 }));
-  video.elements.forEach((element, place) => {
-    for (const group of [groups[0], groups[element.type + 1]]) {
-      group[judged.verdicts[place]] += element.weight;
-      group.total += element.weight;
-    }
-  });
-  for (const group of groups) {
-    const told = group.e + group.c;
-    group.p = group.total ? (told ? group.e / told : 0) : null;
-    group.r = group.total ? group.e / group.total : null;
-    group.f1 = group.total ? (2 * group.e) / (told + group.total) : null;
-  }
-  return groups;
-}
+// Weights and measures by group, as Python computed them; a group without elements has none.
+const NO_ELEMENTS = [0, 0, 0, null, null, null];
+const sums = (judged) => judged.scores?.map((given) => {
+  const [e, c, total, p, r, f1] = given ?? NO_ELEMENTS;
+  return { e, c, l: total - e - c, total, p, r, f1 };
+}) ?? null;
 
 // Whether a label of people and a verdict say the same; the two kinds of labels are held apart.
 const alike = (verdict, label) => (label === "y" || label === "n" ? (verdict === "e") === (label === "y") : verdict === label);
@@ -74,7 +63,7 @@ const videos = data.videos.map((given, place) => {
   video.events.forEach(([, elements], event) => elements.forEach(([content, type, weight], number) =>
     video.elements.push({ id: `${event + 1}.${number + 1}`, content, type, weight, event })));
   video.runs = video.runs.map((one) => ({ told: [], matches: [], notes: [], votes: [], people: [], ...one }));
-  video.sums = video.runs.map((one) => sums(video, one));
+  video.sums = video.runs.map(sums);
   return video;
 });
 const wellFormed = (text) => (text.toWellFormed ? text.toWellFormed() : text);

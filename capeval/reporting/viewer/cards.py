@@ -156,9 +156,9 @@ def load_human_labels(path: Path) -> HumanLabels:
         raise UsageError(f"{path}: ratings of whole captions; --human takes labels of elements")
     result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
     for key, element, rater, label in zip(
-        table.keys, table.elements, table.raters, table.labels, strict=True
+        table.keys, table.elements, table.rater, table.labels, strict=True
     ):
-        result.setdefault(key, {}).setdefault(element, {})[table.names[rater]] = cast(
+        result.setdefault(key, {}).setdefault(element, {})[table.raters[rater]] = cast(
             HumanLabel, label
         )
     return result

@@ -59,7 +59,12 @@ _MIDDLE = 5 + 10 + 7  # of id, type and weight
 _WORDS = 22
 
 
-def print_cards(cards: Mapping[str, VideoCard], console: Console) -> None:
+def print_cards(
+    cards: Mapping[str, VideoCard],
+    console: Console,
+    *,
+    full: bool = False,  # noqa: ARG001
+) -> None:
     """Print one video as several runs have it, their verdicts side by side where they fit.
 
     Parameters

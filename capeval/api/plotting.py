@@ -1,0 +1,209 @@
+"""`capeval.plot`: the report's figures, drawn for a paper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from capeval.api import FilePath, Notices, ignore
+from capeval.api.sync_async import awaitable
+from capeval.correlation.from_files import CorrelateRequest, read_inputs
+from capeval.errors import UsageError
+from capeval.files.jsonl import write_atomic
+from capeval.reporting import figures
+from capeval.reporting.figures import Figure
+from capeval.reporting.human_figures import confusions_of, scatters_of
+from capeval.reporting.plots import FORMATS, WIDTHS, Paper, is_empty, rendered, require_plot_extra
+from capeval.runs.comparing import compare_judged
+from capeval.runs.folder import safe_name
+from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.runs.outputs import check_output
+from capeval.scoring.comparison_result import Comparison
+from capeval.text import nearest, shown
+
+N = TypeVar("N", bound=str)
+
+_OF_HUMANS = ("scatter", "confusion")
+_WHY_EMPTY = {
+    "types": "no caption is scored",
+    "characteristics": "no scored video has a visual characteristic",
+    "domains": "no scored video has a domain",
+    "events": "no caption is scored",
+    "elements": "no caption is scored",
+    "frames": "no model has runs with different numbers of frames",
+    "forest": "the two runs cannot be compared",
+    "scatter": "the human file yields no score of a caption",
+    "confusion": "the human file has no labels of elements",
+}
+
+
+def plot(
+    what: Sequence[str],
+    judged_runs: Sequence[FilePath],
+    *,
+    out: FilePath = "figures",
+    formats: Sequence[str] = ("pdf",),
+    width: Literal["column", "text"] = "column",
+    human: FilePath | None = None,
+    judge: str | None = None,
+    annotations: str | None = None,
+    seed: int = 0,
+    runs: FilePath = "runs",
+    on_notice: Notices = ignore,
+) -> list[Path]:
+    """Draw figures and return their files.
+
+    Parameters
+    ----------
+    what : "types", "characteristics", "domains", "events", "elements", "frames"; "forest" for two
+        runs; "scatter" and "confusion" with `human`; or "all"
+    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
+    out : the folder of the figures
+    formats : "svg", "pdf" or "png", one or more
+    width : that of a column (3.3 inches) or of the text (6.9 inches)
+    human : a file of human ratings or labels
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be loaded, every figure would be empty, or `out` cannot be written.
+    MissingExtra
+        matplotlib is not installed.
+    """
+    wanted = _wanted(what, judged_runs, human)
+    forms = _chosen(formats, FORMATS, "--format")
+    # As a path it would be the working directory.
+    if not str(out).strip():
+        raise UsageError("--out names no folder")
+    require_plot_extra()
+    judged = load_judged_runs(
+        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
+    )
+    target, inputs = Path(out), files_behind(judged.values())
+    inputs += [] if human is None else [Path(human)]
+    for name in wanted:
+        for form in forms:
+            check_output(target / f"{name}.{form}", inputs)
+    drawings = _of_runs(judged, wanted, seed, on_notice)
+    if human is not None and set(wanted) & set(_OF_HUMANS):
+        drawings |= _of_humans(judged, Path(human), annotations, wanted, seed, on_notice)
+    files: dict[Path, bytes] = {}
+    for name in wanted:
+        drawn = [figure for figure in drawings[name] if not is_empty(figure)]
+        if not drawn:
+            on_notice(f"{name}: left out, {_WHY_EMPTY[name]}")
+        for figure in drawn:
+            for form in forms:
+                file = target / f"{safe_name(figure.name)}.{form}"
+                files[file] = rendered(figure, form, Paper(WIDTHS[width]))
+    if not files:
+        raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
+    for path in files:
+        # Again, now that the names of all figures are known, and before the first is written.
+        check_output(path, inputs)
+    for path, data in files.items():
+        write_atomic(Path(os.path.realpath(path)), data)
+    return list(files)
+
+
+plot_async = awaitable(plot)
+
+
+def _wanted(
+    what: Sequence[str], judged_runs: Sequence[FilePath], human: FilePath | None
+) -> list[str]:
+    """Return the figures to draw.
+
+    Raises
+    ------
+    UsageError
+        A name is unknown, or a figure lacks what it shows.
+    """
+    names = _chosen(what, ("all", *_WHY_EMPTY), "WHAT")
+    two = len(judged_runs) == 2
+    if human is None and (of_humans := [name for name in _OF_HUMANS if name in names]):
+        raise UsageError(
+            f"{of_humans[0]} compares judges with human ratings; name their file with --human"
+        )
+    if "all" in names:
+        return [
+            name
+            for name in _WHY_EMPTY
+            if (name != "forest" or two) and (name not in _OF_HUMANS or human is not None)
+        ]
+    if "forest" in names and not two:
+        raise UsageError(
+            f"forest shows the differences of two runs, not of {len(judged_runs)}; name two"
+        )
+    return names
+
+
+def _chosen(names: Sequence[str], known: Sequence[N], option: str) -> list[N]:
+    by_name = {str(one): one for one in known}
+    for name in names:
+        if name not in by_name:
+            raise UsageError(
+                f"{option}: {shown(name)} is unknown; choose from {', '.join(known)}"
+                f"{nearest(name, known)}"
+            )
+    if not names:
+        raise UsageError(f"{option} is empty; choose from {', '.join(known)}")
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _of_runs(
+    judged: Mapping[str, JudgedRun], wanted: Sequence[str], seed: int, on_notice: Notices
+) -> dict[str, list[Figure]]:
+    """Return the figures that need no human ratings, by name."""
+    found: dict[str, list[Figure]] = {}
+    if set(wanted) - {"forest", *_OF_HUMANS}:
+        scores = {name: run.scores for name, run in judged.items()}
+        frames = figures.by_frames(judged)
+        found = {
+            "types": [figures.by_type(scores)],
+            "characteristics": [figures.by_characteristic(scores)],
+            "domains": [figures.by_domain(scores)],
+            "events": [figures.by_complexity(scores, "events")],
+            "elements": [figures.by_complexity(scores, "elements")],
+            "frames": [] if frames is None else [frames],
+        }
+    if "forest" in wanted:
+        found["forest"] = []
+        try:
+            compared = compare_judged(judged, seed=seed)
+            found["forest"] += (
+                [figures.forest_of(compared)] if isinstance(compared, Comparison) else []
+            )
+        except UsageError as error:
+            on_notice(str(error))
+    return found
+
+
+def _of_humans(
+    judged: Mapping[str, JudgedRun],
+    human: Path,
+    annotations: str | None,
+    wanted: Sequence[str],
+    seed: int,
+    on_notice: Notices,
+) -> dict[str, list[Figure]]:
+    """Return the figures that compare judges with human ratings, by name."""
+    sides = read_inputs(
+        CorrelateRequest(
+            human=human,
+            auto=tuple((run.file.parent.name, run.file) for run in judged.values()),
+            annotations=annotations,
+        )
+    )
+    found: dict[str, list[Figure]] = {}
+    if "scatter" in wanted:
+        order = [name for run in judged.values() for name in (run.name, run.model) if name]
+        scatters, warnings = scatters_of(sides, order=order, seed=seed)
+        for line in warnings:
+            on_notice(line)
+        found["scatter"] = [*scatters]
+    if "confusion" in wanted:
+        found["confusion"] = [*confusions_of(sides)]
+    return found

@@ -1,0 +1,280 @@
+"""`capeval.rate_sheet` and `capeval.rate_merge`: what raters are given, and what they return."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from capeval.api import FilePath, Notices, ignore
+from capeval.api.sync_async import awaitable
+from capeval.errors import InputError, UsageError, VideoError
+from capeval.files.annotations import annotations_hash
+from capeval.files.jsonl import write_atomic
+from capeval.files.packaged import sample_folder
+from capeval.files.reading import read_text
+from capeval.files.videos import VideoFolder
+from capeval.rating.agreement import Agreement, agreement, agreement_by_type
+from capeval.rating.merging import (
+    RatedFile,
+    check_key,
+    checked_raters,
+    human_csv,
+    read_key,
+    read_rated,
+)
+from capeval.rating.sheet import (
+    DEFAULT_VIDEOS,
+    RatingSheet,
+    draw_sheet,
+    key_csv,
+    sheet_csv,
+    sheet_html,
+)
+from capeval.runs.folder import RunFolder
+from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import find_run, is_taken
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    annotations_of,
+    from_file,
+    from_run,
+    sample_captions,
+)
+from capeval.schema import Annotation, ElementType
+
+
+@dataclass(frozen=True)
+class SheetFiles:
+    """A rating sheet that was written: `page` and `table` for raters, `key` only for you.
+
+    `missing_videos` are the reasons why videos cannot be played in the page.
+    """
+
+    sheet: RatingSheet
+    page: Path
+    table: Path
+    key: Path
+    runs: int
+    videos: int
+    videos_found: int
+    missing_videos: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MergedRatings:
+    """Ratings that were merged into `file`, and how well the raters agree."""
+
+    file: Path
+    raters: tuple[RatedFile, ...]
+    agreement: Agreement
+    by_type: Mapping[ElementType, Agreement]
+
+
+def rate_sheet(
+    named: Sequence[str] = (),
+    *,
+    videos: int | None = None,
+    per_video: int | None = None,
+    seed: int = 0,
+    annotations: str | None = None,
+    video_dir: FilePath | None = None,
+    out: FilePath = "rating",
+    ignore_unknown: bool = False,
+    runs: FilePath = "runs",
+    on_notice: Notices = ignore,
+) -> SheetFiles:
+    """Sample captions for human raters and write `sheet.html`, `sheet.csv` and `key.csv`.
+
+    Parameters
+    ----------
+    named : the runs to sample captions from; by default all runs, or the sample if there are none
+    videos : number of videos; by default 40, or all if there are fewer
+    per_video : captions of each video; by default one from every run
+    seed, annotations, ignore_unknown, runs, on_notice : see `capeval.api`
+    video_dir : the folder of the videos that the page plays
+    out : the folder of the three files
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be loaded, the runs' annotations differ, there are too few videos or runs, or
+        `out` contains another sheet.
+    """
+    folder = Path(out)
+    sources = _sources(named, annotations, Path(runs), ignore_unknown)
+    first = sources[0]
+    for source in sources[1:]:
+        if annotations_hash(source.annotations) != annotations_hash(first.annotations):
+            raise UsageError(
+                f"{first.name} and {source.name} have different annotations; name the runs to be "
+                "rated together with --run, or one file for all with --annotations"
+            )
+    drawn = draw_sheet(
+        first.annotations,
+        {source.name: {c.index: c.caption for c in source.captions} for source in sources},
+        videos=videos,
+        per_video=per_video,
+        seed=seed,
+    )
+    texts = {"key.csv": key_csv(drawn), "sheet.csv": sheet_csv(drawn)}
+    for name, text in texts.items():
+        path = folder / name
+        if path.exists() and read_text(path) != text.removeprefix("\ufeff"):
+            raise InputError(
+                "belongs to another sheet or has been filled in; choose another --out", file=path
+            )
+    sampled = {item.annotation.index: item.annotation for item in drawn.items}
+    if videos is None and len(sampled) < DEFAULT_VIDEOS:
+        on_notice(
+            f"{DEFAULT_VIDEOS} videos are usual; there are only {len(sampled)}, and all are used"
+        )
+    urls, missing = _urls(
+        first, list(sampled.values()), None if video_dir is None else Path(video_dir), folder
+    )
+    for name, text in texts.items():
+        write_atomic(folder / name, text)
+    write_atomic(folder / "sheet.html", sheet_html(drawn, urls))
+    return SheetFiles(
+        sheet=drawn,
+        page=folder / "sheet.html",
+        table=folder / "sheet.csv",
+        key=folder / "key.csv",
+        runs=len(sources),
+        videos=len(sampled),
+        videos_found=len(urls),
+        missing_videos=tuple(missing),
+    )
+
+
+def rate_merge(
+    files: Sequence[FilePath],
+    key: FilePath,
+    *,
+    out: FilePath = "human.csv",
+    annotations: str | None = None,
+    partial: bool = False,
+    force: bool = False,
+    on_notice: Notices = ignore,
+) -> MergedRatings:
+    """Merge the raters' files into `human.csv` and compute how well the raters agree.
+
+    Parameters
+    ----------
+    files : the raters' files, one each
+    key : the sheet's `key.csv`
+    out : the file to write
+    annotations : a file or `"sample"` to check the key against; with it, agreement is also
+        computed by type of element
+    partial : accept files in which labels are missing
+    force : replace `out` if it has other contents
+    on_notice : see `capeval.api`
+
+    Raises
+    ------
+    InputError, UsageError
+        A file does not belong to the key, is incomplete, or `out` cannot be written.
+    """
+    target = Path(out)
+    paths = [Path(file) for file in files]
+    check_output(target, [*paths, key, *([] if annotations is None else [annotations])])
+    items = read_key(Path(key))
+    known = None if annotations is None else annotations_of(annotations)
+    if known is not None:
+        check_key(items, known, file=Path(key))
+    rated = [read_rated(path, items) for path in paths]
+    for file in rated:
+        # For a file without any label the error is enough.
+        if file.missing and file.labels:
+            on_notice(_missing_line(file))
+    raters = checked_raters(rated, partial=partial)
+    text = human_csv(raters, items)
+    if target.is_file() and not force and target.read_bytes() != text.encode("utf-8"):
+        raise UsageError(
+            f"--out: {out} exists with other contents; choose another file, or replace it with "
+            "--force"
+        )
+    write_output(target, text)
+    return MergedRatings(
+        file=target,
+        raters=raters,
+        agreement=agreement(raters),
+        by_type={} if known is None else agreement_by_type(raters, items, known),
+    )
+
+
+rate_sheet_async = awaitable(rate_sheet)
+rate_merge_async = awaitable(rate_merge)
+
+
+def _sources(
+    names: Sequence[str], annotations: str | None, runs: Path, ignore_unknown: bool
+) -> list[Source]:
+    sample = sample_captions()
+
+    def bundled(name: str) -> Source:
+        known = annotations or SAMPLE
+        return from_file(sample[name], known, runs=runs, name=name, ignore_unknown=ignore_unknown)
+
+    def source_of(name: str) -> Source:
+        if name in sample and not is_taken(name, runs):
+            return bundled(name)
+        return from_run(find_run(name, runs), annotations, ignore_unknown=ignore_unknown)
+
+    if names:
+        found = [source_of(name) for name in names]
+    else:
+        found = [
+            from_run(run, annotations, ignore_unknown=ignore_unknown) for run in RunFolder.all(runs)
+        ] or [bundled(name) for name in sample]
+    seen: set[str] = set()
+    for source in found:
+        if source.name in seen:
+            raise UsageError(f"the run {source.name} is named twice")
+        seen.add(source.name)
+    return found
+
+
+def _urls(
+    source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
+) -> tuple[dict[str, str], list[str]]:
+    """Return the URL of each video relative to the page, and why videos have none."""
+    if folder is None and source.annotations_path == SAMPLE:
+        folder = sample_folder() / "videos"
+    if folder is None:
+        return {}, []
+    if not folder.is_dir():
+        raise InputError(
+            "is not a folder; name the folder of the videos with --video-dir", file=folder
+        )
+    videos = VideoFolder(folder)
+    urls: dict[str, str] = {}
+    missing: list[str] = []
+    for annotation in annotations:
+        try:
+            file = videos.find(annotation.video or annotation.index)
+        except VideoError as error:
+            missing.append(str(error))
+            continue
+        # Without the dot, a file a:b.mp4 would be read as a URL with the scheme a.
+        path = Path(os.path.relpath(file.resolve(), out.resolve())).as_posix()
+        urls[annotation.index] = "./" + quote(path)
+    return urls, missing
+
+
+def _missing_line(file: RatedFile, most: int = 3) -> str:
+    """Return how many labels each caption of a file lacks, with the first few by name."""
+    items: dict[str, list[str]] = {}
+    for item, element in file.missing:
+        items.setdefault(item, []).append(f"e{element}")
+    listed = [
+        f"{item}: {len(elements)} ({', '.join(elements[:most])}"
+        f"{', …' if len(elements) > most else ''})"
+        for item, elements in list(items.items())[:most]
+    ]
+    left = len(items) - most
+    more = f"; and {left} more captions" if left > 0 else ""
+    return f"{file.path}: labels are missing: {'; '.join(listed)}{more}"

@@ -1,0 +1,207 @@
+"""`capeval.report`: one HTML file that shows what a model gets wrong, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from capeval.api import FilePath, Notices, ignore
+from capeval.api.sync_async import awaitable
+from capeval.captioners.plan import default_videos
+from capeval.config import CONFIG
+from capeval.errors import InputError, MissingExtra
+from capeval.files.videos import VideoFolder
+from capeval.llm.prices import read_prices
+from capeval.reporting.report.page import MARK, report_html, same_annotations
+from capeval.reporting.report.thumbnails import Strip, strips
+from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
+from capeval.runs.checking import why_stale
+from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.runs.outputs import check_output, write_output
+
+Strips = Iterable[tuple[str, Strip]]
+
+_FRAMES = 8
+# Eight frames of a video are about 60 kB: more videos would make a file too large to send.
+_MANY_VIDEOS = 100
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written: its file, and its size in bytes."""
+
+    file: Path
+    size: int
+
+
+def report(
+    judged_runs: Sequence[FilePath],
+    *,
+    out: FilePath | None = None,
+    human: FilePath | None = None,
+    frames: int | None = None,
+    videos: FilePath | None = None,
+    judge: str | None = None,
+    annotations: str | None = None,
+    seed: int = 0,
+    runs: FilePath = "runs",
+    on_notice: Notices = ignore,
+    track: Callable[[Strips, int], Strips] = lambda taken, _: taken,
+) -> Report:
+    """Write one HTML file on judged runs that opens from disk and loads nothing.
+
+    Parameters
+    ----------
+    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
+    out : the file; by default `report.html` in the judge's folder of a single run, or in the
+        working directory
+    human : a file of human labels, shown next to the verdicts
+    frames : number of frames for each video; by default 8, or none for more than 100 videos
+    videos : the folder of the videos; by default `videos` next to the annotations
+    track : wraps the iterator over the videos' frames, given with its length, to show progress
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
+    """
+    loaded = load_judged_runs(
+        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
+    )
+    same_annotations(loaded)
+    file = _default_file(list(loaded.values())) if out is None else Path(out)
+    check_output(file, [*files_behind(loaded.values()), *([human] if human else [])])
+    _check_overwrite(file)
+    stale = _stale(loaded, on_notice)
+    labels = None
+    if human is not None:
+        labels = load_human_labels(Path(human))
+        _check_labels(labels, Path(human), loaded, on_notice)
+    prices = read_prices(CONFIG)
+    strips_of = _strips(next(iter(loaded.values())), frames, videos, on_notice, track)
+    page = report_html(loaded, human=labels, strips=strips_of, prices=prices, stale=stale)
+    write_output(file, page)
+    return Report(file, len(page.encode("utf-8")))
+
+
+report_async = awaitable(report)
+
+
+def _default_file(runs: Sequence[JudgedRun]) -> Path:
+    name = "report.html"
+    if len(runs) == 1 and runs[0].run is not None:
+        return runs[0].file.with_name(name)
+    return Path(name)
+
+
+def _check_overwrite(file: Path) -> None:
+    """Refuse to replace a file that is not a report."""
+    if not file.is_file():
+        return
+    with file.open("rb") as stream:
+        start = stream.read(400)
+    if start and MARK.encode("utf-8") not in start:
+        raise InputError("exists and is not a report; name another file with --out", file=file)
+
+
+def _stale(runs: Mapping[str, JudgedRun], on_notice: Notices) -> dict[str, str]:
+    """Return how stored scores differ from their verdicts, for the runs where they do."""
+    stale = {}
+    for name, run in runs.items():
+        stored = run.file.with_name("scores.json")
+        if run.file.name != "judgments.jsonl" or not stored.is_file():
+            continue
+        if why := why_stale(stored, run.scores):
+            stale[name] = why
+            on_notice(
+                f"{stored}: does not match the verdicts next to it: {why}; the report uses the "
+                "verdicts; update the file with `capeval score` and --out"
+            )
+    return stale
+
+
+def _check_labels(
+    labels: HumanLabels, file: Path, runs: Mapping[str, JudgedRun], on_notice: Notices
+) -> None:
+    """Report how many labels cannot be shown.
+
+    Raises
+    ------
+    InputError
+        None can be.
+    """
+    systems = {system for run in runs.values() for system in (run.name, run.model, None)}
+    known = {
+        (annotation.index, f"{event_number}.{element_number}")
+        for annotation in next(iter(runs.values())).annotations
+        for event_number, event in enumerate(annotation.events, start=1)
+        for element_number, _ in enumerate(event.visual_elements, start=1)
+    }
+    used = other_systems = unknown = 0
+    for (index, system), elements in labels.items():
+        for element, raters in elements.items():
+            if system not in systems:
+                other_systems += len(raters)
+            elif (index, element) in known:
+                used += len(raters)
+            else:
+                unknown += len(raters)
+    if not used:
+        named = sorted({system or "(none)" for _, system in labels})
+        raise InputError(
+            f"has no label for {', '.join(runs)}; its systems are {', '.join(named[:5])}, and "
+            "its videos and elements must be those of the annotations",
+            file=file,
+        )
+    if unknown:
+        on_notice(
+            f"{file}: {_count(unknown, 'label')} of these runs left out: the video or element is "
+            "not annotated"
+        )
+    if other_systems:
+        on_notice(f"{file}: {_count(other_systems, 'label')} of other systems left out")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _strips(
+    run: JudgedRun,
+    frames: int | None,
+    videos: FilePath | None,
+    on_notice: Notices,
+    track: Callable[[Strips, int], Strips],
+) -> dict[str, Strip]:
+    """Return the frames of each video, and give notice of the reason where there are none."""
+    many = len(run.annotations) > _MANY_VIDEOS
+    if frames is None and many:
+        on_notice(
+            f"no frames are shown for {len(run.annotations):,} videos; add them with "
+            f"--frames {_FRAMES}"
+        )
+    count = (0 if many else _FRAMES) if frames is None else frames
+    if not count:
+        return {}
+    folder = default_videos(run.annotations_path) if videos is None else Path(videos)
+    if videos is None and not folder.is_dir():
+        on_notice(f"no frames are shown: {folder} is not a folder; name the videos with --videos")
+        return {}
+    try:
+        taken = dict(
+            track(strips(run.annotations, VideoFolder(folder), count), len(run.annotations))
+        )
+    except MissingExtra as missing:
+        if frames is not None:
+            raise
+        on_notice(f"no frames are shown: {missing}")
+        return {}
+    without = [(index, strip.note) for index, strip in taken.items() if strip.note]
+    if without:
+        index, note = without[0]
+        on_notice(
+            f"no frames of {len(without):,} of {len(taken):,} videos in {folder}: {index}: {note}"
+        )
+    # If there are none at all, one line in the page says so instead of one on each card.
+    return taken if len(without) < len(taken) else {}

@@ -1,0 +1,110 @@
+"""`capeval.models`, `sample_frames`, `cache_info` and `clear_cache`: what other commands use."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capeval.api import FilePath
+from capeval.errors import UsageError
+
+# Each function needs other packages, and listing models must not wait for numpy.
+if TYPE_CHECKING:
+    from capeval.captioners.catalogue import ModelEntry
+    from capeval.llm.cache import CacheInfo
+    from capeval.video.frames import FrameSet
+
+
+def models(name: str | None = None, *, paper: bool = False) -> list[ModelEntry]:
+    """List the models that `generate` knows, with those of `capeval.toml`.
+
+    Parameters
+    ----------
+    name : only the model with this name or hub id
+    paper : only the models of the TUNA paper's table 7
+
+    Raises
+    ------
+    InputError, UsageError
+        The name is unknown, or `capeval.toml` is wrong.
+
+    >>> [model.name for model in models("qwen2.5-vl-7b")]
+    ['qwen2.5-vl-7b']
+    """
+    from capeval.captioners.catalogue import find_model, read_catalogue
+    from capeval.config import CONFIG
+
+    catalogue = read_catalogue(CONFIG)
+    if name is not None:
+        return [find_model(name, catalogue)]
+    return [entry for entry in catalogue.values() if entry.paper or not paper]
+
+
+def sample_frames(
+    video: FilePath,
+    frames: str = "32",
+    *,
+    decoder: str = "pyav",
+    sheet: FilePath | None = None,
+    out: FilePath | None = None,
+) -> FrameSet:
+    """Return the frames of a video that a model would see.
+
+    Parameters
+    ----------
+    video : a video file
+    frames : a sampling policy such as `"32"`, `"2fps"`, `"auto"` or `"0,5,9"`
+    decoder : "pyav" or "decord"
+    sheet : also save a contact sheet to this PNG file
+    out : also save every frame at full size in this folder, named by its index
+
+    Raises
+    ------
+    InputError, UsageError
+        The video cannot be decoded, the policy is wrong, or an output would replace other files.
+    """
+    from capeval.video import decoder_named, read_policy
+    from capeval.video.contact_sheet import save_frames, save_sheet
+
+    if sheet is not None and Path(sheet).exists() and not _is_png(Path(sheet)):
+        raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
+    if out is not None and Path(out).is_dir() and any(Path(out).glob("frame_*.png")):
+        raise UsageError(f"{out}: already contains frames; name a new folder with --out")
+    taken = decoder_named(decoder).read(Path(video), read_policy(frames))
+    if out is not None:
+        save_frames(taken, Path(out))
+    if sheet is not None:
+        save_sheet(taken, Path(sheet))
+    return taken
+
+
+def _is_png(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+def cache_info() -> CacheInfo:
+    """Return where the cache of judges' replies is, and how many it contains."""
+    from capeval.llm import ReplyCache
+
+    with closing(ReplyCache()) as cache:
+        return cache.info()
+
+
+def clear_cache(model: str | None = None) -> int:
+    """Delete cached replies and return how many; judging again pays for them again.
+
+    Parameters
+    ----------
+    model : only the replies of this model
+
+    Raises
+    ------
+    InputError
+        The cache cannot be written.
+    """
+    from capeval.llm import ReplyCache
+
+    with closing(ReplyCache()) as cache:
+        return cache.clear(model)

@@ -1,0 +1,258 @@
+"""What an argument means: which run, judge's folder, file of verdicts, scores or captions.
+
+Every command and every public function asks here. The rule is the same for all of them:
+
+- Text with a path separator, `.`, `..` and every `Path` object is a path and nothing else.
+- Any other text is a name: the run of that name in the folder of runs (`runs/`), or the file or
+  folder of that name in the working folder, whichever can serve what the command needs. A folder
+  that has only the name in common with a run never gets in its way.
+- If both can serve, the name is ambiguous: the error shows both as paths, and either path can be
+  typed instead.
+
+A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts belongs
+to no judge. `sample` stands for the bundled sample unless the user has a run or file of that name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from capeval.errors import InputError, UsageError
+from capeval.files.reading import first_line
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.text import cut, nearest
+
+RUNS = Path("runs")
+"""The folder of runs, unless a command names another with `--runs`."""
+
+_LISTED = 5
+"""How many names a message lists."""
+
+
+def find_run(typed: str | Path, runs: Path = RUNS) -> RunFolder:
+    """Return the run that a name or a path means.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is no such run, or two.
+    """
+    path = _locate(typed, runs, lambda place: RunFolder(place).exists(), "a run's folder")
+    if not RunFolder(path).exists():
+        raise InputError("is no run: it holds no captions.jsonl", file=path)
+    return RunFolder(path)
+
+
+def find_captions(typed: str | Path, runs: Path = RUNS) -> RunFolder | Path:
+    """Return the run, or the captions file, that a name or a path means.
+
+    The `captions.jsonl` of a run means that run.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is neither, or both.
+    """
+    path = _locate(typed, runs, _holds_captions, "a captions file")
+    if path.is_dir():
+        if not RunFolder(path).exists():
+            raise InputError(
+                "is neither a captions file nor a run: it holds no captions.jsonl", file=path
+            )
+        return RunFolder(path)
+    run = RunFolder(path.parent)
+    return run if path.name == run.captions.name and run.manifest.is_file() else path
+
+
+def find_judgments(typed: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
+    """Return the file of verdicts that a name or a path means.
+
+    Parameters
+    ----------
+    typed : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
+    judge : which of a run's several judges: its folder's name, or the beginning of it
+
+    Raises
+    ------
+    InputError, UsageError
+        There is none, or there are several and `judge` does not choose one.
+    """
+    path = _locate(typed, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
+    if not path.is_dir():
+        first_line(path)
+        return path
+    return _verdicts_in(path, judge)
+
+
+def find_metric(typed: str | Path, runs: Path = RUNS) -> Path:
+    """Return the file of a metric, a judge's folder, or the verdicts of a run judged once.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is none, or several judges have judged the run.
+    """
+    path = _locate(typed, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
+    if path.is_dir() and not JudgeFolder(path).has_verdicts():
+        return _verdicts_in(path, None)
+    return path
+
+
+def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
+    """Return the `scores.json` of a run judged once or of a judge's folder, or the file named.
+
+    Raises
+    ------
+    InputError, UsageError
+        There is none, or several judges have scored the run.
+    """
+    path = _locate(typed, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file")
+    if not path.is_dir():
+        return path
+    found = _scores_in(path)
+    if not found:
+        raise InputError("holds no scores.json", file=path)
+    if len(found) > 1:
+        raise InputError(f"holds several scores.json; name one of {_listed(found)}", file=path)
+    return found[0]
+
+
+def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
+    """Return the judges' folders, with verdicts or scores, that a run or one such folder means.
+
+    Raises
+    ------
+    InputError, UsageError
+        There are none.
+    """
+    path = _locate(typed, runs, lambda place: bool(_judges_in(place)), "a folder")
+    if not path.is_dir():
+        raise InputError(f"is neither a folder nor a run under {runs}/", file=path)
+    found = _judges_in(path)
+    if not found:
+        raise InputError(_why_not_judged(path), file=path)
+    return found
+
+
+def is_taken(name: str, runs: Path = RUNS) -> bool:
+    """Say whether a name of the bundled sample, or of its runs, means something of the user's."""
+    return any(_holds_captions(place) for place in (runs / name, Path(name)))
+
+
+def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what: str) -> Path:
+    """Return an existing path for what was typed; the caller says what is wrong with its content.
+
+    `serves` says whether a path has what the command needs, `what` names it in messages.
+    """
+    text = str(typed)
+    label = cut(text, 120)
+    if not text.strip():
+        raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
+    if isinstance(typed, Path) or _has_separator(text):
+        if not os.path.lexists(typed):
+            raise InputError(f"does not exist{_suggestion(Path(typed), runs)}", file=label)
+        return Path(typed)
+    # Of a name that no file can have (with a NUL, or too long) none exists either.
+    existing = [place for place in (runs / text, Path(text)) if os.path.lexists(place)]
+    fitting = [place for place in existing if serves(place)]
+    if len(fitting) > 1 and not fitting[0].samefile(fitting[1]):
+        raise InputError(
+            f"can mean {fitting[0]} or .{os.sep}{fitting[1]}; name one of these paths", file=label
+        )
+    if existing:
+        return (fitting or existing)[0]
+    names = [run.name for run in RunFolder.all(runs)] + _names_in(Path())
+    raise InputError(f"is neither {what} nor a run under {runs}/{nearest(text, names)}", file=label)
+
+
+def _has_separator(text: str) -> bool:
+    return text in (".", "..") or any(mark in text for mark in (os.sep, os.altsep) if mark)
+
+
+def _suggestion(path: Path, runs: Path) -> str:
+    if not path.is_absolute() and os.path.lexists(runs / path):
+        return f"; did you mean {runs / path}?"
+    return nearest(str(path), [str(path.parent / name) for name in _names_in(path.parent)])
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except (OSError, ValueError):
+        return []
+
+
+def _verdicts_in(folder: Path, judge: str | None) -> Path:
+    if JudgeFolder(folder).has_verdicts():
+        return JudgeFolder(folder).judgments
+    run = RunFolder(folder)
+    if not run.judges():
+        raise InputError(_why_not_judged(folder), file=folder)
+    chosen = run.judges(judge)
+    if not chosen:
+        names = ", ".join(one.path.name for one in run.judges())
+        raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
+    if len(chosen) > 1:
+        raise InputError(
+            f"was judged by several; name one of {_listed([one.path for one in chosen])}",
+            file=folder,
+        )
+    return chosen[0].judgments
+
+
+def _why_not_judged(folder: Path) -> str:
+    if RunFolder(folder).exists():
+        return f"is a run that is not judged; run `capeval judge {folder}` first"
+    if JudgeFolder(folder).judgments.is_file():
+        return "holds no verdicts yet; run `capeval judge` again"
+    if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
+        return f"is a folder of runs and no run; name one of {_listed(runs)}"
+    return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
+
+
+def _listed(paths: list[Path]) -> str:
+    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    return ", ".join(map(str, paths[:_LISTED])) + more
+
+
+def _holds_captions(path: Path) -> bool:
+    return RunFolder(path).exists() or _is_json(path)
+
+
+def _is_judged(folder: Path) -> bool:
+    return JudgeFolder(folder).has_verdicts() or bool(RunFolder(folder).judges())
+
+
+def _judges_in(folder: Path) -> list[JudgeFolder]:
+    alone = JudgeFolder(folder)
+    if alone.has_verdicts() or alone.has_scores():
+        return [alone]
+    return RunFolder(folder).judges(scored=True)
+
+
+def _scores_in(folder: Path) -> list[Path]:
+    judges = [JudgeFolder(folder), *RunFolder(folder).judges(scored=True)]
+    return [judge.scores for judge in judges if judge.has_scores()]
+
+
+def _is_json(path: Path) -> bool:
+    return _start_of(path).lstrip()[:1] in (b"{", b"[")
+
+
+def _is_text(path: Path) -> bool:
+    start = _start_of(path)
+    return bool(start) and b"\0" not in start
+
+
+def _start_of(path: Path) -> bytes:
+    """Return the first bytes of a regular file; none of anything else."""
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(512).removeprefix(codecs.BOM_UTF8)
+    except OSError:
+        return b""

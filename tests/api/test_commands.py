@@ -1,0 +1,152 @@
+"""The public functions of the commands that read judged runs: results, notices and errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import capeval
+from capeval.errors import CapevalError, InputError, UsageError
+from capeval.runs.sources import sample_captions
+from capeval.scoring.comparison_result import Comparison, Matrix
+from tests.judged_runs import VIDEOS, make_run, write_annotations
+
+OLD, NEW, THIRD = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +", "000 000 | 00- | 00 +"
+
+
+@pytest.fixture(autouse=True)
+def notices() -> list[str]:
+    """Three judged runs; the list collects what `on_notice` is called with."""
+    write_annotations(Path("a.json"))
+    for name, labels in (("old", OLD), ("new", NEW), ("third", THIRD)):
+        make_run(name, labels)
+    return []
+
+
+def without_intervals(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: without_intervals(v) for k, v in value.items() if k not in ("low", "high")}
+    return value
+
+
+def test_score_uses_the_annotations_that_the_run_names() -> None:
+    scores = capeval.score("old")
+    stored = json.loads(Path("runs/old/judge/scores.json").read_bytes())
+    assert without_intervals(scores.model_dump(mode="json")["overall"]) == without_intervals(
+        stored["overall"]
+    )
+    assert scores == capeval.score("runs/old/judge", VIDEOS) == capeval.score("old", "a.json")
+    assert scores == capeval.score("old", judge="jud")
+
+
+def test_score_writes_what_it_returns_and_overwrites_no_input() -> None:
+    scores = capeval.score("old", seed=3, out="s.json")
+    assert json.loads(Path("s.json").read_bytes()) == scores.model_dump(mode="json")
+    before = Path("a.json").read_bytes()
+    with pytest.raises(UsageError, match="is one of the files to be read"):
+        capeval.score("old", out="a.json")
+    assert Path("a.json").read_bytes() == before
+
+
+def test_check_scores_finds_what_differs() -> None:
+    assert not capeval.check_scores("old", "old").differences
+    assert "overall.all.f1.value" in {
+        one.path for one in capeval.check_scores("old", "runs/new/judge/scores.json").differences
+    }
+
+
+def test_compare_returns_gates_and_writes_the_result() -> None:
+    found = capeval.compare(["old", "new"], fail_under=["f1=0"], resamples=99, out="c.json")
+    assert isinstance(found, Comparison)
+    assert [(gate.gate, gate.passed) for gate in found.gates] == [("f1", True)]
+    assert json.loads(Path("c.json").read_bytes()) == found.model_dump(mode="json")
+    assert isinstance(capeval.compare(["old", "new", "third"], resamples=99), Matrix)
+
+
+def test_correlate_accepts_the_names_of_runs_and_the_old_name_of_resamples() -> None:
+    rows = "".join(f"{video.index},{n}\n" for n, video in enumerate(VIDEOS))
+    Path("human.csv").write_text("video_id,score\n" + rows)
+    found = capeval.correlate("human.csv", {"judge": "old"}, resamples=99, out="c.json")
+    assert {one.metric for one in found.results} >= {"judge:f1"}
+    assert json.loads(Path("c.json").read_bytes()) == found.model_dump(mode="json")
+    assert found == capeval.correlate("human.csv", {"judge": ["old"]}, draws=99)
+    with pytest.raises(UsageError, match="give resamples alone"):
+        capeval.correlate("human.csv", {"judge": "old"}, draws=99, resamples=99)
+
+
+def test_report_returns_its_file_and_size(notices: list[str]) -> None:
+    made = capeval.report(["old", "new"], frames=0, on_notice=notices.append)
+    assert made.file == Path("report.html")
+    assert made.size == made.file.stat().st_size
+    assert capeval.report(["old"], frames=0).file == Path("runs/old/judge/report.html")
+    assert notices == []
+    capeval.report(["old"], on_notice=notices.append)
+    assert "no frames" in notices[0]
+
+
+async def test_inspect_can_be_awaited_and_called_where_a_loop_runs() -> None:
+    found = await capeval.inspect_async("a", ["old"])
+    assert found == capeval.inspect("a", ["old"])
+
+
+def test_inspect_gives_notice_of_runs_left_out(notices: list[str]) -> None:
+    found = capeval.inspect("a", ["old"], raw=True)
+    assert list(found.cards) == ["old"]
+    assert found.to_json()["old"]["raw"]["replies"] == []
+    Path("runs/new/judge/judgments.jsonl").write_text("{")
+    assert list(capeval.inspect("a", on_notice=notices.append).cards) == ["old", "third"]
+    assert [line.startswith("left out: ") for line in notices] == [True]
+
+
+def test_leaderboard_ranks_and_writes() -> None:
+    board = capeval.leaderboard(out="board.csv", form="csv")
+    assert board.sections[0].entries[0].name == "new"
+    assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
+    with pytest.raises(UsageError, match="percentage"):
+        capeval.leaderboard(min_coverage=99)
+
+
+def test_plot_returns_its_files(notices: list[str]) -> None:
+    pytest.importorskip("matplotlib")
+    files = capeval.plot(
+        ["types", "frames"], ["old"], formats=["svg"], out="f", on_notice=notices.append
+    )
+    assert files == [Path("f/types.svg")]
+    assert notices == ["frames: left out, no model has runs with different numbers of frames"]
+
+
+def test_a_sheet_is_made_and_merged(notices: list[str]) -> None:
+    made = capeval.rate_sheet(["old", "new"], out="sheet", on_notice=notices.append)
+    assert (made.videos, made.runs, len(made.sheet.items)) == (5, 2, 10)
+    assert "only 5" in notices[0]
+    filled = made.table.read_text(encoding="utf-8-sig").splitlines()
+    header = filled[0].split(",")
+    assert {"label", "rater"} <= set(header)
+    Path("empty.csv").write_text(made.table.read_text(encoding="utf-8-sig"), encoding="utf-8")
+    with pytest.raises(CapevalError):
+        capeval.rate_merge(["empty.csv"], made.key)
+    assert not Path("human.csv").exists()
+
+
+def test_the_sample_is_rated_where_there_are_no_runs(tmp_path: Path) -> None:
+    made = capeval.rate_sheet(videos=2, out="sheet", runs=tmp_path / "none")
+    assert made.videos == made.videos_found == 2
+    assert made.runs == len(sample_captions())
+
+
+def test_models_frames_and_cache() -> None:
+    assert [entry.name for entry in capeval.models("qwen2.5-vl-7b")] == ["qwen2.5-vl-7b"]
+    assert 0 < len(capeval.models(paper=True)) < len(capeval.models())
+    assert capeval.cache_info().entries == capeval.clear_cache() == 0
+    Path("notes.png").write_text("mine")
+    with pytest.raises(UsageError, match="is not a PNG"):
+        capeval.sample_frames("none.mp4", sheet="notes.png")
+
+
+@pytest.mark.parametrize("name", ["score", "compare", "report", "plot"])
+def test_a_run_that_does_not_exist_is_an_input_error(name: str) -> None:
+    given: dict[str, tuple[object, ...]] = {"score": ("none",), "plot": (["types"], ["none"])}
+    with pytest.raises(InputError, match="none"):
+        getattr(capeval, name)(*given.get(name, (["none", "old"],)))

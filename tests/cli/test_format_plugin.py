@@ -1,0 +1,169 @@
+"""Annotation formats of installed packages: `--annotations NAME:PATH`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runs import ROOT, Ended, run
+
+READER = '''
+from capeval.schema import Annotation
+
+def read_scenes(path):
+    """One video per line: INDEX | EVENT | ELEMENT | WEIGHT."""
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        index, event, content, weight = (part.strip() for part in line.split("|"))
+        record = {
+            "index": index,
+            "events": [
+                {
+                    "event": event,
+                    "visual_elements": [
+                        {"content": content, "type": "action", "weight": int(weight)}
+                    ],
+                }
+            ],
+        }
+        yield f"line {number}", record if number % 2 else Annotation(**record)
+
+class NoFunction:
+    pass
+
+def no_pairs(path):
+    return ["v1"]
+
+def nothing(path):
+    return []
+'''
+FORMATS = {
+    "scenes": "scenes_reader:read_scenes",
+    "broken": "scenes_reader:missing",
+    "a-class": "scenes_reader:NoFunction",
+    "no-pairs": "scenes_reader:no_pairs",
+    "nothing": "scenes_reader:nothing",
+    "gone": "no_such_module:read",
+}
+SCENES = "v1 | A dog runs. | a dog runs | 3\nv2 | A cat sleeps. | a cat sleeps | 1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with captions, annotations in the format, and the package that reads it."""
+    site = tmp_path / "site"
+    info = site / "scenes_reader-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "scenes_reader.py").write_text(READER)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: scenes-reader\nVersion: 1.0\n")
+    points = "".join(f"{name} = {target}\n" for name, target in FORMATS.items())
+    (info / "entry_points.txt").write_text(f"[capeval.formats]\n{points}")
+    (tmp_path / "scenes.txt").write_text(SCENES)
+    captions = {"v1": "A dog runs.", "v2": "A man walks."}
+    lines = [json.dumps({"index": index, "caption": text}) for index, text in captions.items()]
+    (tmp_path / "captions.jsonl").write_text("\n".join(lines))
+    return tmp_path
+
+
+def capeval(folder: Path, *arguments: str) -> Ended:
+    return run(folder, *arguments, PYTHONPATH=f"{folder / 'site'}:{ROOT}")
+
+
+def judge(folder: Path, annotations: str) -> Ended:
+    return capeval(
+        folder, "judge", "captions.jsonl", "--annotations", annotations, "--judge", "lexical"
+    )
+
+
+def test_annotations_of_a_plugin_are_judged_and_scored_again_by_later_commands(
+    folder: Path,
+) -> None:
+    done = judge(folder, "scenes:scenes.txt")
+    assert done.code == 0, done.err
+    manifest = json.loads((folder / "runs" / "captions" / "manifest.json").read_text())
+    assert manifest["annotations"]["path"] == "scenes:scenes.txt"
+    again = capeval(folder, "score", "captions", "--json")
+    assert again.code == 0, again.err
+    scores = json.loads(again.out)
+    assert scores["counts"]["scored"] == 2
+    assert scores["videos"]["v1"]["all"]["f1"] == 1
+    assert scores["videos"]["v1"]["all"]["total"] == 3
+
+
+def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) -> None:
+    (folder / "scenes.txt").write_text("v1 | A dog runs. | a dog runs | 7\n")
+    done = judge(folder, "scenes:scenes.txt")
+    assert done.code == 2
+    assert done.err == (
+        'capeval: scenes.txt: index "v1": events.1.visual_elements.1.weight: must be the integer '
+        "1, 2 or 3, not 7\n"
+    )
+    (folder / "scenes.txt").write_text("v1 | a | b | 1\nv2 | a | b | 1\nv1 | c | d | 1\n")
+    done = judge(folder, "scenes:scenes.txt")
+    assert 'scenes.txt: index "v1": index: is duplicated (line 1 and line 3)' in done.err
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        (
+            "broken:scenes.txt",
+            (
+                'the annotation format "broken" of the package scenes-reader cannot be loaded: '
+                "AttributeError: "
+            ),
+        ),
+        ("gone:scenes.txt", 'the annotation format "gone" of the package scenes-reader cannot be'),
+        (
+            "a-class:scenes.txt",
+            (
+                'the annotation format "a-class" of the package scenes-reader cannot be used: '
+                "it must be a function that takes a path"
+            ),
+        ),
+        (
+            "no-pairs:scenes.txt",
+            'scenes.txt: the annotation format "no-pairs" must yield (place, record), not "v1"',
+        ),
+        ("nothing:scenes.txt", "scenes.txt: has no records"),
+        (
+            "scenes:captions.jsonl",
+            'captions.jsonl: the annotation format "scenes" cannot read it: ValueError: not enough',
+        ),
+        ("scenes:scene.txt", "scene.txt: does not exist; did you mean scenes.txt?"),
+        (
+            "scene:scenes.txt",
+            (
+                'no annotation format is called "scene"; there are tuna, a-class, broken, gone, '
+                'no-pairs, nothing, scenes; did you mean "scenes"?'
+            ),
+        ),
+    ],
+)
+def test_a_broken_plugin_or_a_wrong_name_is_one_line(
+    folder: Path, annotations: str, message: str
+) -> None:
+    done = judge(folder, annotations)
+    assert done.code == 2
+    assert done.err.startswith(f"capeval: {message}")
+    assert len(done.err.splitlines()) == 1
+    assert not (folder / "runs").exists()
+
+
+def test_a_file_with_a_colon_in_its_name_is_a_path(folder: Path) -> None:
+    records = [
+        {
+            "index": index,
+            "events": [
+                {
+                    "event": "A dog runs.",
+                    "visual_elements": [{"content": "a dog", "type": "scene", "weight": 1}],
+                }
+            ],
+        }
+        for index in ("v1", "v2")
+    ]
+    (folder / "broken:videos.json").write_text(json.dumps(records))
+    done = judge(folder, "broken:videos.json")
+    assert done.code == 0, done.err

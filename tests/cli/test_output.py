@@ -1,0 +1,101 @@
+"""What every command prints and accepts alike: `-q`, `--json`, `--full` and old option names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runs import ROOT
+from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.typed import typed
+
+OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
+CORRELATE = ("correlate", "--human", "human.csv", "--metric", "m=old", "--resamples", "99")
+COMPARE = ("compare", "old", "new", "--resamples", "99")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_annotations(Path("a.json"))
+    for name, labels in (("old", OLD), ("new", NEW)):
+        make_run(name, labels)
+    rows = "".join(f"{video.index},{n}\n" for n, video in enumerate(VIDEOS))
+    Path("human.csv").write_text("video_id,score\n" + rows)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "old"),
+        ("score", "old", "--check", "old"),
+        COMPARE,
+        CORRELATE,
+        ("leaderboard",),
+        ("leaderboard", "--format", "markdown"),
+        ("report", "old"),
+        ("rate", "sheet", "--run", "old"),
+    ],
+    ids=" ".join,
+)
+def test_quiet_prints_nothing_when_nothing_is_wrong(folder: Path, command: tuple[str, ...]) -> None:
+    done = typed(folder, *command, "-q")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_quiet_still_prints_a_failed_gate_and_json(folder: Path) -> None:
+    done = typed(folder, "compare", "new", "old", "--fail-under", "f1=0", "-q")
+    assert (done.code, done.out) == (4, "")
+    assert done.err.startswith("capeval: ")
+    assert typed(folder, "score", "old", "--json", "-q").json["overall"]
+    assert typed(folder, "leaderboard", "--json", "-q").json
+
+
+@pytest.mark.parametrize(
+    "command", [("score", "old"), COMPARE, CORRELATE, ("leaderboard",), ("inspect", "a")]
+)
+def test_full_prints_at_least_as_much(folder: Path, command: tuple[str, ...]) -> None:
+    short, full = typed(folder, *command), typed(folder, *command, "--full")
+    assert (short.code, full.code) == (0, 0)
+    assert len(full.out) >= len(short.out)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        (("compare", "old", "new", "--json"), ("--draws", "99"), ("--resamples", "99")),
+        (("compare", "old", "new", "--json"), ("--anyway",), ("--allow-mismatch",)),
+        (
+            ("correlate", "--human", "human.csv", "--json"),
+            ("--auto", "m=old"),
+            ("--metric", "m=old"),
+        ),
+        (
+            ("correlate", "--human", "human.csv", "--auto=m=old", "--json"),
+            ("--draws=99",),
+            ("--resamples=99",),
+        ),
+    ],
+)
+def test_old_option_names_are_accepted(
+    folder: Path, command: tuple[str, ...], old: tuple[str, ...], new: tuple[str, ...]
+) -> None:
+    before, after = typed(folder, *command, *old), typed(folder, *command, *new)
+    assert before.code == 0
+    assert before == after
+
+
+def test_old_option_names_are_not_in_the_help(folder: Path) -> None:
+    for command in ("compare", "correlate"):
+        help_text = typed(folder, command, "--help").out
+        assert "--resamples" in help_text
+        for name in ("--draws", "--auto ", "--anyway", "--metric-cols"):
+            assert name not in help_text
+
+
+def test_help_lists_the_exit_codes() -> None:
+    help_text = " ".join(typed(ROOT, "--help").out.split())
+    assert "1 an internal error (a bug in capeval)" in help_text
+    assert "141 output pipe closed (SIGPIPE)" in help_text

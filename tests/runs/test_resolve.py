@@ -1,0 +1,307 @@
+"""One rule for every command: what a name means, and what a path means."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from capeval.errors import CapevalError, InputError, UsageError
+from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import (
+    find_captions,
+    find_judges,
+    find_judgments,
+    find_metric,
+    find_run,
+    find_scores,
+)
+from tests.judged_runs import capeval, make_run, write_annotations
+
+FAIR = "+0- 0++ | 0+- | 00 +"
+JUDGE = "gpt-4o@tuna-cap-v1"
+FINDERS: dict[str, Callable[[str | Path], object]] = {
+    "run": find_run,
+    "captions": find_captions,
+    "judgments": find_judgments,
+    "metric": find_metric,
+    "scores": find_scores,
+    "judges": find_judges,
+}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judged run `mine`, a run `bare` without verdicts, and files to take them for."""
+    monkeypatch.chdir(tmp_path)
+    write_annotations(Path("a.json"))
+    make_run("mine", FAIR, folder=JUDGE)
+    make_run("gpt-4.1", FAIR, folder=JUDGE)
+    make_run("bare", FAIR)
+    shutil.rmtree("runs/bare/judge")
+    shutil.copy(f"runs/mine/{JUDGE}/judgments.jsonl", "judgments.jsonl")
+    shutil.copy("runs/mine/captions.jsonl", "captions.v2.jsonl")
+    Path("tuna.json").write_text('[{"index": "a"}]')
+    Path("metric.csv").write_text("video_id,score\na,1\n")
+
+
+def path_of(found: object) -> str:
+    """The path found, whatever kind of thing it is the path of."""
+    if isinstance(found, list):
+        (found,) = found
+    return str(getattr(found, "path", found))
+
+
+MINE = {
+    "run": "runs/mine",
+    "captions": "runs/mine",
+    "judgments": f"runs/mine/{JUDGE}/judgments.jsonl",
+    "metric": f"runs/mine/{JUDGE}/judgments.jsonl",
+    "scores": f"runs/mine/{JUDGE}/scores.json",
+    "judges": f"runs/mine/{JUDGE}",
+}
+OF_JUDGE = {
+    "run": "is no run: it holds no captions.jsonl",
+    "captions": "is neither a captions file nor a run",
+    "judgments": MINE["judgments"],
+    "metric": MINE["judges"],
+    "scores": MINE["scores"],
+    "judges": MINE["judges"],
+}
+# What is typed, and what each command that reads runs takes it for: a path, or why it is refused.
+MEANT: dict[str, dict[str, str]] = {
+    "mine": MINE,
+    "runs/mine": MINE,
+    "runs/mine/": MINE,
+    "./runs/mine": MINE,
+    "gpt-4.1": {kind: path.replace("mine", "gpt-4.1") for kind, path in MINE.items()},
+    f"runs/mine/{JUDGE}": OF_JUDGE,
+    f"mine/{JUDGE}": dict.fromkeys(FINDERS, f"does not exist; did you mean runs/mine/{JUDGE}?"),
+    "mine/": dict.fromkeys(FINDERS, "does not exist; did you mean runs/mine?"),
+    "./mine": dict.fromkeys(FINDERS, "does not exist; did you mean runs/mine?"),
+    "bare": {
+        "run": "runs/bare",
+        "captions": "runs/bare",
+        "judgments": "is a run that is not judged; run `capeval judge runs/bare` first",
+        "metric": "is a run that is not judged; run `capeval judge runs/bare` first",
+        "scores": "holds no scores.json",
+        "judges": "is a run that is not judged",
+    },
+    "runs": {
+        "captions": "is neither a captions file nor a run: it holds no captions.jsonl",
+        "judgments": "is a folder of runs and no run; name one of runs/gpt-4.1, runs/mine",
+        "metric": "is a folder of runs and no run; name one of runs/gpt-4.1, runs/mine",
+        "scores": "holds no scores.json",
+        "judges": "is a folder of runs and no run",
+    },
+    "judgments.jsonl": {
+        "run": "is no run",
+        "captions": "judgments.jsonl",
+        "judgments": "judgments.jsonl",
+        "metric": "judgments.jsonl",
+        "scores": "judgments.jsonl",
+        "judges": "is neither a folder nor a run under runs/",
+    },
+    "runs/mine/captions.jsonl": {"captions": "runs/mine"},
+    "captions.v2.jsonl": {"captions": "captions.v2.jsonl"},
+    "tuna.json": {"judgments": "tuna.json", "metric": "tuna.json"},
+    "metric.csv": {"metric": "metric.csv"},
+    f"runs/mine/{JUDGE}/scores.json": {"scores": MINE["scores"]},
+    "mime": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
+    "MINE": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
+    "tuna.jso": {"judgments": 'did you mean "tuna.json"?'},
+    "sample": {"judgments": "is neither a file nor a run under runs/"},
+    "": dict.fromkeys(FINDERS, "the name of a run is empty"),
+    " ": dict.fromkeys(FINDERS, "the name of a run is empty"),
+    "mi\0ne": dict.fromkeys(FINDERS, "nor a run under runs/"),
+    "./mi\0ne": dict.fromkeys(FINDERS, "does not exist"),
+    "x" * 300: dict.fromkeys(FINDERS, "nor a run under runs/"),
+    "./" + "x" * 300: dict.fromkeys(FINDERS, "does not exist"),
+}
+CASES = [(typed, kind, meant) for typed, of in MEANT.items() for kind, meant in of.items()]
+
+
+@pytest.mark.parametrize(("typed", "kind", "meant"), CASES)
+def test_what_is_typed_means_one_thing(typed: str, kind: str, meant: str) -> None:
+    if " " not in meant:
+        assert path_of(FINDERS[kind](typed)) == meant
+        return
+    with pytest.raises((InputError, UsageError)) as refused:
+        FINDERS[kind](typed)
+    assert meant in str(refused.value)
+
+
+def test_an_absolute_path_means_itself() -> None:
+    for kind, meant in MINE.items():
+        assert path_of(FINDERS[kind](str(Path("runs/mine").absolute()))) == str(
+            Path(meant).absolute()
+        )
+
+
+def test_a_path_object_is_a_path_even_without_a_separator() -> None:
+    assert find_run(Path("runs/mine")) == RunFolder(Path("runs/mine"))
+    with pytest.raises(InputError, match=r"mine: does not exist; did you mean runs/mine\?"):
+        find_run(Path("mine"))
+
+
+def unrelated_folder() -> None:
+    Path("mine").mkdir()
+    Path("mine/weights.bin").write_bytes(b"\0\1")
+
+
+def unrelated_file() -> None:
+    Path("mine").write_bytes(b"\0\1weights")
+
+
+def empty_file() -> None:
+    Path("mine").touch()
+
+
+def broken_link() -> None:
+    Path("mine").symlink_to("gone")
+
+
+def run_not_judged() -> None:
+    shutil.copytree("runs/bare", "mine")
+
+
+def run_judged() -> None:
+    shutil.copytree("runs/mine", "mine")
+
+
+def json_file() -> None:
+    shutil.copy(f"runs/mine/{JUDGE}/scores.json", "mine")
+
+
+def link_to_the_run() -> None:
+    Path("mine").symlink_to("runs/mine")
+
+
+READERS = {"judgments", "metric", "scores", "judges"}
+BESIDE: dict[Callable[[], None], set[str]] = {
+    unrelated_folder: set(),
+    unrelated_file: set(),
+    empty_file: set(),
+    broken_link: set(),
+    link_to_the_run: set(),
+    run_not_judged: {"run", "captions"},
+    run_judged: set(FINDERS),
+    json_file: {"captions", "judgments", "metric", "scores"},
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_only_what_could_serve_too_makes_a_name_ambiguous(beside: Callable[[], None]) -> None:
+    beside()
+    for kind, find in FINDERS.items():
+        if kind not in BESIDE[beside]:
+            assert path_of(find("mine")) == MINE[kind]
+            continue
+        with pytest.raises(InputError) as refused:
+            find("mine")
+        assert str(refused.value) == "mine: can mean runs/mine or ./mine; name one of these paths"
+        assert path_of(find("runs/mine")) == MINE[kind]
+        assert path_of(find("./mine")).startswith("mine")
+
+
+def test_a_folder_in_the_working_folder_serves_where_no_run_has_its_name() -> None:
+    shutil.move("runs/mine", "mine")
+    assert find_run("mine") == RunFolder(Path("mine"))
+    assert find_judgments("mine") == Path("mine") / JUDGE / "judgments.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("judge", "meant"),
+    [
+        (JUDGE, JUDGE),
+        ("gpt-4o", JUDGE),
+        ("Qwen/Qwen3", "Qwen-Qwen3-8B@v1-ab265f"),
+        ("q", "was not judged by q, but by Qwen-Qwen3-8B@v1-ab265f, gpt-4o@tuna-cap-v1"),
+        ("", "was judged by several; name one of runs/mine/Qwen"),
+        (None, "was judged by several; name one of runs/mine/Qwen"),
+    ],
+)
+def test_a_judge_is_chosen_by_its_name_or_the_beginning_of_it(
+    judge: str | None, meant: str
+) -> None:
+    run = RunFolder(Path("runs/mine"))
+    shutil.copytree(f"runs/mine/{JUDGE}", run.judge("Qwen/Qwen3-8B", "v1").path)
+    if " " not in meant:
+        assert find_judgments("mine", judge=judge).parent.name == meant
+        return
+    with pytest.raises(InputError) as refused:
+        find_judgments("mine", judge=judge)
+    assert meant in str(refused.value)
+
+
+def test_the_exact_name_of_a_judge_wins_over_longer_ones() -> None:
+    shutil.copytree(f"runs/mine/{JUDGE}", "runs/mine/gpt-4o")
+    assert find_judgments("mine", judge="gpt-4o").parent.name == "gpt-4o"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xef\xbb\xbf", b'{"index": "a", "sta'])
+def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) -> None:
+    left = Path("runs/mine/wrong-model@tuna-cap-v1")
+    left.mkdir()
+    (left / ".lock").touch()
+    if content is not None:
+        (left / "judgments.jsonl").write_bytes(content)
+    for kind, meant in MINE.items():
+        assert path_of(FINDERS[kind]("mine")) == meant
+    with pytest.raises(InputError):
+        find_judgments(str(left))
+
+
+COMMANDS = {
+    "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
+    "score": ("score", "NAME"),
+    "score --check": ("score", "runs/mine", "--check", "NAME"),
+    "inspect": ("inspect", "a", "--run", "NAME"),
+    "compare": ("compare", "NAME", "gpt-4.1"),
+    "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
+    "leaderboard": ("leaderboard", "NAME"),
+    "correlate": ("correlate", "--human", "human.csv", "--auto", "m=NAME", "--draws", "99"),
+    "rate": ("rate", "sheet", "--run", "NAME"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_follows_the_rule(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("human.csv").write_text(
+        "video_id,score\n" + "".join(f"{index},{n}\n" for n, index in enumerate("abcde"))
+    )
+
+    def told(name: str) -> tuple[int, str]:
+        arguments = [part.replace("NAME", name) for part in COMMANDS[command]]
+        code, out, err = capeval(monkeypatch, capsys, *arguments)
+        if code == 2:
+            assert err.count("capeval: ") == 1
+            assert err.splitlines()[-1].startswith("capeval: ")
+        return code, out + err
+
+    unrelated_folder()
+    assert told("mine")[0] == 0
+    shutil.rmtree("mine")
+    shutil.copytree("runs/mine", "mine")
+    code, text = told("mine")
+    assert (code, "mine: can mean runs/mine or ./mine" in text) == (2, True)
+    assert told("mime")[0] == 2
+    for name in ("", "x" * 300):
+        assert told(name)[0] == 2
+
+
+def test_run_found_by_a_python_function_is_that_of_the_command_line() -> None:
+    from capeval.api.scoring import score
+
+    unrelated_folder()
+    assert score("mine", "a.json").counts.scored == 5
+    shutil.rmtree("mine")
+    shutil.copytree("runs/mine", "mine")
+    with pytest.raises(CapevalError, match=r"can mean runs/mine or \./mine"):
+        score("mine", "a.json")
+    assert json.loads(find_scores("./mine").read_text())["counts"]["scored"] == 5
