@@ -57,7 +57,7 @@ def compare(
     gates = read_gates(fail_under, on=gate)
     coverage = None if min_coverage is None else read_coverage(min_coverage)
     if len(judged_runs) < 2:
-        raise UsageError("name two runs or more")
+        raise UsageError("name at least two runs")
     if gates and len(judged_runs) > 2:
         raise UsageError("--fail-under compares two runs; name two")
     loaded = load_judged_runs(

@@ -30,7 +30,6 @@ from capeval.captioners.plan import (
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import dumps, write_atomic
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import parts_of
@@ -111,7 +110,6 @@ class GenerationWork:
                 stack.enter_context(run.locked(wait=WAIT_FOR_OTHERS))
                 same_settings(run, plan.settings)
             manifest = run.read_manifest()
-            before = dict(manifest)
             manifest["annotations"] = {
                 "path": wanted.annotations_path,
                 "sha256": annotations_hash(wanted.annotations),
@@ -120,8 +118,7 @@ class GenerationWork:
             manifest["videos"] = str(wanted.videos)
             manifest["generation"] = dict(plan.settings)
             manifest["capeval"] = __version__
-            if manifest != before:
-                write_atomic(run.manifest, dumps(manifest, indent=2) + "\n")
+            run.write_manifest(manifest)
 
     async def perform(self, plan: GenerationPlan, record: Callable[[CaptionOutcome], None]) -> None:
         """Caption what the plan lists."""

@@ -28,7 +28,7 @@ def score(
     ignore_unknown: options.IgnoreUnknown = False,
     out: options.OutFile = None,
     check: Annotated[
-        Path | None,
+        str | None,
         options.optional(
             "FILE", "Compare with this scores.json, or that of a run or judge's folder, instead."
         ),

@@ -13,8 +13,9 @@ from capeval.files.judgments import judgment_line
 from capeval.judging.pipeline import is_by, judge_captions, what_differs
 from capeval.judging.selection import OpenJudge
 from capeval.runs.engine import Labels, Plan, Spent, select
+from capeval.runs.rescoring import changed_since
 from capeval.runs.sources import Source
-from capeval.runs.verdicts import VerdictStore, changed_since
+from capeval.runs.verdicts import VerdictStore
 from capeval.schema import Annotation, Caption, Judgment, Scored
 
 

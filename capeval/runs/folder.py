@@ -121,27 +121,39 @@ class RunFolder:
         path = stored.get("path") if isinstance(stored, dict) else None
         return path if isinstance(path, str) else None
 
-    def check_captions(self, captions: Sequence[Caption]) -> None:
-        """Raise `InputError` if the run has other captions than these."""
-        if self.exists() and captions_hash(
-            load_captions(self.captions, unfinished=True)
-        ) != captions_hash(captions):
+    def check_captions(self, captions: Sequence[Caption], of: str = "these") -> None:
+        """Raise `InputError` if the run holds other captions than those of the file `of`.
+
+        Captions that came from a file, and that no judge has a verdict on, may be replaced by
+        corrected ones.
+        """
+        if not self._holds(captions) and (self.judges() or "captions" not in self.read_manifest()):
             raise InputError(
-                "holds other captions than these; choose another name with --run", file=self.path
+                f"holds other captions than {of}; choose another name with --run", file=self.path
             )
 
-    def store(self, captions: Sequence[Caption], manifest: Mapping[str, Any]) -> None:
-        """Create the run, or check that it has these captions.
+    def _holds(self, captions: Sequence[Caption]) -> bool:
+        if not self.exists():
+            return True
+        stored = load_captions(self.captions, unfinished=True)
+        return captions_hash(stored) == captions_hash(captions)
+
+    def store_captions(self, captions: Sequence[Caption]) -> None:
+        """Create the run with these captions, or check that it holds them.
 
         Raises
         ------
         InputError
-            A run of this name has other captions.
+            The run holds other captions.
         """
         self.check_captions(captions)
-        if not self.exists():
-            lines = (caption.model_dump(exclude_none=True) for caption in captions)
-            write_jsonl(self.captions, lines)
+        if not self.exists() or not self._holds(captions):
+            write_jsonl(
+                self.captions, (caption.model_dump(exclude_none=True) for caption in captions)
+            )
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write `manifest.json` if it would change."""
         if self.read_manifest() != manifest:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 

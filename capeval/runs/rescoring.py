@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
@@ -120,21 +120,35 @@ def _ours(
 def _unless_outdated(
     judgment: Judgment, annotation: Annotation, caption: Caption | None
 ) -> Judgment:
-    if not isinstance(judgment, Scored):
-        return judgment
-    made_of = judgment.inputs
-    reason = flaw_of(annotation, judgment)
-    if reason is not None:
-        pass
-    elif made_of and made_of.reference != reference_hash(annotation):
-        reason = "it was judged against another annotation of this video"
-    elif made_of and caption and made_of.caption != caption_hash(caption):
-        reason = "another caption of this video was judged"
-    else:
+    changed = changed_since(judgment, annotation, caption)
+    if changed is None or not isinstance(judgment, Scored):
         return judgment
     return Unscored(
-        index=judgment.index, reason=reason, inputs=made_of, provenance=judgment.provenance
+        index=judgment.index,
+        reason=changed[1],
+        inputs=judgment.inputs,
+        provenance=judgment.provenance,
     )
+
+
+Changed = Literal["annotation", "caption", "content of the file"]
+
+
+def changed_since(
+    judgment: Judgment, annotation: Annotation, caption: Caption | None
+) -> tuple[Changed, str] | None:
+    """Return what has changed since a verdict was stored, with the reason in words, or None.
+
+    Only what was stored with the verdict is compared: verdicts made elsewhere carry no hashes, and
+    `caption` is None where the captions are not known.
+    """
+    inputs = judgment.inputs
+    if inputs and caption and inputs.caption != caption_hash(caption):
+        return "caption", "another caption of this video was judged"
+    if inputs and inputs.reference != reference_hash(annotation):
+        return "annotation", "it was judged against another annotation of this video"
+    flaw = flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
+    return ("content of the file", flaw) if flaw else None
 
 
 def _captions(path: Path) -> dict[str, Caption]:

@@ -52,7 +52,7 @@ class Source:
 
     def check(self) -> None:
         """Raise `InputError` if a run of this name has other captions."""
-        if self.run is not None:
+        if self.run is not None and self.origin is not None:
             self.run.check_captions(self.captions)
 
     def store(self) -> None:
@@ -72,12 +72,13 @@ class Source:
             "count": len(self.annotations),
         }
         if self.origin is not None:
+            self.run.store_captions(self.captions)
             manifest["captions"] = {
                 "source": self.origin,
                 "sha256": captions_hash(self.captions),
                 "count": len(self.captions),
             }
-        self.run.store(self.captions, manifest)
+        self.run.write_manifest(manifest)
 
 
 def annotations_file(path: str) -> Path:
@@ -134,12 +135,7 @@ def from_file(
         load_captions(path), annotations, file=path, ignore_unknown=ignore_unknown
     )
     run = RunFolder(runs / run_name(name or path.stem))
-    if run.exists() and captions_hash(
-        load_captions(run.captions, unfinished=True)
-    ) != captions_hash(captions):
-        raise InputError(
-            f"holds other captions than {path}; choose another name with --run", file=run.path
-        )
+    run.check_captions(captions, f"{path}")
     return Source(
         name=run.name,
         run=run,

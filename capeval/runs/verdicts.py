@@ -1,42 +1,20 @@
-"""The verdicts of one judge on one run: whether they are still valid, and storing them."""
+"""The files that hold the verdicts of one judge on one run, and their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
 
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import (
-    caption_hash,
     load_judgments,
-    reference_hash,
     write_judgments,
 )
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.rescoring import summarise
 from capeval.runs.sources import Source
-from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores, flaw_of
-
-Changed = Literal["annotation", "caption", "content of the file"]
-
-
-def changed_since(
-    judgment: Judgment, annotation: Annotation, caption: Caption | None
-) -> tuple[Changed, str] | None:
-    """Return what has changed since a verdict was stored, with the reason in words, or None.
-
-    Only what was stored with the verdict is compared: verdicts made elsewhere carry no hashes, and
-    `caption` is None where the captions are not known.
-    """
-    inputs = judgment.inputs
-    if inputs and caption and inputs.caption != caption_hash(caption):
-        return "caption", "another caption of this video was judged"
-    if inputs and inputs.reference != reference_hash(annotation):
-        return "annotation", "it was judged against another annotation of this video"
-    flaw = flaw_of(annotation, judgment) if isinstance(judgment, Scored) else None
-    return ("content of the file", flaw) if flaw else None
+from capeval.schema import Judgment
+from capeval.scoring import Scores
 
 
 class VerdictStore:

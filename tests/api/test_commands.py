@@ -95,7 +95,7 @@ def test_inspect_gives_notice_of_runs_left_out(notices: list[str]) -> None:
     found = capeval.inspect("a", ["old"], raw=True)
     assert list(found.cards) == ["old"]
     assert found.to_json()["old"]["raw"]["replies"] == []
-    Path("runs/new/judge/judgments.jsonl").write_text("{")
+    Path("runs/new/judge/judgments.jsonl").write_text("{}\n")
     assert list(capeval.inspect("a", on_notice=notices.append).cards) == ["old", "third"]
     assert [line.startswith("left out: ") for line in notices] == [True]
 

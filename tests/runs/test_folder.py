@@ -21,7 +21,8 @@ CAPTIONS = [
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     run = RunFolder(tmp_path / "runs" / "mine")
-    run.store(CAPTIONS, {"source": "c.jsonl"})
+    run.store_captions(CAPTIONS)
+    run.write_manifest({"source": "c.jsonl"})
     return run
 
 
@@ -32,9 +33,8 @@ def test_stored_captions_are_read_the_same(run: RunFolder) -> None:
 
 def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None:
     before = run.captions.read_bytes()
-    run.store(CAPTIONS[::-1], {"source": "d.jsonl"})
+    run.store_captions(CAPTIONS[::-1])
     assert run.captions.read_bytes() == before
-    assert run.read_manifest() == {"source": "d.jsonl"}
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,21 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
 def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
     before = {path: path.read_bytes() for path in run.path.iterdir()}
     with pytest.raises(InputError, match="holds other captions") as error:
-        run.store(others, {"source": "other"})
+        run.store_captions(others)
     assert "--run" in str(error.value)
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+def test_captions_of_a_file_may_be_corrected_until_a_judge_has_a_verdict(run: RunFolder) -> None:
+    run.write_manifest({"captions": {"source": "c.jsonl"}})
+    empty = run.judge("m", None).judgments
+    empty.parent.mkdir()
+    empty.touch()
+    run.store_captions(CAPTIONS[:1])
+    assert list(load_captions(run.captions)) == CAPTIONS[:1]
+    empty.write_text('{"index": "a", "status": "unscored", "reason": "timed out"}\n')
+    with pytest.raises(InputError, match="holds other captions"):
+        run.store_captions(CAPTIONS)
 
 
 def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:
