@@ -95,13 +95,33 @@ def typed_commands() -> Any:
 @pytest.mark.parametrize(("page", "arguments"), list(commands()))
 def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> None:
     command = typed_commands()
-    known = {name for option in command.params for name in option.opts}
+    known = set(option_names(command))
     for word in arguments:
         if word.startswith("-") and not re.fullmatch(r"-?\d.*", word):
             assert word in known | {"--help", "-h"}, f"{page}: capeval {' '.join(arguments)}"
         elif word in getattr(command, "commands", {}):
             command = command.commands[word]
-            known |= {name for option in command.params for name in option.opts}
+            known |= set(option_names(command))
+
+
+@pytest.mark.parametrize("page", sorted(set(TEXTS) - {"CHANGELOG.md", "docs/dependencies.md"}))
+def test_options_in_the_text_exist(page: str) -> None:
+    # The old name of --resamples; and options of scripts and of other programs.
+    others = {"--draws", "--matrix", "--python", "--dependencies", "--part", "--index-url"}
+    known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
+    inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))
+    assert sorted(named - known - others - {"--help"}) == []
+
+
+def option_names(command: Any) -> list[str]:
+    return [name for option in command.params for name in (*option.opts, *option.secondary_opts)]
+
+
+def all_commands(command: Any) -> Iterator[Any]:
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from all_commands(inner)
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -25,7 +25,7 @@ from tests.six_videos import COUNT, captions, videos
 
 pytestmark = pytest.mark.usefixtures("alone")
 
-REPOSITORY = Path(capeval.__file__).parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 ANNOTATION = videos()[0]
 
 
