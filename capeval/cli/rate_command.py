@@ -263,8 +263,6 @@ def _print(
 ) -> None:
     from rich.console import Console
 
-    from capeval.reporting.rating_tables import agreement_line, agreement_sheets
-    from capeval.reporting.text_table import print_sheets
+    from capeval.reporting.rating_tables import print_agreement
 
-    print_sheets(agreement_sheets(raters, found, by_type), Console())
-    typer.echo(agreement_line(found, by_type))
+    print_agreement(raters, found, by_type, Console())

@@ -1,10 +1,10 @@
-"""How numbers are shown to people: the one place that rounds."""
+"""How numbers are printed. No other module rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from capeval.scoring import Estimate, TypeScores
+from capeval.scoring import FEWEST, Estimate
 from capeval.scoring.comparison_result import Difference, PairDifference
 
 NOTHING = "–"
@@ -17,14 +17,6 @@ def percent(value: float | None) -> str:
     ('58.5', '–')
     """
     return NOTHING if value is None else f"{100 * value:.1f}"
-
-
-def cell(scores: TypeScores) -> str:
-    """Return "P/R/F1", as the TUNA paper's tables have it."""
-    if scores.n == 0:
-        return NOTHING
-    parts = (scores.precision, scores.recall, scores.f1)
-    return "/".join(percent(estimate.value) for estimate in parts)
 
 
 def interval(estimate: Estimate) -> str:
@@ -54,6 +46,23 @@ def _with_ends(
     if low is None or high is None:
         return f"{number(value)} [{NOTHING}]"
     return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
+    """Return the 95% interval of a difference, or of its negative, as a sentence has it."""
+    if gap.low is None or gap.high is None:
+        return f"no interval: fewer than {FEWEST} videos"
+    low, high = (-gap.high, -gap.low) if negative else (gap.low, gap.high)
+    return f"95% CI {points(low)} to {points(high)}".replace("+", "")
+
+
+def p_equation(p: float | None) -> str:
+    """Return a p-value as a sentence has it.
+
+    >>> p_equation(0.0312), p_equation(1e-9)
+    ('p = 0.031', 'p < 0.001')
+    """
+    return f"p {p_value(p)}".replace("p <", "p < ") if p and p < 0.001 else f"p = {p_value(p)}"
 
 
 def money(dollars: float) -> str:
