@@ -169,9 +169,9 @@ def tex(text: str) -> str:
 
 def _latex(page: Page) -> str:
     footnotes = [f"{n}: {line}" for n, line in enumerate(page.footnotes, start=1)]
-    told = [page.title, page.about, *footnotes, *page.notes, *page.signatures]
+    lines = [page.title, page.about, *footnotes, *page.notes, *page.signatures]
     # A comment ends with its line: nothing in it can become code.
-    comments = "\n".join(f"% {one_line(line, _LONGEST)}" for line in told if line)
+    comments = "\n".join(f"% {one_line(line, _LONGEST)}" for line in lines if line)
     _, room, gap = _SIZES[-1]
     parts = [part for table in page.tables for part in table.split(room - gap, gap)]
     return "\n\n".join(filter(None, [comments, *(_latex_table(part, page) for part in parts)]))

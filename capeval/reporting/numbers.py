@@ -20,7 +20,7 @@ def percent(value: float | None) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """Return a value with its 95% interval; few videos have none.
+    """Return a value with its 95% interval; few videos have no interval.
 
     >>> interval(Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
@@ -31,7 +31,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def points_interval(gap: Difference | PairDifference) -> str:
-    """Return a difference in points with its 95% interval; few videos have none."""
+    """Return a difference in points with its 95% interval, if it has one."""
     return _with_ends(gap.value, gap.low, gap.high, points)
 
 
@@ -84,7 +84,7 @@ def thousands(count: int) -> str:
 
 
 def share(part: int | None, whole: int | None) -> str:
-    """Return how many of how many.
+    """Return a part and the whole.
 
     >>> share(990, 1000), share(None, 1000)
     ('990/1,000', '–')
@@ -137,7 +137,7 @@ def bounded(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value; a small one as a bound, never as 0.
+    """Return a p-value, a small one as a bound and never as 0.
 
     >>> p_value(0.0312), p_value(1e-9), p_value(None)
     ('0.031', '<0.001', '–')

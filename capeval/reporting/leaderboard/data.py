@@ -1,4 +1,4 @@
-"""The leaderboard for programs: every number at full precision, as CSV or JSON."""
+"""The leaderboard as CSV and JSON, with every number at full precision."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from capeval.scoring.result import Breakdown
 _WAYS = tuple(Breakdown.model_fields)
 _Group = tuple[str, str, str]
 """The way of grouping videos, the bucket, and the type of element."""
+# The columns that are facts about a run.
 _PLAIN: dict[str, Callable[[Entry], object]] = {
     "rank": lambda entry: entry.rank,
     "run": lambda entry: entry.name,

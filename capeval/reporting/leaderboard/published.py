@@ -6,7 +6,6 @@ what must be true of any means over the same videos.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,41 +27,15 @@ from capeval.reporting.leaderboard.table_cells import (
 
 TABLE = Path(__file__).with_name("published.toml")
 
-Triple = tuple[float, float, float]
-
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A model of the paper, numbers in percent as printed.
-
-    `table8` and `table9` have (P, R, F1) of four columns and of Overall; `table10` has F1 of five
-    buckets of events, five of elements, and Overall.
-    """
+    """A model of the paper; cells are fractions, with F1 alone by number of events and elements."""
 
     model: str
     catalogue: str
     frames: str
-    table8: tuple[Triple, ...]
-    table9: tuple[Triple, ...]
-    table10: tuple[float, ...]
-
-    @property
-    def cells(self) -> dict[Place, Measured]:
-        """All numbers as fractions; table 10 has F1 alone."""
-        found = {
-            place: Measured(_fraction(precision), _fraction(recall), _fraction(f1))
-            for place, (precision, recall, f1) in zip(
-                (*TYPE_PLACES, *CHARACTERISTIC_PLACES, OVERALL),
-                (*self.table8[:4], *self.table9),
-                strict=True,
-            )
-        }
-        return found | {
-            place: Measured(None, None, _fraction(value))
-            for place, value in zip(
-                (*EVENT_PLACES, *ELEMENT_PLACES), self.table10[:-1], strict=True
-            )
-        }
+    cells: Mapping[Place, Measured]
 
 
 @dataclass(frozen=True)
@@ -77,18 +50,12 @@ class Footnote:
 
 @dataclass(frozen=True)
 class Published:
-    """The paper's tables.
-
-    `characteristics` are numbers of videos. `averages` are the means that table 10 prints: the
-    models, and the values, NaN where one is not known.
-    """
+    """What the leaderboard shows of the paper's tables."""
 
     citation: str
     judge: str
     videos: int
-    characteristics: Mapping[str, int]
     rows: tuple[PublishedRow, ...]
-    averages: Mapping[str, tuple[tuple[str, ...], tuple[float, ...]]]
     footnotes: tuple[Footnote, ...]
 
 
@@ -107,12 +74,7 @@ def read_published(path: Path = TABLE) -> Published:
             citation=content["citation"],
             judge=content["judge"],
             videos=content["videos"],
-            characteristics=content["characteristics"],
             rows=tuple(_row(name, entry, content) for name, entry in content["models"].items()),
-            averages={
-                name: (tuple(table["models"]), _numbers(table["values"], 11))
-                for name, table in content["averages"].items()
-            },
             footnotes=tuple(
                 Footnote(
                     model=note["model"],
@@ -132,27 +94,22 @@ def read_published(path: Path = TABLE) -> Published:
 
 
 def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> PublishedRow:
-    return PublishedRow(
-        model=model,
-        catalogue=entry["catalogue"],
-        frames=entry["frames"],
-        table8=_triples(content["table8"][model]),
-        table9=_triples(content["table9"][model]),
-        table10=_numbers(content["table10"][model], 11),
-    )
+    # Each table ends with Overall, which is the same: that of table 9 is taken.
+    columns = (*TYPE_PLACES, None, *CHARACTERISTIC_PLACES, OVERALL)
+    numbers = (*_fractions(content["table8"][model], 15), *_fractions(content["table9"][model], 15))
+    cells = {
+        place: Measured(numbers[3 * at], numbers[3 * at + 1], numbers[3 * at + 2])
+        for at, place in enumerate(columns)
+        if place is not None
+    }
+    buckets = _fractions(content["table10"][model], 11)
+    for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), buckets[:-1], strict=True):
+        cells[place] = Measured(None, None, value)
+    return PublishedRow(model, entry["catalogue"], entry["frames"], cells)
 
 
-def _numbers(values: Sequence[float], count: int) -> tuple[float, ...]:
-    if len(values) != count or not all(math.isnan(v) or 0 <= v <= 100 for v in values):
+def _fractions(values: Sequence[float], count: int) -> list[float]:
+    if len(values) != count or not all(0 <= value <= 100 for value in values):
         raise ValueError(f"{values} must be {count} percentages")
-    return tuple(values)
-
-
-def _triples(values: Sequence[float]) -> tuple[Triple, ...]:
-    flat = _numbers(values, 15)
-    return tuple((flat[at], flat[at + 1], flat[at + 2]) for at in range(0, 15, 3))
-
-
-def _fraction(percent: float) -> float:
     # The decimal that was printed: 58.5 is 0.585, not 0.5850000000000001.
-    return round(percent / 100, 6)
+    return [round(value / 100, 6) for value in values]

@@ -7,6 +7,7 @@ beyond what rounding to one decimal can hide.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from capeval.reporting.leaderboard.published import Published, PublishedRow, Triple
+from capeval.reporting.leaderboard.published import TABLE
 from capeval.reporting.leaderboard.table_cells import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
@@ -24,10 +25,38 @@ from capeval.reporting.leaderboard.table_cells import (
     Place,
 )
 
-__all__ = ["Misprint", "misprints", "mixing_share"]
+__all__ = ["Misprint", "Row", "Tables", "misprints", "mixing_share", "read_tables"]
+
+Triple = tuple[float, float, float]
 
 # Two cells that are mixed and the mix itself are each off by at most 0.05 points.
 _ROUNDING = 0.1 + 1e-9
+
+
+class Row(NamedTuple):
+    """A model's numbers in percent, as printed.
+
+    `table8` and `table9` have (P, R, F1) of four columns and of Overall; `table10` has F1 of five
+    buckets of events, five of elements, and Overall.
+    """
+
+    model: str
+    table8: tuple[Triple, ...]
+    table9: tuple[Triple, ...]
+    table10: tuple[float, ...]
+
+
+class Tables(NamedTuple):
+    """The paper's tables.
+
+    `characteristics` are numbers of videos. `averages` are the means that table 10 prints: the
+    models, and the values, NaN where one is not known.
+    """
+
+    videos: int
+    characteristics: dict[str, int]
+    rows: tuple[Row, ...]
+    averages: dict[str, tuple[Sequence[str], Sequence[float]]]
 
 
 class Misprint(NamedTuple):
@@ -39,7 +68,7 @@ class Misprint(NamedTuple):
     text: str
 
 
-def mixing_share(rows: Sequence[PublishedRow]) -> float:
+def mixing_share(rows: Sequence[Row]) -> float:
     """Return the share of Low-Dynamic videos that fits the rows' Overall best.
 
     Every video is Low- or High-Dynamic and never both, so every Overall of table 9 is the same
@@ -64,30 +93,50 @@ def mixing_share(rows: Sequence[PublishedRow]) -> float:
         kept = left
 
 
-def misprints(published: Published) -> list[Misprint]:
+def read_tables() -> Tables:
+    """Read the tables that capeval ships."""
+    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    rows = tuple(
+        Row(
+            model,
+            _triples(content["table8"][model]),
+            _triples(content["table9"][model]),
+            tuple(content["table10"][model]),
+        )
+        for model in content["models"]
+    )
+    averages = {name: (one["models"], one["values"]) for name, one in content["averages"].items()}
+    return Tables(content["videos"], content["characteristics"], rows, averages)
+
+
+def _triples(flat: Sequence[float]) -> tuple[Triple, ...]:
+    return tuple((flat[at], flat[at + 1], flat[at + 2]) for at in range(0, 15, 3))
+
+
+def misprints(paper: Tables) -> list[Misprint]:
     """Return all cells that disagree with others, in the order of the tables."""
     of_rows = [
         found
-        for row in published.rows
+        for row in paper.rows
         for found in (
             *_overall(row),
             *_bounds(row),
             *_alike(row),
-            *_dynamics(row, published),
-            *_complexity(row, published.rows),
+            *_dynamics(row, paper),
+            *_complexity(row, paper.rows),
         )
     ]
-    return of_rows + _averages(published)
+    return of_rows + _averages(paper)
 
 
-def _columns(row: PublishedRow) -> list[tuple[int, tuple[Place, ...], tuple[Triple, ...]]]:
+def _columns(row: Row) -> list[tuple[int, tuple[Place, ...], tuple[Triple, ...]]]:
     return [
         (8, (*TYPE_PLACES, OVERALL), row.table8),
         (9, (*CHARACTERISTIC_PLACES, OVERALL), row.table9),
     ]
 
 
-def _overall(row: PublishedRow) -> list[Misprint]:
+def _overall(row: Row) -> list[Misprint]:
     """Overall is in three tables and must be the same number."""
     overall = {8: row.table8[4], 9: row.table9[4], 10: (None, None, row.table10[-1])}
     wrong = [
@@ -103,7 +152,7 @@ def _overall(row: PublishedRow) -> list[Misprint]:
     )
 
 
-def _bounds(row: PublishedRow) -> list[Misprint]:
+def _bounds(row: Row) -> list[Misprint]:
     """Of every video R <= F1, and the harmonic mean is concave: that of the means bounds F1."""
     found = []
     for table, places, triples in _columns(row):
@@ -122,7 +171,7 @@ def _bounds(row: PublishedRow) -> list[Misprint]:
     return found
 
 
-def _alike(row: PublishedRow) -> list[Misprint]:
+def _alike(row: Row) -> list[Misprint]:
     """Two columns of unlike videos or elements with the same P and R: one may be a slip."""
     found = []
     for table, places, triples in _columns(row):
@@ -135,9 +184,9 @@ def _alike(row: PublishedRow) -> list[Misprint]:
     return found
 
 
-def _dynamics(row: PublishedRow, published: Published) -> list[Misprint]:
+def _dynamics(row: Row, paper: Tables) -> list[Misprint]:
     low, high, total = row.table9[0], row.table9[1], row.table9[4]
-    share = published.characteristics["Low-Dynamic"] / published.videos
+    share = paper.characteristics["Low-Dynamic"] / paper.videos
     mixed = [share * a + (1 - share) * b for a, b in zip(low, high, strict=True)]
     wrong = [m for m in range(3) if abs(mixed[m] - total[m]) > _ROUNDING]
     if not wrong:
@@ -146,12 +195,12 @@ def _dynamics(row: PublishedRow, published: Published) -> list[Misprint]:
         f"{('P', 'R', 'F1')[m]} {mixed[m]:.1f}, printed {total[m]:.1f}" for m in wrong
     )
     text = f"the mix of {share:.0%} Low- and {1 - share:.0%} High-Dynamic gives Overall {told}"
-    if 2 in wrong and not _complexity(row, published.rows):
+    if 2 in wrong and not _complexity(row, paper.rows):
         text += f"; table 10's mixes agree with {total[2]:.1f}"
     return [Misprint(row.model, 9, (*CHARACTERISTIC_PLACES[:2], OVERALL), text)]
 
 
-def _complexity(row: PublishedRow, rows: Sequence[PublishedRow]) -> list[Misprint]:
+def _complexity(row: Row, rows: Sequence[Row]) -> list[Misprint]:
     """Overall is one mix of the buckets of events, and one of those of elements, for all models."""
     found = []
     for start, places, what in ((0, EVENT_PLACES, "events"), (5, ELEMENT_PLACES, "elements")):
@@ -180,11 +229,11 @@ def _mix(rows: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
     return (*shares.tolist(), float(1 - shares.sum()))
 
 
-def _averages(published: Published) -> list[Misprint]:
+def _averages(paper: Tables) -> list[Misprint]:
     found = []
-    by_model = {row.model: row.table10 for row in published.rows}
+    by_model = {row.model: row.table10 for row in paper.rows}
     places = (*EVENT_PLACES, *ELEMENT_PLACES, OVERALL)
-    for name, (models, values) in published.averages.items():
+    for name, (models, values) in paper.averages.items():
         for at, value in enumerate(values):
             mean = math.fsum(by_model[model][at] for model in models) / len(models)
             if abs(mean - value) > _ROUNDING:  # never of NaN
