@@ -12,6 +12,7 @@ from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
+    letter_of,
     p_equation,
     p_value,
     percent,
@@ -277,7 +278,7 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
 
 
 def _matrix(found: Matrix) -> list[Table]:
-    letters = [_letter(place) for place in range(len(found.runs))]
+    letters = [letter_of(place) for place in range(len(found.runs))]
     ranks = Table(
         f"F1 of all elements, {thousands(found.paired)} videos",
         columns("", "Run", "F1", "rank", words=2),
@@ -306,25 +307,11 @@ def _paired(pair: PairDifference, row: str) -> str:
     return f"{points(value)} ({p_value(pair.p_adjusted)})"
 
 
-def _letter(place: int) -> str:
-    """Return A to Z, then AA, AB and so on.
-
-    >>> _letter(0), _letter(27)
-    ('A', 'AB')
-    """
-    letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
-
-
 def _coverage(found: Comparison | Matrix) -> list[str]:
     lines = []
     for place, run in enumerate(_runs(found)):
         line = (
-            f"{_letter(place)} {_name(run)}: captioned {share(run.captioned, run.annotated)}, "
+            f"{letter_of(place)} {_name(run)}: captioned {share(run.captioned, run.annotated)}, "
             f"scored {share(run.scored, run.captioned)}"
         )
         if run.left_out:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from capeval.scoring import FEWEST, Estimate
 from capeval.scoring.comparison_result import Difference, PairDifference
+from capeval.text import one_line
 
 NOTHING = "–"
 
@@ -81,6 +82,36 @@ def thousands(count: int) -> str:
     '1,234,567'
     """
     return f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "video"), counted(1000, "video")
+    ('1 video', '1,000 videos')
+    """
+    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def letter_of(place: int) -> str:
+    """Return the letter of a run by its place from 0: A to Z, then AA, AB and so on.
+
+    >>> letter_of(0), letter_of(27)
+    ('A', 'AB')
+    """
+    rounds, letter = divmod(place, 26)
+    return (letter_of(rounds - 1) if rounds else "") + chr(ord("A") + letter)
+
+
+def place_name(place: str, limit: int = 300) -> str:
+    """Return the name of a bucket as figures and pages have it.
+
+    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
+    ('≤15', '≥31', '16-20')
+    """
+    if place[:2] in ("<=", ">="):
+        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
+    return one_line(place, limit)
 
 
 def share(part: int | None, whole: int | None) -> str:

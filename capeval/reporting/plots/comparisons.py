@@ -13,7 +13,7 @@ from capeval.reporting.plots.paper import (
     GREY,
     Paper,
     add_legend,
-    place_name,
+    place_label,
     printable,
     short_names,
     style_of,
@@ -53,7 +53,7 @@ def forest(figure: Forest, paper: Paper) -> Drawing:
             bounds = [100 * row.low, 100 * row.high]
             axes.plot(bounds, [place] * 2, color=style_of(0).colour, linewidth=1.0)
         axes.plot([100 * row.value], [place], **_look(_kind(row)), zorder=3)
-    labels = [f"{place_name(row.label)} (n={row.n:,})" for row in figure.rows]
+    labels = [f"{place_label(row.label)} (n={row.n:,})" for row in figure.rows]
     axes.set_yticks(places, labels)
     axes.set_ylim(lines - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)

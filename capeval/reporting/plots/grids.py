@@ -15,7 +15,7 @@ from capeval.reporting.plots.paper import (
     Paper,
     Style,
     add_legend,
-    place_name,
+    place_label,
     printable,
     short_names,
     style_of,
@@ -100,7 +100,7 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
         _whiskers(axes, places, estimates, _RING.colour)
         _hollow(axes, places, heights, estimates, _RING)
     labels = _labels(grid)
-    if any(_CHARACTER * len(place_name(place)) > inches for place in grid.places):
+    if any(_CHARACTER * len(place_label(place)) > inches for place in grid.places):
         labels = [_broken(label) for label in labels]
     axes.set_xticks(range(len(grid.places)), labels)
     axes.tick_params(axis="x", length=0)
@@ -128,7 +128,7 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
         axes.axhline(place - 0.5, color="#dddddd", linewidth=0.5, zorder=0)
     axes.set_yticks(
         range(len(grid.places)),
-        [f"{place_name(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
+        [f"{place_label(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
     )
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(grid.places) - 0.5, -0.5)
@@ -232,14 +232,14 @@ def _legend(drawing: Drawing, axes: Any, grid: Grid, handles: Sequence[Any]) -> 
 def _labels(grid: Grid) -> list[str]:
     """Return the places' names with the number of videos below each."""
     return [
-        f"{place_name(place)}\nn={size:,}"
+        f"{place_label(place)}\nn={size:,}"
         for place, size in zip(grid.places, grid.sizes, strict=True)
     ]
 
 
 def _crowded(grid: Grid, inches: float) -> bool:
     """Return whether the places' names would run into each other under bars."""
-    pieces = (piece for place in grid.places for piece in _broken(place_name(place)).split("\n"))
+    pieces = (piece for place in grid.places for piece in _broken(place_label(place)).split("\n"))
     return any(_CHARACTER * len(piece) > inches for piece in pieces)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import MissingExtra
+from capeval.reporting.numbers import place_name
 from capeval.schema import ELEMENT_TYPES
 from capeval.text import both_ends, one_line
 
@@ -150,13 +151,13 @@ def printable(text: str) -> str:
     )
 
 
-def place_name(place: str) -> str:
+def place_label(place: str) -> str:
     """Return the name of a bucket or type as every figure has it.
 
-    >>> place_name("<=2"), place_name("action")
+    >>> place_label("<=2"), place_label("action")
     ('≤2', 'Action')
     """
-    name = printable(place).replace("<=", "≤").replace(">=", "≥")
+    name = printable(place_name(place))
     return both_ends(name.title() if name in ELEMENT_TYPES else name, _LONGEST_PLACE)
 
 

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from capeval.judging.split_checks import clean
 from capeval.reporting import figures
-from capeval.reporting.numbers import NOTHING, interval
+from capeval.reporting.numbers import NOTHING, interval, letter_of
 from capeval.reporting.report.charts import chart
-from capeval.reporting.report.data import Shown, letter_of
+from capeval.reporting.report.data import Shown
 from capeval.scoring import FEWEST, TypeScores
 from capeval.text import one_line
 

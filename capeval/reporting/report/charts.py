@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from capeval.reporting.figures import Grid, Series, has_interval
-from capeval.reporting.numbers import NOTHING, interval, percent, thousands
+from capeval.reporting.numbers import NOTHING, interval, percent, place_name, thousands
 from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
 from capeval.scoring import Estimate
 from capeval.text import one_line
@@ -86,17 +86,6 @@ def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
     return picture(
         name, title, "In percent. " + "; ".join(words), body, (_WIDTH, 2 + _SHARE_HIGH * len(rows))
     )
-
-
-def place_name(place: str, limit: int = 300) -> str:
-    """Return a bucket's name as the page shows it.
-
-    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
-    ('≤15', '≥31', '16-20')
-    """
-    if place[:2] in ("<=", ">="):
-        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
-    return one_line(place, limit)
 
 
 def _of(part: int, row: Share) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import interval, percent, thousands
-from capeval.reporting.report.charts import Share, place_name
+from capeval.reporting.numbers import counted, interval, percent, place_name, thousands
+from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
-from capeval.reporting.viewer.cards import ElementView, EventView, VideoCard
+from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, Estimate
 
@@ -130,7 +130,7 @@ def missed_elements(shown: Sequence[Shown]) -> MissedElements:
             continue
         every = [card.scores["all"] for card in scored]
         lost = sum(score.total - score.entailed for score in every) / len(scored)
-        for places in zip(*(_elements(card) for card in scored), strict=True):
+        for places in zip(*(card.elements for card in scored), strict=True):
             element = places[0]
             votes = [vote for one in places for vote in (one.votes or (one.relation,))]
             missed = sum(vote != "entailment" for vote in votes)
@@ -181,10 +181,6 @@ def _examples(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
     return [one for one in ordered if id(one) in chosen]
 
 
-def _elements(card: VideoCard) -> list[ElementView]:
-    return [element for event in card.events for element in event.elements]
-
-
 def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
     rows = []
     for group in ("all", *ELEMENT_TYPES):
@@ -225,8 +221,8 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
         return []
     text = (
         f"{place_name(worst.name, 80)}{of}: F1 {interval(worst.estimate)} over "
-        f"{_videos(worst.n)}; the strongest is {place_name(best.name, 80)}{of} with "
-        f"{interval(best.estimate)} over {_videos(best.n)}."
+        f"{counted(worst.n, 'video')}; the strongest is {place_name(best.name, 80)}{of} with "
+        f"{interval(best.estimate)} over {counted(best.n, 'video')}."
     )
     if (
         worst.estimate.high is not None
@@ -240,7 +236,7 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
 
 
 def _named(few: Sequence[_Place]) -> str:
-    named = [f"{place_name(one.name, 80)} ({_videos(one.n)})" for one in few[:_MOST_NAMED]]
+    named = [f"{place_name(one.name, 80)} ({counted(one.n, 'video')})" for one in few[:_MOST_NAMED]]
     left = len(few) - len(named)
     return ", ".join(named) + (f" and {thousands(left)} more" if left else "")
 
@@ -276,14 +272,14 @@ def _highest(what: str, by_type: Mapping[str, float]) -> str:
 
 
 def _main(cards: Sequence[VideoCard]) -> list[Finding]:
-    relations = [e.relation for card in cards for e in _elements(card) if e.weight == _MAIN]
+    relations = [e.relation for card in cards for e in card.elements if e.weight == _MAIN]
     if not relations:
         return []
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
     return [
         Finding(
             "The main things",
-            f"Of {_counted(len(relations), 'element')} of the highest weight, "
+            f"Of {counted(len(relations), 'element')} of the highest weight, "
             f"{percent(lacked / len(relations))}% are lacking and "
             f"{percent(wrong / len(relations))}% contradicted.",
         )
@@ -299,7 +295,7 @@ def _events(cards: Sequence[VideoCard]) -> list[Finding]:
     return [
         Finding(
             "Whole events or details",
-            f"{thousands(len(silent))} of {_counted(len(events), 'reference event')} are matched "
+            f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
             f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
             "is lost with them; the rest is detail in events that the captions mention.",
         )
@@ -315,7 +311,8 @@ def _order(cards: Sequence[VideoCard]) -> list[Finding]:
     if not several:
         return []
     if len(several) < FEWEST:
-        text = f"Not compared, too few videos: {_videos(len(several))} of two events or more."
+        number = counted(len(several), "video")
+        text = f"Not compared, too few videos: {number} of two events or more."
         return [Finding("Beginning and end", text)]
     parts = []
     for place in (0, -1):
@@ -325,8 +322,8 @@ def _order(cards: Sequence[VideoCard]) -> list[Finding]:
     return [
         Finding(
             "Beginning and end",
-            f"In {_videos(len(several))} of two events or more, captions entail {parts[0]}% of "
-            f"the first event's weight and {parts[1]}% of the last one's.",
+            f"In {counted(len(several), 'video')} of two events or more, captions entail "
+            f"{parts[0]}% of the first event's weight and {parts[1]}% of the last one's.",
         )
     ]
 
@@ -353,15 +350,7 @@ def _unmatched(shown: Shown) -> list[Finding]:
         Finding(
             "Not checked",
             f"{thousands(unmatched.unmatched)} of "
-            f"{_counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
+            f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
             "match no reference event. The method neither rewards nor punishes what they say.",
         )
     ]
-
-
-def _videos(count: int) -> str:
-    return _counted(count, "video")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{thousands(count)} {what}" + ("" if count == 1 else "s")

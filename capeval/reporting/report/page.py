@@ -18,15 +18,17 @@ from capeval.llm.prices import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
+    letter_of,
     money,
     p_value,
     percent,
+    place_name,
     points_interval,
     thousands,
 )
 from capeval.reporting.report.breakdowns import breakdowns
-from capeval.reporting.report.charts import place_name, shares
-from capeval.reporting.report.data import Shown, embedded, letter_of, payload
+from capeval.reporting.report.charts import shares
+from capeval.reporting.report.data import Shown, embedded, payload
 from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips

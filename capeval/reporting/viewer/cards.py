@@ -90,6 +90,11 @@ class VideoCard:
     provenance: Provenance | None = None
 
     @property
+    def elements(self) -> tuple[ElementView, ...]:
+        """The elements of all events."""
+        return tuple(element for event in self.events for element in event.elements)
+
+    @property
     def f1(self) -> float | None:
         """F1 over all elements; None where the video is not scored."""
         return self.scores["all"].f1 if "all" in self.scores else None

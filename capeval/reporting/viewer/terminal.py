@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, percent, thousands
+from capeval.reporting.numbers import NOTHING, counted, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_table
 from capeval.reporting.viewer.cards import LABEL_WORDS, ElementView, EventView, VideoCard
@@ -127,9 +127,10 @@ def _headline(name: str, card: VideoCard) -> str:
 
 
 def _print_facts(card: VideoCard, console: Console, *, full: bool) -> None:
-    elements = [element for event in card.events for element in event.elements]
-    weight = thousands(sum(element.weight for element in elements))
-    counts = f"{_many(len(card.events), 'reference event')}, {_many(len(elements), 'element')}"
+    weight = thousands(sum(element.weight for element in card.elements))
+    counts = (
+        f"{counted(len(card.events), 'reference event')}, {counted(len(card.elements), 'element')}"
+    )
     known = [
         ("video", card.video),
         ("characteristics", ", ".join(card.characteristics) or None),
@@ -143,10 +144,6 @@ def _print_facts(card: VideoCard, console: Console, *, full: bool) -> None:
     else:
         print_line("  " + "; ".join(one_line(value) for _, value in known[1:] if value), console)
     console.print()
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _print_run(name: str, card: VideoCard, console: Console, *, full: bool, caption: bool) -> None:
@@ -235,7 +232,7 @@ def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
     several = len(cards) > 1
     first = next(iter(cards.values()))
     # One run has the labels of humans in a column; of several they are below each run's verdict.
-    human = not several and any(e.human for event in first.events for e in event.elements)
+    human = not several and any(e.human for e in first.elements)
     names = [both_ends(name, _LONGEST_NAME) if several else "Verdict" for name in cards]
     table = Table(
         "Reference events" if full else "Reference events, and elements that are not entailed",

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.reporting.figures import Grid, Series
-from capeval.reporting.report.charts import Share, chart, place_name, shares
+from capeval.reporting.numbers import place_name
+from capeval.reporting.report.charts import Share, chart, shares
 from capeval.reporting.report.svg import Scale
 from capeval.scoring import Estimate, TypeScores
 
