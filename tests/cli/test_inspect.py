@@ -155,6 +155,14 @@ def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed(typed: Typ
     )
 
 
+def test_several_runs_are_letters_and_verdicts_signs(typed: Typed) -> None:
+    lines = typed("inspect", "V1", columns=60).out.splitlines()
+    assert [line[:9] for line in lines[:2]] == ["A V1 in m", "B V1 in o"]
+    assert len(lines) <= 40
+    rows = [line.split() for line in lines]
+    assert ["–", "✓", "1.2", "scene", "1", "Element", "2", "of", "event", "1."] in rows
+
+
 @pytest.mark.parametrize("columns", [20, 40, 80, 120, 300])
 def test_nothing_that_a_terminal_obeys_comes_out(typed: Typed, columns: int) -> None:
     said = typed("inspect", "V1", "--raw", "--human", "human.csv", columns=columns)

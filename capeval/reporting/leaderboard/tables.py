@@ -43,8 +43,8 @@ _TABLE_OF: dict[View, int] = {"types": 8, "characteristics": 9, "events": 10, "e
 _OF_PAPER = "the paper's own judge (GPT-4o), prompts and data (TUNA-1K, 1,000 videos), one repeat"
 # What the marks of a table mean; in LaTeX these go where the table goes.
 _MARKS = ("†", "Not ranked")
-# With headings and notes, so many rows fill a screen.
-_MOST_ROWS = 25
+# With headings and notes, so many rows of all tables together fill a screen; each table has a few.
+_MOST_ROWS, _FEWEST_ROWS = 25, 5
 
 
 def print_leaderboard(
@@ -54,11 +54,12 @@ def print_leaderboard(
 
     Parameters
     ----------
-    full : all rows; otherwise the first 25 of each table
+    full : all rows; otherwise so many of each table that the whole fits about one screen
     """
     pages = _pages(board, by)
     if not full:
-        pages = [page.shortened(_MOST_ROWS) for page in pages]
+        most = max(_FEWEST_ROWS, _MOST_ROWS // max(1, sum(len(page.tables) for page in pages)))
+        pages = [page.shortened(most) for page in pages]
     print_pages(pages, console, headline=_headline(board))
 
 

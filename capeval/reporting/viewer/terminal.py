@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, counted, percent, thousands
+from capeval.reporting.numbers import NOTHING, counted, letter_of, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_table
 from capeval.reporting.viewer.cards import LABEL_WORDS, ElementView, EventView, VideoCard
@@ -53,19 +53,20 @@ def print_cards(cards: Mapping[str, VideoCard], console: Console, *, full: bool 
     ----------
     cards : by the name of the run; all of the same video
     full : everything; otherwise the caption, unless there are several runs, and the elements
-        that a run has not entailed
+        that a run has not entailed; several runs are letters then, and verdicts signs
     """
     if not cards:
         return
-    for name, card in cards.items():
-        print_line(_headline(name, card), console)
+    for number, (name, card) in enumerate(cards.items()):
+        letter = f"{letter_of(number)} " if len(cards) > 1 and not full else ""
+        print_line(letter + _headline(name, card), console)
     console.print()
     _print_facts(next(iter(cards.values())), console, full=full)
     several = len(cards) > 1
     together = (
         several
         and _same_reference(list(cards.values()))
-        and _events(cards, full=True).fit(console.width - 2, 1) is not None
+        and _events(cards, full=full).fit(console.width - 2, 1) is not None
     )
     for name, card in cards.items():
         _print_run(name if several else "", card, console, full=full, caption=full or not several)
@@ -233,7 +234,11 @@ def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
     first = next(iter(cards.values()))
     # One run has the labels of humans in a column; of several they are below each run's verdict.
     human = not several and any(e.human for e in first.elements)
-    names = [both_ends(name, _LONGEST_NAME) if several else "Verdict" for name in cards]
+    names = ["Verdict"]
+    if several:
+        named = {letter_of(n): card for n, card in enumerate(cards.values())}
+        cards = cards if full else named
+        names = [both_ends(name, _LONGEST_NAME) for name in cards]
     table = Table(
         "Reference events" if full else "Reference events, and elements that are not entailed",
         [
@@ -247,7 +252,7 @@ def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
     for place, event in enumerate(first.events):
         table.rows.append([_event(event, cards, place, several)])
         table.rows += [
-            _element(elements, list(cards.values()), several, human=human)
+            _element(elements, list(cards.values()), human=human, short=several and not full)
             for elements in zip(*(c.events[place].elements for c in cards.values()), strict=True)
             if full or any(element.relation != "entailment" for element in elements)
         ]
@@ -266,11 +271,11 @@ def _event(event: EventView, cards: Mapping[str, VideoCard], place: int, several
 
 
 def _element(
-    elements: Sequence[ElementView], cards: Sequence[VideoCard], several: bool, *, human: bool
+    elements: Sequence[ElementView], cards: Sequence[VideoCard], *, human: bool, short: bool
 ) -> list[Cell | str]:
     one = elements[0]
     cells: list[Cell | str] = [
-        _verdict(element, card.status, human=several)
+        _verdict(element, card.status, human=len(cards) > 1, short=short)
         for element, card in zip(elements, cards, strict=True)
     ]
     if human:
@@ -283,11 +288,13 @@ def _element(
     return [*cells, one.id, one.type, str(one.weight), one_line(one.content, _LONGEST_TEXT)]
 
 
-def _verdict(element: ElementView, status: str, *, human: bool) -> Cell:
+def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> Cell:
     if element.relation is None:
         # Not a dash, which is the sign of an element that the caption lacks.
         return Cell(f"({status})", style="yellow")
     sign = SIGNS[element.relation]
+    if short:
+        return Cell(sign, style=_STYLES[sign])
     after = f"\nvotes {_signs(element.votes)}" if element.votes else ""
     if human and element.human:
         after += f"\nhuman {_signs(tuple(element.human.values()))}"

@@ -48,7 +48,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leaderboard:
 
 def terminal(board: Leaderboard, width: int, by: By) -> str:
     out = io.StringIO()
-    print_leaderboard(board, Console(file=out, width=width, color_system=None), by=by)
+    print_leaderboard(board, Console(file=out, width=width, color_system=None), by=by, full=True)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
