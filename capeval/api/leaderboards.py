@@ -8,9 +8,9 @@ from pathlib import Path
 from capeval.api import FilePath
 from capeval.api.sync_async import awaitable
 from capeval.errors import UsageError
+from capeval.reporting.formats import Format
 from capeval.reporting.leaderboard.board import Leaderboard, files_of, make_leaderboard
-from capeval.reporting.leaderboard.content import By
-from capeval.reporting.leaderboard.tables import Format, rendered_leaderboard
+from capeval.reporting.leaderboard.tables import By, rendered_leaderboard
 from capeval.runs.outputs import check_output, write_output
 
 

@@ -74,7 +74,7 @@ def leaderboard(
         runs=runs,
     )
     if out is None and form == "table":
-        print_leaderboard(board, output.console, by=by)
+        print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
         typer.echo(rendered_leaderboard(board, form, by=by))
     for one in board.left_out:

@@ -105,8 +105,7 @@ def merge(
     """Merge the raters' files into human.csv, and show how well the raters agree."""
     from capeval.api import rating_files
     from capeval.cli.output import Output
-    from capeval.reporting.rating_tables import agreement_line, agreement_sheets
-    from capeval.reporting.text_table import print_sheets
+    from capeval.reporting.rating_tables import print_agreement
 
     output = Output(quiet=quiet)
     merged = rating_files.rate_merge(
@@ -118,7 +117,6 @@ def merge(
         force=force,
         on_notice=output.notice,
     )
-    print_sheets(agreement_sheets(merged.raters, merged.agreement, merged.by_type), output.console)
-    output.line(agreement_line(merged.agreement, merged.by_type))
+    print_agreement(merged.raters, merged.agreement, merged.by_type, output.console)
     output.line(f"{out}  {sum(len(file.labels) for file in merged.raters):,} labels")
     output.line(f"Next, for judged runs: capeval correlate --human {shlex.quote(str(out))}")

@@ -1,1 +1,1 @@
-"""Tables and reports: the only room that formats numbers for people."""
+"""Tables, figures, the report and the leaderboard; the only package that rounds numbers."""

@@ -1,4 +1,4 @@
-"""What a check of published scores found, a line for each number that differs."""
+"""The result of checking published scores, with a line for each number that differs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from capeval.runs.checking import Checked, Missing
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.text import one_line
 
-# More than a screen or two tell nobody more.
+# Of more differences, the rest is counted: they would not fit a screen.
 _MOST = 40
 
 
 def print_differences(checked: Checked, console: Console) -> None:
     """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
 
-    Numbers stand as they are in the files: a difference of the tenth digit must be seen.
+    Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
     """
     for difference in checked.differences[:_MOST]:
-        told = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
-        console.print(Text(one_line(told, 600)), soft_wrap=True)
+        line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
+        console.print(Text(one_line(line, 600)), soft_wrap=True)
     if (left := len(checked.differences) - _MOST) > 0:
         more = f"and {thousands(left)} more; --json lists all"
         console.print(Text(more, style="dim"), soft_wrap=True)
@@ -39,7 +39,7 @@ def print_differences(checked: Checked, console: Console) -> None:
 
 
 def differences_json(checked: Checked) -> dict[str, Any]:
-    """Return all of it as JSON values; a side that has no value has no key."""
+    """Return the result as JSON values; a side without a value has no key."""
     return {
         "file": str(checked.file),
         "tolerance": TOLERANCE,

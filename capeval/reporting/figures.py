@@ -1,6 +1,6 @@
-"""What the figures show, apart from how they are drawn: the report and `capeval plot` share it.
+"""The data of figures, apart from how they are drawn; the report and `capeval plot` share them.
 
-Values are fractions; whoever draws shows percent. None is a gap, never a zero.
+Values are fractions and drawn as percentages. None is a gap, never a zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import Bucket, Estimate, Scores
+from capeval.scoring import Bucket, Estimate, Scores, TypeScores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.text import both_ends
@@ -20,17 +20,22 @@ from capeval.text import both_ends
 
 @dataclass(frozen=True)
 class Series:
-    """One line, bar colour or polygon: an estimate at each place of its grid."""
+    """One line, bar colour or polygon: the scores at each place of its grid."""
 
     name: str
-    values: tuple[Estimate | None, ...]
+    cells: tuple[TypeScores | None, ...]
+
+    @property
+    def values(self) -> list[Estimate | None]:
+        """F1 at each place."""
+        return [None if cell is None else cell.f1 for cell in self.cells]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Estimates of several series over named places; `sizes` are videos at each place.
+    """Scores of several series at named places.
 
-    `kind` says what it is best drawn as: "radar" and "bars" have places without an order,
+    `kind` says how it is best drawn: the places of "radar" and "bars" have no order, those of
     "curves" have one.
     """
 
@@ -39,13 +44,26 @@ class Grid:
     kind: Literal["radar", "bars", "curves"]
     axis: str
     places: tuple[str, ...]
-    sizes: tuple[int, ...]
     series: tuple[Series, ...]
+
+    @property
+    def counts(self) -> list[list[int]]:
+        """The numbers of videos at each place, one for each series."""
+        return [[cell.n if cell else 0 for cell in self.at(at)] for at in range(len(self.places))]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The largest number of videos at each place."""
+        return [max(counts, default=0) for counts in self.counts]
+
+    def at(self, place: int) -> list[TypeScores | None]:
+        """Return the scores of all series at a place."""
+        return [series.cells[place] for series in self.series]
 
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A difference with its interval; `p` as it is to be shown, `adjusted` where it is (Holm)."""
+    """A difference with its interval; `p` is the one to show, `adjusted` if by Holm."""
 
     label: str
     value: float | None
@@ -58,7 +76,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """Differences of two runs, second less first, by bucket."""
+    """Differences of two runs, second − first, by bucket."""
 
     name: str
     title: str
@@ -68,7 +86,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A metric against people: (metric, human) points by system."""
+    """A metric and human ratings: (metric, human) points by system."""
 
     name: str
     title: str
@@ -80,7 +98,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often a judge (columns) gave each label where people (rows) gave each."""
+    """How often a judge (columns) gave each label where humans (rows) gave each."""
 
     name: str
     title: str
@@ -94,12 +112,12 @@ Figure = Grid | Forest | Scatter | Confusion
 
 
 def has_interval(estimate: Estimate | None) -> bool:
-    """Say whether there is a value with its interval; of few videos there is a value alone."""
+    """Return whether there is a value with its interval; few videos have a value alone."""
     return estimate is not None and None not in (estimate.value, estimate.low, estimate.high)
 
 
 def some_without_interval(grid: Grid) -> bool:
-    """Say whether a value of a grid has no interval, which whoever draws it must say."""
+    """Return whether a value of a grid has no interval, which a drawing must explain."""
     return any(
         one is not None and one.value is not None and not has_interval(one)
         for series in grid.series
@@ -109,92 +127,74 @@ def some_without_interval(grid: Grid) -> bool:
 
 def by_type(runs: Mapping[str, Scores]) -> Grid:
     """Return F1 by type of element (the paper's figure 1)."""
-    return Grid(
-        name="types",
-        title="F1 by type of element",
-        kind="radar",
-        axis="Type",
-        places=ELEMENT_TYPES,
-        sizes=_most([[getattr(s.overall, t).n for t in ELEMENT_TYPES] for s in runs.values()]),
-        series=tuple(
-            Series(name, tuple(getattr(scores.overall, t).f1 for t in ELEMENT_TYPES))
-            for name, scores in runs.items()
-        ),
-    )
+    ways: dict[str, dict[str, TypeScores]] = {
+        name: {kind: getattr(scores.overall, kind) for kind in ELEMENT_TYPES}
+        for name, scores in runs.items()
+    }
+    return _grid("types", "F1 by type of element", "radar", "Type", ELEMENT_TYPES, ways)
 
 
 def by_characteristic(runs: Mapping[str, Scores]) -> Grid:
     """Return F1 by visual characteristic."""
-    ways = {name: scores.by.visual_characteristic for name, scores in runs.items()}
-    known = [place for place in CHARACTERISTICS if any(place in way for way in ways.values())]
-    return _buckets(
-        "characteristics", "F1 by visual characteristic", "bars", "Characteristic", known, ways
-    )
+    ways = {name: _all(scores.by.visual_characteristic) for name, scores in runs.items()}
+    title = "F1 by visual characteristic"
+    return _grid("characteristics", title, "bars", "Characteristic", CHARACTERISTICS, ways)
 
 
 def by_domain(runs: Mapping[str, Scores]) -> Grid:
     """Return F1 by domain."""
-    ways = {name: scores.by.domain for name, scores in runs.items()}
-    known = sorted({place for way in ways.values() for place in way})
-    return _buckets("domains", "F1 by domain", "bars", "Domain", known, ways)
+    ways = {name: _all(scores.by.domain) for name, scores in runs.items()}
+    order = sorted({place for way in ways.values() for place in way})
+    return _grid("domains", "F1 by domain", "bars", "Domain", order, ways)
 
 
 def by_complexity(runs: Mapping[str, Scores], way: Literal["events", "elements"]) -> Grid:
     """Return F1 by number of events or of elements (the paper's figures 6 and 10)."""
-    ways = {name: getattr(scores.by, way) for name, scores in runs.items()}
+    ways = {name: _all(getattr(scores.by, way)) for name, scores in runs.items()}
     order = [name for _, name in (EVENT_BUCKETS if way == "events" else ELEMENT_BUCKETS)]
-    known = [place for place in order if any(place in found for found in ways.values())]
     axis = "Events in the video" if way == "events" else "Visual elements in the video"
-    return _buckets(way, f"F1 by number of {way}", "curves", axis, known, ways)
+    return _grid(way, f"F1 by number of {way}", "curves", axis, order, ways)
 
 
 def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
     """Return overall F1 by number of frames, a series for each model (figure 11); None where no
     model has runs with different numbers of frames.
     """
-    found: dict[str, dict[int, Bucket]] = {}
+    found: dict[str, dict[int, TypeScores]] = {}
     for name, run in runs.items():
         if run.frames is not None and re.fullmatch(r"[0-9]+", run.frames):
-            found.setdefault(run.model or name, {})[int(run.frames)] = run.scores.overall
+            found.setdefault(run.model or name, {})[int(run.frames)] = run.scores.overall.all
     several = {model: by for model, by in found.items() if len(by) > 1}
     if not several:
         return None
-    order = sorted({count for by in several.values() for count in by})
+    order = [str(count) for count in sorted({count for by in several.values() for count in by})]
     ways = {
-        model: {str(count): bucket for count, bucket in by.items()} for model, by in several.items()
+        model: {str(count): scores for count, scores in by.items()} for model, by in several.items()
     }
-    return _buckets(
-        "frames", "F1 by number of frames", "curves", "Frames", list(map(str, order)), ways
-    )
+    return _grid("frames", "F1 by number of frames", "curves", "Frames", order, ways)
 
 
-def _buckets(
+def _all(buckets: Mapping[str, Bucket]) -> dict[str, TypeScores]:
+    return {name: bucket.all for name, bucket in buckets.items()}
+
+
+def _grid(
     name: str,
     title: str,
     kind: Literal["radar", "bars", "curves"],
     axis: str,
-    places: Sequence[str],
-    ways: Mapping[str, Mapping[str, Bucket]],
+    order: Sequence[str],
+    ways: Mapping[str, Mapping[str, TypeScores]],
 ) -> Grid:
-    return Grid(
-        name=name,
-        title=title,
-        kind=kind,
-        axis=axis,
-        places=tuple(places),
-        sizes=_most([[w[p].all.n if p in w else 0 for p in places] for w in ways.values()]),
-        series=tuple(
-            Series(run, tuple(way[p].all.f1 if p in way else None for p in places))
-            for run, way in ways.items()
-        ),
+    places = tuple(place for place in order if any(place in way for way in ways.values()))
+    series = tuple(
+        Series(name, tuple(way.get(place) for place in places)) for name, way in ways.items()
     )
+    return Grid(name, title, kind, axis, places, series)
 
 
-def _most(sizes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    return tuple(map(max, zip(*sizes, strict=True))) if sizes else ()
-
-
-_NAME = 60
+# Longer names of runs keep both their ends in a title.
+_LONGEST_NAME = 60
 
 _WAYS = {
     "visual_characteristic": "",
@@ -207,9 +207,9 @@ _WAYS = {
 def forest_of(found: Comparison) -> Forest:
     """Return the forest plot of the F1 of a comparison: overall, by type, and in every bucket.
 
-    The p of buckets is adjusted as the comparison has it, that of types is not.
+    The p of buckets is adjusted, that of types is not.
     """
-    first, second = (both_ends(run.name, _NAME) for run in (found.first, found.second))
+    first, second = (both_ends(run.name, _LONGEST_NAME) for run in (found.first, found.second))
     rows = [_row("Overall", found.overall.all, found.overall.all.f1.p)]
     for name in ELEMENT_TYPES:
         of: TypeDifference = getattr(found.overall, name)
@@ -219,8 +219,8 @@ def forest_of(found: Comparison) -> Forest:
             rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted, adjusted=True))
     return Forest(
         name="forest",
-        title=f"F1 of {second} less that of {first}",
-        axis=f"F1 of {second} less that of {first} (points)",
+        title=f"F1 of {second} − F1 of {first}",
+        axis=f"F1 of {second} − F1 of {first} (points)",
         rows=tuple(rows),
     )
 

@@ -2,79 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
-
 from capeval.reporting.numbers import thousands
-from capeval.reporting.text_table import Sheet
-from capeval.reporting.verdict_words import VERDICT_WORDS
+from capeval.reporting.table import Table, columns
+from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import RELATIONS
 from capeval.scoring import GROUPS
 from capeval.scoring.comparison_result import Comparison, Flip, Transitions
-from capeval.text import both_ends, one_line
+from capeval.text import one_line
 
-_NAME, _CONTENT = 40, 600
-# Narrower than the first, people's words are given more room; they are never given less than the
-# second.
-_GOOD, _LEAST = 40, 16
-_GAP = 2
+# A longer text is cut: it comes from a broken file.
+_LONGEST_CONTENT = 600
+# Of each video so many flips come before those of the next, so that one video does not fill all.
 _OF_A_VIDEO = 2
 
 
-def flip_sheets(
-    found: Comparison, most: int, width: int | None, *, paper: bool = False
-) -> list[Sheet]:
-    """Return how verdicts changed, by label and by type, and `most` of the elements.
+def flip_line(found: Comparison) -> str:
+    """Return how many verdicts changed, and in which direction."""
+    counts = found.flips.counts["all"]
+    gained, lost = _entailed_alone(counts)
+    return (
+        f"{thousands(len(found.flips.elements))} of {thousands(_total(counts))} verdicts flipped: "
+        f"{thousands(gained)} elements are entailed in B alone, {thousands(lost)} in A alone."
+    )
 
-    Parameters
-    ----------
-    width : of the terminal, in which people's words are wrapped; None for no limit
-    paper : elements in two lines each, to fit the text of an article
-    """
+
+def flip_tables(found: Comparison, most: int) -> list[Table]:
+    """Return how verdicts changed, all in all and by type, and `most` of the elements."""
     flips = found.flips
     if not flips.videos:
         return []
-    sheets = [_transitions(flips.counts["all"], len(flips.elements))]
+    tables = [_transitions(flips.counts["all"], len(flips.elements))]
     if flips.elements:
-        sheets.append(_by_type(found))
+        tables.append(_by_type(found))
     if chosen := _chosen(found)[:most]:
-        sheets.append(_elements(chosen, width, paper=paper))
-    return sheets
+        tables.append(
+            Table(
+                "Flipped elements, of the videos that moved furthest",
+                columns("Video, element", "A → B", "Content", "weight", words=3),
+                [_element(flip) for flip in chosen],
+            )
+        )
+    return tables
 
 
-def _transitions(counts: Transitions, flipped: int) -> Sheet:
-    total = sum(sum(row.values()) for row in counts.values())
-    sheet = Sheet(
-        f"{thousands(flipped)} of {thousands(total)} verdicts flipped",
-        ["A rows, B columns", *(VERDICT_WORDS[label] for label in RELATIONS)],
+def _transitions(counts: Transitions, flipped: int) -> Table:
+    return Table(
+        f"{thousands(flipped)} of {thousands(_total(counts))} verdicts flipped",
+        columns("A rows, B columns", *(LABEL_WORDS[label] for label in RELATIONS)),
+        [
+            [LABEL_WORDS[label], *(thousands(counts[label][to]) for to in RELATIONS)]
+            for label in RELATIONS
+        ],
     )
-    for label in RELATIONS:
-        row = [thousands(counts[label][to]) for to in RELATIONS]
-        sheet.rows.append([VERDICT_WORDS[label], *row])
-    return sheet
 
 
-def _by_type(found: Comparison) -> Sheet:
-    sheet = Sheet(
+def _by_type(found: Comparison) -> Table:
+    table = Table(
         "Flips by type of element",
-        ["Elements", "verdicts", "flipped", "gained", "lost", "net", "net weight"],
-        note="gained: entailed in B alone; lost: entailed in A alone; net: gained less lost.",
+        columns("Elements", "verdicts", "flipped", "gained", "lost", "net", "net weight"),
+        note="gained: entailed in B alone; lost: entailed in A alone; net: gained − lost.",
     )
     for group in GROUPS:
         counts, weights = found.flips.counts[group], found.flips.weights[group]
-        total = sum(sum(row.values()) for row in counts.values())
+        total = _total(counts)
         stayed = sum(counts[label][label] for label in RELATIONS)
         gained, lost = _entailed_alone(counts)
         heavier, lighter = _entailed_alone(weights)
         if total:
-            figures = map(thousands, (total, total - stayed, gained, lost))
-            sheet.rows.append(
-                [group, *figures, _net(gained - lost), _net(heavier - lighter)]
-            )  # fmt: skip
-    return sheet
+            numbers = map(thousands, (total, total - stayed, gained, lost))
+            net = (_net(gained - lost), _net(heavier - lighter))
+            table.rows.append([group, *numbers, *net])
+    return table
+
+
+def _total(counts: Transitions) -> int:
+    return sum(sum(row.values()) for row in counts.values())
 
 
 def _entailed_alone(counts: Transitions) -> tuple[int, int]:
@@ -91,7 +93,7 @@ def _net(count: int) -> str:
 def _chosen(found: Comparison) -> list[Flip]:
     """Return all flips, first the two heaviest of each video, then the next two, and so on.
 
-    Videos come by how far their F1 moved, of equals in the annotations' order.
+    Videos come in the order of how far their F1 moved, ties in the annotations' order.
     """
     by_video: dict[str, list[Flip]] = {}
     for flip in found.flips.elements:
@@ -105,60 +107,10 @@ def _chosen(found: Comparison) -> list[Flip]:
     return [flip for _, _, flip in sorted(ranked, key=lambda one: one[:2])]
 
 
-def _elements(chosen: Sequence[Flip], width: int | None, *, paper: bool) -> Sheet:
-    sheet = _flat(chosen, width)
-    at = sheet.header.index("Content")
-    if paper or (width is not None and _room(sheet, at, width) < _GOOD):
-        sheet = _stacked(chosen, width)
-        at = sheet.header.index("Content")
-    if width is not None:
-        room = max(_LEAST, _room(sheet, at, width))
-        for row in sheet.rows:
-            row[at] = _wrapped(row[at], room)
-    return sheet
-
-
-_TITLE = "Flipped elements, of the videos that moved furthest"
-
-
-def _flat(chosen: Sequence[Flip], width: int | None) -> Sheet:
-    sheet = Sheet(_TITLE, ["Video", "Element", "Type", "A", "B", "Content", "weight"], left=6)
-    for flip in chosen:
-        verdicts = VERDICT_WORDS[flip.first], VERDICT_WORDS[flip.second]
-        content, weight = one_line(flip.content, _CONTENT), str(flip.weight)
-        sheet.rows.append(
-            [_index(flip, width), flip.element_id, flip.type, *verdicts, content, weight]
-        )
-    return sheet
-
-
-def _stacked(chosen: Sequence[Flip], width: int | None) -> Sheet:
-    """Return the same in two lines each, which leaves people's words more room."""
-    sheet = Sheet(_TITLE, ["Video, element", "A → B", "Content", "weight"], left=3)
-    for flip in chosen:
-        sheet.rows.append(
-            [
-                f"{_index(flip, width)}\n{flip.element_id} {flip.type}",
-                f"{VERDICT_WORDS[flip.first]}\n→ {VERDICT_WORDS[flip.second]}",
-                one_line(flip.content, _CONTENT),
-                str(flip.weight),
-            ]
-        )
-    return sheet
-
-
-def _index(flip: Flip, width: int | None) -> str:
-    return one_line(flip.index) if width is None else both_ends(flip.index, _NAME)
-
-
-def _room(sheet: Sheet, at: int, width: int) -> int:
-    """Return how wide a column may be beside the others."""
-    columns = zip(sheet.header, *sheet.rows, strict=True)
-    widths = [max(cell_len(line) for cell in column for line in cell.split("\n"))
-              for column in columns]  # fmt: skip
-    return width - _GAP * (len(widths) - 1) - (sum(widths) - widths[at])
-
-
-def _wrapped(text: str, room: int) -> str:
-    lines = Text(text).wrap(Console(width=room), room)
-    return "\n".join(line.plain.rstrip() for line in lines)
+def _element(flip: Flip) -> list[str]:
+    return [
+        f"{one_line(flip.index)}\n{flip.element_id} {flip.type}",
+        f"{LABEL_WORDS[flip.first]}\n→ {LABEL_WORDS[flip.second]}",
+        one_line(flip.content, _LONGEST_CONTENT),
+        str(flip.weight),
+    ]

@@ -1,4 +1,4 @@
-"""What the figures of judges against people show: a scatter of captions, a confusion of labels."""
+"""The data of figures that compare judges with human raters: scatter plots and confusions."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from capeval.reporting.figures import Confusion, Scatter
 from capeval.schema import Annotation
 from capeval.stats.raters import combine
 
-# What a judge's F1 is held against: what people said as they said it, or F1 of their labels.
+# The judge's measure that each human score is compared with.
 _MEASURES = {"score": "f1", "f1": "f1", "covered": "recall"}
 _HUMAN = {
     "score": "Human rating",
-    "f1": "F1 by people's labels",
-    "covered": "Covered by people's labels",
+    "f1": "F1 by human labels",
+    "covered": "Covered by human labels",
 }
 
 
 def scatters_of(
     sides: Inputs, *, order: Sequence[str] = (), seed: int = 0
 ) -> tuple[list[Scatter], list[str]]:
-    """Return a scatter for each judge, its captions against people's score, and warnings.
+    """Return a scatter plot of each judge's scores and the human scores, and warnings.
 
-    Points are in the units that their axes name: percent, or people's own scale. Several raters'
-    scores of a caption are their mean. Captions that a judge has no score of are
-    left out with a warning, those of systems that it did not judge with a count alone.
+    Points are in the units of their axes: percent, or the human raters' own scale. Several raters'
+    scores of a caption are averaged. A warning names the captions without a score by a judge, and
+    counts those of systems that it did not judge.
 
     Parameters
     ----------
-    order : systems that come first, so that they look as they do in figures of the same runs
+    order : systems that come first, so that they look the same as in other figures of these runs
 
     Raises
     ------
     InputError
-        A judge scored none of the captions that people rated.
+        A judge scored none of the rated captions.
     """
     found: list[Scatter] = []
     warnings = list(sides.warnings)
@@ -53,9 +53,9 @@ def scatters_of(
         for judge in sides.sources.judges:
             metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
             if is_comparable(human.name, metric.measure):
-                scatter, told = _scatter(sides, human, judge, order, seed)
+                scatter, more = _scatter(sides, human, judge, order, seed)
                 found.append(scatter)
-                warnings += told
+                warnings += more
     return found, list(dict.fromkeys(warnings))
 
 
@@ -70,10 +70,10 @@ def _scatter(
     warnings = [*joined.warnings]
     if others:
         warnings.append(
-            f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems, "
+            f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
             "and left out"
         )
-    # By the very statistic that `capeval correlate` gives; its p and interval are left to it.
+    # The same statistic as in `capeval correlate`, without its p and interval.
     settings = Settings(
         protocol=protocol(None, ["kendall_b"], ["pooled"]), ci="none", resamples=99, seed=seed
     )
@@ -90,7 +90,7 @@ def _scatter(
     return (
         Scatter(
             name="scatter" if len(sides.sources.judges) == 1 else f"scatter-{judge}",
-            title=f"{judge} against people",
+            title=f"{judge} and human raters",
             x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
             y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
             points={system: tuple(points[system]) for system in [*first, *points]},
@@ -101,11 +101,11 @@ def _scatter(
 
 
 def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanScores, int]:
-    """Return people's scores of the systems that a metric is of, and how many are of others."""
+    """Return the human scores of a metric's systems, and how many are of other systems."""
     systems = {system for _, system in (*metric.scores, *metric.missing)}
     kept = [place for place, (_, system) in enumerate(human.keys) if system in systems]
     if None in systems or not kept:
-        # One side names no systems, or nothing fits: joining them knows what to say.
+        # One side names no systems, or nothing matches: joining them reports it.
         return human, 0
     return (
         replace(
@@ -119,30 +119,30 @@ def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanSc
 
 
 def confusions_of(sides: Inputs) -> list[Confusion]:
-    """Return for each judge how often it gave each label where people gave each.
+    """Return how often each judge gave each label where humans gave each.
 
-    People's labels are those of the majority; of ratings there are none.
+    Human labels are those of the majority; ratings have none.
     """
     if not isinstance(sides.table, LabelTable):
         return []
     annotations: Sequence[Annotation] = sides.annotations or ()
-    labels = human_labels(sides.table)
+    human = human_labels(sides.table)
     tables = [
         table
         for table in element_tables(
-            labels,
+            human,
             list(sides.sources.judges.values()),
             {annotation.index: annotation.elements for annotation in annotations},
             sides.table.scale,
             Settings(protocol=protocol(None), ci="none"),
         )
-        if table.truth in labels.truths and table.by == "all" and not table.weighted
+        if table.truth in human.truths and table.by == "all" and not table.weighted
     ]
     return [
         Confusion(
             name="confusion" if len(tables) == 1 else f"confusion-{table.given}",
-            title=f"{table.given} against people",
-            rows="People",
+            title=f"{table.given} and human raters",
+            rows="Human",
             columns=table.given,
             labels=table.labels,
             counts=tuple(tuple(map(round, row)) for row in table.confusion),

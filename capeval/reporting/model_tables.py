@@ -1,53 +1,54 @@
-"""The catalogue of models, as people read it."""
+"""The catalogue of models, as a table and one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm import public_url
 from capeval.reporting.numbers import NOTHING
+from capeval.reporting.table import Column, Page, Table
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import one_line
 
 
 def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
     """Print one line for each model."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("Model", no_wrap=True)
-    table.add_column("Parameters", justify="right")
-    table.add_column("Memory", justify="right", no_wrap=True)
-    table.add_column("Frames", justify="right", no_wrap=True)
-    table.add_column("Reached by")
-    for entry in entries:
-        size = NOTHING if entry.parameters is None else f"{entry.parameters:g} B"
-        table.add_row(
-            Text(one_line(entry.name + (" *" if entry.paper else ""))),
-            size,
-            _memory(entry),
-            Text(one_line(entry.frames)),
-            entry.reached,
-        )
-    console.print(table)
-    console.print(
-        "* in the TUNA paper, with the frames of its table 7. Memory is estimated from the number "
-        "of parameters: weights in bf16, a fifth more, and 2 GiB. "
-        "`capeval models NAME` shows how a model is run.",
-        markup=False,
-        highlight=False,
+    table = Table(
+        "",
+        [
+            Column("Model", words=True),
+            Column("Reached by", words=True),
+            *map(Column, ("Parameters", "Memory", "Frames")),
+        ],
+        [
+            [
+                one_line(entry.name + (" *" if entry.paper else "")),
+                entry.reached,
+                NOTHING if entry.parameters is None else f"{entry.parameters:g} B",
+                _memory(entry),
+                one_line(entry.frames),
+            ]
+            for entry in entries
+        ],
     )
+    notes = [
+        "* in the TUNA paper, with the frames of its table 7.",
+        "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
+        "`capeval models NAME` shows how a model is run.",
+    ]
+    print_pages([Page([table], notes=notes)], console)
 
 
 def print_model(entry: ModelEntry, console: Console) -> None:
     """Print everything about one model."""
-    shown = {
+    newest = "the newest; captions record which one it was" if entry.hub else None
+    fields = {
         "model": entry.name,
         "hub": entry.hub,
-        "revision": entry.revision or ("the newest; captions record which" if entry.hub else None),
+        "revision": entry.revision or newest,
         "parameters": None if entry.parameters is None else f"{entry.parameters:g} billion",
         "memory": None if entry.memory is None else f"{_memory(entry)} (estimated)",
         "frames": entry.frames,
@@ -62,9 +63,9 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "note": entry.note,
         "paper": "in its table 7" if entry.paper else None,
     }
-    for field, value in shown.items():
+    for field, value in fields.items():
         if value is not None:
-            console.print(Text(one_line(f"{field}: {value}", 2000)), soft_wrap=True)
+            print_line(one_line(f"{field}: {value}", 2000), console)
 
 
 def _memory(entry: ModelEntry) -> str:

@@ -1,11 +1,12 @@
-"""How numbers are shown to people: the one place that rounds."""
+"""How numbers are printed. No other module rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from capeval.scoring import Estimate, TypeScores
+from capeval.scoring import FEWEST, Estimate
 from capeval.scoring.comparison_result import Difference, PairDifference
+from capeval.text import one_line
 
 NOTHING = "–"
 
@@ -19,16 +20,8 @@ def percent(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f}"
 
 
-def cell(scores: TypeScores) -> str:
-    """Return "P/R/F1", as the TUNA paper's tables have it."""
-    if scores.n == 0:
-        return NOTHING
-    parts = (scores.precision, scores.recall, scores.f1)
-    return "/".join(percent(estimate.value) for estimate in parts)
-
-
 def interval(estimate: Estimate) -> str:
-    """Return a value with its 95% interval; few videos have none.
+    """Return a value with its 95% interval; few videos have no interval.
 
     >>> interval(Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
@@ -39,7 +32,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def points_interval(gap: Difference | PairDifference) -> str:
-    """Return a difference in points with its 95% interval; few videos have none."""
+    """Return a difference in points with its 95% interval, if it has one."""
     return _with_ends(gap.value, gap.low, gap.high, points)
 
 
@@ -54,6 +47,23 @@ def _with_ends(
     if low is None or high is None:
         return f"{number(value)} [{NOTHING}]"
     return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
+    """Return the 95% interval of a difference, or of its negative, as a sentence has it."""
+    if gap.low is None or gap.high is None:
+        return f"no interval: fewer than {FEWEST} videos"
+    low, high = (-gap.high, -gap.low) if negative else (gap.low, gap.high)
+    return f"95% CI {points(low)} to {points(high)}".replace("+", "")
+
+
+def p_equation(p: float | None) -> str:
+    """Return a p-value as a sentence has it.
+
+    >>> p_equation(0.0312), p_equation(1e-9)
+    ('p = 0.031', 'p < 0.001')
+    """
+    return f"p {p_value(p)}".replace("p <", "p < ") if p and p < 0.001 else f"p = {p_value(p)}"
 
 
 def money(dollars: float) -> str:
@@ -74,8 +84,38 @@ def thousands(count: int) -> str:
     return f"{count:,}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "video"), counted(1000, "video")
+    ('1 video', '1,000 videos')
+    """
+    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def letter_of(place: int) -> str:
+    """Return the letter of a run by its place from 0: A to Z, then AA, AB and so on.
+
+    >>> letter_of(0), letter_of(27)
+    ('A', 'AB')
+    """
+    rounds, letter = divmod(place, 26)
+    return (letter_of(rounds - 1) if rounds else "") + chr(ord("A") + letter)
+
+
+def place_name(place: str, limit: int = 300) -> str:
+    """Return the name of a bucket as figures and pages have it.
+
+    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
+    ('≤15', '≥31', '16-20')
+    """
+    if place[:2] in ("<=", ">="):
+        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
+    return one_line(place, limit)
+
+
 def share(part: int | None, whole: int | None) -> str:
-    """Return how many of how many.
+    """Return a part and the whole.
 
     >>> share(990, 1000), share(None, 1000)
     ('990/1,000', '–')
@@ -128,7 +168,7 @@ def bounded(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value; a small one as a bound, never as 0.
+    """Return a p-value, a small one as a bound and never as 0.
 
     >>> p_value(0.0312), p_value(1e-9), p_value(None)
     ('0.031', '<0.001', '–')

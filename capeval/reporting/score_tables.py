@@ -1,20 +1,31 @@
-"""The terminal tables of scores, in the manner of the TUNA paper's table 2."""
+"""Tables of precision, recall and F1, as in the TUNA paper, and the sentence that sums them up."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from rich import box
-from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, cell, interval, percent, share, thousands
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.reporting.leaderboard.table_cells import (
+    CHARACTERISTIC_PLACES,
+    ELEMENT_PLACES,
+    EVENT_PLACES,
+    OVERALL,
+    TYPE_PLACES,
+    Measured,
+    Place,
+    measured,
+)
+from capeval.reporting.numbers import NOTHING, interval, percent, share, thousands
+from capeval.reporting.table import Cell, Column, Page, Table
+from capeval.reporting.terminal import print_pages
 from capeval.scoring import FEWEST, Scores
-from capeval.text import one_line
+from capeval.scoring.signature import Signature
+from capeval.text import cut, one_line
+
+View = Literal["overall", "types", "characteristics", "domain", "events", "elements"]
 
 BASELINE_NOTE = (
     "These are scores of the lexical baseline, which compares words. "
@@ -22,14 +33,110 @@ BASELINE_NOTE = (
 )
 
 NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST} videos"
-"""What stands under a table of which some value has no interval."""
+"""The note below a table in which a value has no interval."""
 
-# The room that runs' names need before the paper's nine columns are set side by side.
-_GOOD_NAME = 24
+_TITLES: dict[View, str] = {
+    "overall": "Overall: precision, recall and F1, %",
+    "types": "By type of element: precision/recall/F1, %",
+    "characteristics": "By visual characteristic: precision/recall/F1, %",
+    "domain": "By domain: F1, %",
+    "events": "By number of events: F1, %",
+    "elements": "By number of visual elements: F1, %",
+}
+VIEWS = tuple(_TITLES)
+_PLACES: dict[View, tuple[Place, ...]] = {
+    "overall": (OVERALL,),
+    "types": TYPE_PLACES,
+    "characteristics": CHARACTERISTIC_PLACES,
+    "events": EVENT_PLACES,
+    "elements": ELEMENT_PLACES,
+}
+_NO_INTERVAL = f" [{NOTHING}]"
 
 
-def headline(scores: Scores) -> str:
-    """Return what is behind the numbers: coverage and what the method could not check."""
+@dataclass(frozen=True)
+class ScoreRow:
+    """One run, or one row of the paper.
+
+    `cells` are means by place, `low` and `high` the interval of overall F1. Rows with a rank
+    compete for the marks of the best numbers. `footnotes` are numbers of footnotes by view and
+    place.
+    """
+
+    name: str
+    cells: Mapping[Place, Measured]
+    annotated: int | None = None
+    captioned: int | None = None
+    scored: int | None = None
+    low: float | None = None
+    high: float | None = None
+    rank: int | None = None
+    frames: str | None = None
+    parameters: float | None = None
+    footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
+
+    def at(self, place: Place) -> Measured:
+        """Return the numbers at a place, all None where there are none."""
+        return self.cells.get(place, Measured(None, None, None))
+
+
+def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool = False) -> None:
+    """Print a headline, the tables of one or more runs, their coverage and their signatures.
+
+    Parameters
+    ----------
+    full : also F1 by domain, by number of events and by number of elements
+    """
+    if not results:
+        return
+    rows = [
+        ScoreRow(
+            name=one_line(name),
+            cells=measured(scores),
+            annotated=scores.counts.annotated,
+            captioned=scores.counts.captioned,
+            scored=scores.counts.scored,
+            low=scores.overall.all.f1.low,
+            high=scores.overall.all.f1.high,
+        )
+        for name, scores in results.items()
+    ]
+    views = VIEWS if full else VIEWS[:3]
+    baseline = any(scores.settings.get("baseline") for scores in results.values())
+    page = Page(
+        [table for view in views for table in score_tables(view, rows)],
+        notes=[f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()],
+        warnings=[BASELINE_NOTE] if baseline else [],
+        signatures=list(dict.fromkeys(scores.signature for scores in results.values())),
+    )
+    print_pages([page], console, headline=scores_headline(results))
+
+
+def scores_headline(results: Mapping[str, Scores]) -> str:
+    """Return the F1 of a run, or of the best of several, in a sentence."""
+    name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
+    counts, f1 = best.counts, best.overall.all.f1
+    judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
+    if best.settings.get("baseline"):
+        judge = f"the lexical baseline {judge}"
+    value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
+    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
+    over = over_videos(counts.scored, counts.annotated)
+    return f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
+
+
+def over_videos(scored: int, annotated: int) -> str:
+    """Return how many videos are behind a number, in words.
+
+    >>> over_videos(997, 1000), over_videos(10, 10)
+    ('over 997 of 1,000 videos', 'over all 10 videos')
+    """
+    part = "all" if scored == annotated else f"{thousands(scored)} of"
+    return f"over {part} {thousands(annotated)} videos"
+
+
+def coverage(scores: Scores) -> str:
+    """Return how many videos are behind the numbers, and what the method could not check."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
         f"captioned {share(counts.captioned, counts.annotated)}",
@@ -47,7 +154,7 @@ def headline(scores: Scores) -> str:
 
 
 def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> list[str]:
-    """Return why captions are unscored, a line each and no more than `most` of them."""
+    """Return the reasons why captions are unscored, one line for each of at most `most`."""
     lines = [
         one_line(f"{name}: {index} is unscored: {reason}", 600)
         for index, reason in list(unscored.items())[:most]
@@ -56,102 +163,96 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
     return [*lines, f"{one_line(name)}: {thousands(left)} more are unscored"] if left > 0 else lines
 
 
-def print_scores(
-    results: Mapping[str, Scores],
-    console: Console,
-    *,
-    full: bool = False,  # noqa: ARG001
-) -> None:
-    """Print the tables of one or more runs, their coverage and signatures."""
-    if not results:
-        return
-    named = {one_line(name): scores for name, scores in results.items()}
-    tables = _tables(named, console)
-    if any(_width(table) > console.width for table in tables):
-        # Where names do not fit, rows bear numbers, and the lines below say whose they are.
-        named = {f"[{n}]": scores for n, scores in enumerate(results.values(), start=1)}
-        tables = _tables(named, console)
-    for table in tables:
-        # A number is never cut: the terminal wraps the line instead.
-        table.width = max(_width(table), 1)
-        console.print(table, crop=False)
-        if table is tables[-1] and any(map(_lacks_interval, results.values())):
-            console.print(Text(NO_INTERVAL_NOTE, style="dim"), soft_wrap=True)
-        console.print()
-    for label, (name, scores) in zip(named, results.items(), strict=True):
-        # Text, not markup: names and signatures are data. One line each, so that it can be copied.
-        told = one_line(name) if label == one_line(name) else f"{label} {one_line(name)}"
-        console.print(Text(f"{told}: {headline(scores)}"), soft_wrap=True)
-        console.print(Text(f"  {scores.signature}", style="dim"), soft_wrap=True)
-    if any(scores.settings.get("baseline") for scores in results.values()):
-        console.print(Text(BASELINE_NOTE, style="yellow"))
+def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
+    """Return the table of a view; none where no run has a domain.
 
-
-def _lacks_interval(scores: Scores) -> bool:
-    """Say whether the one value that is shown with its interval has none."""
-    f1 = scores.overall.all.f1
-    return f1.value is not None and (f1.low is None or f1.high is None)
-
-
-_RUN = "Run"
-_Column = tuple[str, Callable[[Scores], str]]
-
-
-def _width(table: Table) -> int:
-    """Return the width of a table in which nothing is folded."""
-    return Console(width=100_000, file=io.StringIO()).measure(table).maximum
-
-
-def _tables(results: Mapping[str, Scores], console: Console) -> list[Table]:
-    types: list[_Column] = [(name.title(), _of_type(name)) for name in ELEMENT_TYPES]
-    kinds: list[_Column] = [(name, _of_characteristic(name)) for name in CHARACTERISTICS]
-    overall: list[_Column] = [
-        ("Overall", lambda scores: cell(scores.overall.all)),
-        ("F1 [95% interval]", lambda scores: interval(scores.overall.all.f1)),
-        ("Scored", lambda scores: share(scores.counts.scored, scores.counts.captioned)),
-    ]
-    if any(of.counts.captioned != of.counts.annotated for of in results.values()):
-        overall.insert(-1, ("Captioned", _captioned))
-    wide = _table("TUNA-CAP: precision/recall/F1, %", results, [*types, *kinds, *overall])
-    longest = max(cell_len(heading) for heading in (_RUN, *results))
-    if _width(wide) - longest + min(longest, _GOOD_NAME) <= console.width:
-        return [wide]
+    Parameters
+    ----------
+    published : rows of the paper, whose numbers of videos and intervals are not known
+    """
+    if view == "overall":
+        return [_overall(rows, published=published)]
+    places = _PLACES.get(view) or sorted({p for row in rows for p in row.cells if p[0] == "domain"})
+    if not places:
+        return []
+    counts = ["" if published else _count(rows, place) for place in places]
+    numbers = [_column(rows, place, view) for place in places]
+    empty = any(cell.text == NOTHING for column in numbers for cell in column)
     return [
-        _table("TUNA-CAP by type of element: precision/recall/F1, %", results, types),
-        _table("By visual characteristic", results, kinds),
-        _table("Overall", results, overall),
+        Table(
+            _TITLES[view] + ("" if published else "; n: scored videos"),
+            [
+                Column("Run", words=True, under="" if published else "n"),
+                *(Column(_heading(p), under=n) for p, n in zip(places, counts, strict=True)),
+            ],
+            [[row.name, *(c[at] for c in numbers)] for at, row in enumerate(rows)],
+            f"{NOTHING}: no scored video" if empty and not published else "",
+        )
     ]
 
 
-def _captioned(scores: Scores) -> str:
-    return share(scores.counts.captioned, scores.counts.annotated)
+def _heading(place: Place) -> str:
+    way, name = place
+    return name.title() if way == "type" else cut(one_line(name), 30)
 
 
-def _of_type(name: str) -> Callable[[Scores], str]:
-    return lambda scores: cell(getattr(scores.overall, name))
+def _count(rows: Sequence[ScoreRow], place: Place) -> str:
+    """Return how many videos a column is of, from the fewest of a run to the most."""
+    counts = {row.at(place).n or 0 for row in rows}
+    return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
 
-def _of_characteristic(name: str) -> Callable[[Scores], str]:
-    def shown(scores: Scores) -> str:
-        bucket = scores.by.visual_characteristic.get(name)
-        return cell(bucket.all) if bucket else NOTHING
-
-    return shown
-
-
-def _table(title: str, results: Mapping[str, Scores], columns: Sequence[_Column]) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
+def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
+    columns: dict[str, list[Cell | str]] = {
+        "#": [NOTHING if row.rank is None else str(row.rank) for row in rows],
+        "Run": [row.name for row in rows],
+        "Frames": [one_line(row.frames) if row.frames else NOTHING for row in rows],
+        "Params": [NOTHING if row.parameters is None else f"{row.parameters:g}B" for row in rows],
+        "Captioned": [share(row.captioned, row.annotated) for row in rows],
+        "Scored": [share(row.scored, row.captioned) for row in rows],
+    }
+    if all(row.captioned in (None, row.annotated) for row in rows):
+        del columns["Captioned"]
+    # A column in which nothing is known takes room and says nothing.
+    columns = {name: cells for name, cells in columns.items() if {*cells} != {NOTHING}}
+    columns["P"] = [percent(row.at(OVERALL).precision) for row in rows]
+    columns["R"] = [percent(row.at(OVERALL).recall) for row in rows]
+    f1 = _column(rows, OVERALL, "overall")
+    columns["F1" if published else "F1 [95%]"] = [
+        cell if published else Cell(cell.text, "", _interval(row), cell.place, cell.notes)
+        for row, cell in zip(rows, f1, strict=True)
+    ]
+    return Table(
+        _TITLES["overall"],
+        [Column(name, words=name == "Run") for name in columns],
+        list(zip(*columns.values(), strict=True)),
+        NO_INTERVAL_NOTE if not published and _NO_INTERVAL in map(_interval, rows) else "",
     )
-    table.add_column(_RUN, no_wrap=True)
-    for heading, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, scores in results.items():
-        table.add_row(Text(name), *(Text(shown(scores)) for _, shown in columns))
-    return table
+
+
+def _interval(row: ScoreRow) -> str:
+    if row.at(OVERALL).f1 is None:
+        return ""
+    if row.low is None or row.high is None:
+        return _NO_INTERVAL
+    return f" [{percent(row.low)}, {percent(row.high)}]"
+
+
+def _column(rows: Sequence[ScoreRow], place: Place, view: View) -> list[Cell]:
+    """Return one column; the best and second best are among the ranked rows, as printed."""
+    shown = [percent(row.at(place).f1) for row in rows]
+    ranked = {text for text, row in zip(shown, rows, strict=True) if row.rank and text != NOTHING}
+    leaders = sorted(ranked, key=float, reverse=True)[:2] if len(rows) > 1 else []
+    cells = []
+    for text, row in zip(shown, rows, strict=True):
+        value = row.at(place)
+        alone = text == NOTHING or view not in ("types", "characteristics")
+        cells.append(
+            Cell(
+                text,
+                before="" if alone else f"{percent(value.precision)}/{percent(value.recall)}/",
+                place=leaders.index(text) + 1 if row.rank and text in leaders else 0,
+                notes=row.footnotes.get((view, place), ()),
+            )
+        )
+    return cells

@@ -49,7 +49,8 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_table_reads_from_the_first_to_the_second() -> None:
     done = compare("old", "new")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("A old, B new: B less A, in points, 5 videos")
+    assert done.out.startswith("old is 5.2 points of F1 better than new (95% CI 0.0 to 11.8, p = ")
+    assert "\nA old, B new: B − A, in points, 5 videos\n" in done.out
     assert "A old: captioned 5/5, scored 5/5" in done.out
     assert "|judge:judge-1|prompts:set@1|" in done.out
     assert "baseline" not in done.out
@@ -110,7 +111,7 @@ def test_a_gate_that_fails_ends_with_4_and_says_why_in_a_line(
     else:
         assert done.err == ""
     # What was found is shown either way.
-    assert Comparison.model_validate_json(done.out) if as_json else "B less A" in done.out
+    assert Comparison.model_validate_json(done.out) if as_json else "B − A" in done.out
 
 
 def test_coverage_counts_what_both_scored() -> None:
@@ -190,7 +191,8 @@ def test_an_output_without_a_name_is_refused() -> None:
 def test_anyway_marks_the_table() -> None:
     done = compare("old", "other", "--allow-mismatch")
     assert done.code == 0
-    assert done.out.startswith("[not comparable] A old, B other")
+    assert done.out.startswith("[not comparable] other is level in F1 with old (no interval")
+    assert "\n[not comparable] A old, B other: " in done.out
     assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
     found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False

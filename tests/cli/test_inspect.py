@@ -18,8 +18,10 @@ import pytest
 from rich.console import Console
 
 from capeval.files.judgments import write_judgments
+from capeval.reporting.viewer.cards import card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, RawReply
-from capeval.reporting.viewer.terminal import print_raw_replies
+from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
+from capeval.runs.find_video import runs_with_video
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
 from tests.typed import Typed
@@ -106,35 +108,69 @@ def typed(
     return Typed(monkeypatch, capsys)
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+def card(index: str, *runs: str, human: bool = False, columns: int = 80) -> str:
+    """Return everything about a video."""
+    labels = load_human_labels(Path("human.csv")) if human else None
+    found = runs_with_video(index, runs)
+    out = io.StringIO()
+    print_cards(
+        {name: card_of(one, annotation, labels) for name, (one, annotation) in found.items()},
+        Console(file=out, width=columns, color_system=None),
+        full=True,
+    )
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+@pytest.mark.usefixtures("typed")
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "index", "runs", "human"),
     [
-        ("one", ["V1", "--run", "mine", "--human", "human.csv"]),
-        ("several", ["V1", "--human", "human.csv"]),
-        ("unscored", ["V2"]),
-        ("unjudged", ["V3", "--run", "mine"]),
+        ("one", "V1", ["mine"], True),
+        ("several", "V1", [], True),
+        ("unscored", "V2", [], False),
+        ("unjudged", "V3", ["mine"], False),
     ],
 )
-def test_card_is_the_golden_one(
-    typed: Typed, name: str, arguments: list[str], columns: int
-) -> None:
-    said = typed("inspect", *arguments, columns=columns)
-    assert (said.code, said.err) == (0, "")
-    text = "".join(line.rstrip() + "\n" for line in said.out.splitlines())
-    golden = GOLDEN / f"inspect-{name}-{columns}.txt"
+def test_card_is_the_golden_one(name: str, index: str, runs: list[str], human: bool) -> None:
+    text = card(index, *runs, human=human)
+    golden = GOLDEN / f"inspect-{name}.txt"
     if os.environ.get("CAPEVAL_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed(typed: Typed) -> None:
+    said = typed("inspect", "V1", "--run", "mine")
+    lines = said.out.splitlines()
+    assert lines[0] == (
+        "V1 in mine: F1 46.2, precision 60.0, recall 37.5; of weight 8, 3 entailed, 3 lacking, "
+        "2 contradicted, judged by judge-model."
+    )
+    assert len(lines) <= 40
+    rows = [line.split() for line in lines]
+    assert not any(row[:2] == ["✓", "entailed"] and "1.1" in row for row in rows)
+    assert any(row[:3] == ["✗", "contradicted", "1.3"] for row in rows)
+    assert typed("inspect", "V2", "--run", "mine").out.startswith(
+        r"V2 in mine: unscored: split: the reply is \x1b[31mno JSON"
+    )
+
+
+def test_several_runs_are_letters_and_verdicts_signs(typed: Typed) -> None:
+    lines = typed("inspect", "V1", columns=60).out.splitlines()
+    assert [line[:9] for line in lines[:2]] == ["A V1 in m", "B V1 in o"]
+    assert len(lines) <= 40
+    rows = [line.split() for line in lines]
+    assert ["–", "✓", "1.2", "scene", "1", "Element", "2", "of", "event", "1."] in rows
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 120, 300])
 def test_nothing_that_a_terminal_obeys_comes_out(typed: Typed, columns: int) -> None:
     said = typed("inspect", "V1", "--raw", "--human", "human.csv", columns=columns)
     assert said.code == 0
-    assert all(c.isprintable() or c == "\n" for c in said.out)
-    assert "[red]" in said.out.replace("\n", "").replace(" ", "")
-    assert r"\x1b" in said.out.replace("\n", "").replace(" ", "")
+    for text in (said.out, card("V1", human=True, columns=columns)):
+        assert all(c.isprintable() or c == "\n" for c in text)
+    assert "[red]" in text.replace("\n", "").replace(" ", "")
+    assert r"\x1b" in text.replace("\n", "").replace(" ", "")
 
 
 def test_replies_keep_their_lines_and_indents() -> None:
@@ -146,7 +182,7 @@ def test_replies_keep_their_lines_and_indents() -> None:
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert lines[:6] == [
         "Raw replies  run",
-        "  split, m: taken",
+        "  split, m: accepted",
         "    {",
         '        "events":\\x07 [',
         "      ]",
@@ -154,39 +190,40 @@ def test_replies_keep_their_lines_and_indents() -> None:
     ]
 
 
-def test_sums_stand_beside_the_scores(typed: Typed) -> None:
-    said = typed("inspect", "V1", "--run", "mine")
-    (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Overall")]
-    assert " ".join(line.split()) == "Overall 3 3 2 3/5 = 60.0 3/8 = 37.5 46.2"
-    (line,) = [line for line in said.out.splitlines() if line.strip().startswith("Attribute")]
-    assert " ".join(line.split()) == "Attribute 0 2 0 0/0 = 0.0 0/2 = 0.0 0.0"
+@pytest.mark.usefixtures("typed")
+def test_sums_are_beside_the_scores() -> None:
+    lines = [" ".join(line.split()) for line in card("V1", "mine").splitlines()]
+    assert "all 3 3 2 3/5 = 60.0 3/8 = 37.5 46.2" in lines
+    assert "attribute 0 2 0 0/0 = 0.0 0/2 = 0.0 0.0" in lines
 
 
+@pytest.mark.usefixtures("typed")
 @pytest.mark.parametrize("columns", [30, 80])
-def test_no_number_is_cut(typed: Typed, columns: int) -> None:
-    text = " ".join(typed("inspect", "V1", columns=columns).out.split())
-    assert "Overall 3 3 2 3/5 = 60.0 3/8 = 37.5 46.2" in text
-    assert "100.0" in text
+def test_no_number_is_cut(columns: int) -> None:
+    text = " ".join(card("V1", columns=columns).split())
+    assert all(number in text for number in ("3/5 = 60.0", "3/8 = 37.5", "46.2", "100.0"))
     assert "…" not in text
 
 
-def test_runs_stand_side_by_side_where_they_fit(typed: Typed) -> None:
-    assert "Side by side" in typed("inspect", "V1", columns=80).out
-    assert "Side by side" not in typed("inspect", "V1", columns=70).out
+@pytest.mark.usefixtures("typed")
+def test_runs_are_side_by_side_where_they_fit() -> None:
+    assert card("V1", columns=80).count("Reference events") == 1
+    assert card("V1", columns=50).count("Reference events") == 2
 
 
-def test_headings_break_at_hyphens_and_keep_both_ends(typed: Typed) -> None:
+@pytest.mark.usefixtures("typed")
+def test_headings_break_at_hyphens_and_keep_both_ends() -> None:
     names = [f"tuned-on-everything-that-there-is-until-step-{n}000" for n in (1, 2)]
     for name in names:
         make_run(name, {"V3": "A dog."}, [scored("V3", "+", provenance=RULES)])
-    lines = typed("inspect", "V3", *(p for n in names for p in ("--run", n)), columns=80).out
-    shown = [line.split() for line in lines.split("Side by side")[1].splitlines()]
-    assert ["tuned-on-", "tuned-on-"] in shown
-    (heading,) = [line for line in shown if line[-1:] == ["Element"]]
-    assert heading[:2] == ["until-step-1000", "until-step-2000"]
+    lines = card("V3", *names).split("Reference events")[1].splitlines()
+    assert lines[1].split()[-4:] == ["Id", "Type", "Weight", "Element"]
+    heading = "".join(lines[1:5])
+    assert "1000" in heading
+    assert "2000" in heading
 
 
-def test_people_read_the_words_of_the_report(typed: Typed) -> None:
+def test_verdicts_have_the_words_of_the_report(typed: Typed) -> None:
     text = typed("inspect", "V1", "--human", "human.csv").out
     assert "✓ entailed  – lacking  ✗ contradicted" in text
     assert not re.search(r"\b(entailment|lack|contradiction)\b", text)
@@ -255,7 +292,7 @@ def test_runs_that_cannot_be_read_are_left_out_aloud(typed: Typed) -> None:
         (["V1", "--runs", "nowhere"], "nowhere: has no run judged"),
         (["V1", "--run", "mine", "--run", "mine"], "is named twice"),
         (["V1", "--human", "gone.csv"], "gone.csv"),
-        (["V1", "--human", "ratings.csv"], "--human takes labels of elements"),
+        (["V1", "--human", "ratings.csv"], "--human needs labels of elements"),
         (["V1", "--human", "broken.csv"], "broken.csv: line 2: label"),
         (["V1", "--prompts", "x"], "--prompts requires --raw"),
         (["V1", "--raw", "--prompts", "nowhere"], "nowhere: is neither a folder nor a packaged"),

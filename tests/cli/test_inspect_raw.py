@@ -90,8 +90,8 @@ def test_every_reply_is_shown_also_the_refused(bench: Bench, flaky: Endpoint) ->
 
     text = bench.inspect(index).out
     assert text.count(REFUSED) == len(refused)
-    assert text.count(": taken") == 6
-    assert text.count("    told: ") == len(refused)
+    assert text.count(": accepted") == 6
+    assert text.count("    complaint: ") == len(refused)
     assert "repeat 2, classify" in text
 
 
@@ -109,7 +109,7 @@ def test_a_conversation_that_came_to_nothing_is_shown(bench: Bench, endpoint: En
     assert card["reason"] == f"split: {replies[-1]['complaint']}"
     text = bench.inspect("V003").out
     assert text.count("I would rather talk about the weather.") == 3
-    assert text.count("refused; nothing came of it") == 3
+    assert text.count("refused; the caption was left unscored") == 3
 
 
 def test_what_is_not_in_the_cache_is_said(bench: Bench, endpoint: Endpoint) -> None:

@@ -64,7 +64,8 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
         "poor",
     ]
     assert "judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@c23452|repeats:1|avg:macro|data:" in out
-    assert max(map(len, out.splitlines()[3:])) <= 80
+    tables = [line for line in out.splitlines()[1:] if not line.startswith("  capeval:")]
+    assert max(map(len, tables)) <= 80
 
 
 def test_recall_decides_between_equal_f1(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +239,7 @@ def test_run_that_is_not_scored_yet_is_told_and_no_failure(typed: Typed) -> None
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "runs: holds no judged run; judge one with `capeval judge`"),
+        ((), "runs: has no judged run; judge one with `capeval judge`"),
         (("nope",), "nope: is neither a folder nor a run under runs/"),
         (("a.json",), "a.json: is neither a folder nor a run under runs/"),
         ((".",), ".: is neither a judged run nor a judge's folder"),

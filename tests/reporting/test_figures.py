@@ -34,4 +34,4 @@ def test_rows_are_overall_types_and_buckets_second_less_first() -> None:
     for row, (_, bucket) in zip(forest.rows[5:], buckets, strict=True):
         assert (row.value, row.p, row.n) == (bucket.all.f1.value, bucket.p_adjusted, bucket.all.n)
     assert [row.adjusted for row in forest.rows] == [False] * 5 + [True] * len(buckets)
-    assert forest.axis.startswith(f"F1 of {found.second.name} less that of {found.first.name}")
+    assert forest.axis.startswith(f"F1 of {found.second.name} − F1 of {found.first.name}")

@@ -1,4 +1,4 @@
-"""What the figures of judges against people show."""
+"""The data of figures that compare judges with human raters."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_coefficient_is_that_of_correlate() -> None:
 
 def test_labels_are_drawn_as_the_f1_that_they_make() -> None:
     (scatter,), warnings = scatters_of(sides("l.csv", THREE_WAY))
-    assert scatter.y == "F1 by people's labels (%)"
+    assert scatter.y == "F1 by human labels (%)"
     # ann: all of a; bob: three of four.
     assert flat(scatter.points["captions"][:1]) == pytest.approx([600 / 7, 50 * (1 + 6 / 7)])
     assert warnings == []
@@ -83,7 +83,7 @@ def test_labels_are_drawn_as_the_f1_that_they_make() -> None:
 def test_covered_or_not_is_held_against_recall() -> None:
     text = "video_id,element_id,label\na,1.1,1\na,1.2,0\nb,1.1,0\nb,1.2,1\n"
     (scatter,), _ = scatters_of(sides("c.csv", text))
-    assert (scatter.x, scatter.y) == ("Recall by judge (%)", "Covered by people's labels (%)")
+    assert (scatter.x, scatter.y) == ("Recall by judge (%)", "Covered by human labels (%)")
     assert scatter.points == {"captions": ((75.0, 75.0), (50.0, 50.0))}
     (confusion,) = confusions_of(sides("c.csv", text))
     assert confusion.labels == ("covered", "not covered")
@@ -95,7 +95,7 @@ def test_confusion_counts_the_majoritys_labels_and_leaves_even_divisions_out() -
     assert confusion.labels == ("entailment", "lack", "contradiction")
     # Of a, bob and ann are divided on 1.2; of b, ann says contradiction and lack.
     assert confusion.counts == ((3, 0, 0), (1, 0, 0), (0, 0, 1))
-    assert (confusion.rows, confusion.columns, confusion.name) == ("People", "judge", "confusion")
+    assert (confusion.rows, confusion.columns, confusion.name) == ("Human", "judge", "confusion")
 
 
 def test_several_judges_are_several_figures() -> None:

@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.reporting.numbers import NOTHING, cell, interval, money, percent, thousands
-from capeval.scoring import Estimate, TypeScores
+from capeval.reporting.numbers import (
+    NOTHING,
+    confidence,
+    interval,
+    money,
+    p_equation,
+    percent,
+    thousands,
+)
+from capeval.scoring import Estimate
+from capeval.scoring.comparison_result import Difference
 
 NONE = Estimate(value=None, low=None, high=None)
 
@@ -28,10 +37,12 @@ def test_percent_has_one_decimal_and_none_is_not_zero(value: float | None, shown
     assert percent(value) == shown
 
 
-def test_cell_is_precision_recall_f1() -> None:
-    scores = TypeScores(precision=estimate(0.75), recall=estimate(0.5), f1=estimate(0.6), n=3)
-    assert cell(scores) == "75.0/50.0/60.0"
-    assert cell(TypeScores(precision=NONE, recall=NONE, f1=NONE, n=0)) == NOTHING
+def test_confidence_is_words_of_a_sentence() -> None:
+    gap = Difference(first=0.5, second=0.6, value=0.1, low=-0.01, high=0.2, p=0.5)
+    assert confidence(gap) == "95% CI -1.0 to 20.0"
+    assert confidence(gap, negative=True) == "95% CI -20.0 to 1.0"
+    assert confidence(gap.model_copy(update={"low": None})) == "no interval: fewer than 5 videos"
+    assert p_equation(0.5) == "p = 0.500"
 
 
 def test_interval_that_is_not_there_is_a_dash() -> None:

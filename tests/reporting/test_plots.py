@@ -28,7 +28,7 @@ from capeval.reporting.plots import (
     require_plot_extra,
 )
 from capeval.reporting.plots.paper import printable, short_names, style_of
-from capeval.scoring import Estimate
+from capeval.scoring import Estimate, TypeScores
 
 COLUMN, TEXT = Paper(WIDTHS["column"]), Paper(WIDTHS["text"])
 TYPES = ("camera", "scene", "action", "attribute")
@@ -60,12 +60,21 @@ def grid(
         kind=kind,
         axis="Places",
         places=tuple(places),
-        sizes=tuple(range(1000, 1000 + len(places))),
         series=tuple(
-            Series(name, tuple(None if v is None else estimate(v, spread) for v in told))
+            Series(
+                name,
+                tuple(
+                    None if v is None else cell(estimate(v, spread), 1000 + at)
+                    for at, v in enumerate(told)
+                ),
+            )
             for name, told in values.items()
         ),
     )
+
+
+def cell(f1: Estimate, n: int = 5) -> TypeScores:
+    return TypeScores(precision=f1, recall=f1, f1=f1, n=n)
 
 
 VALUES: dict[str, Sequence[float | None]] = {
@@ -75,7 +84,7 @@ VALUES: dict[str, Sequence[float | None]] = {
 FOREST = Forest(
     "forest",
     "t",
-    "F1 of $a$ less that of b (points)",
+    "F1 of $a$ − F1 of b (points)",
     (
         ForestRow("Overall", 0.031, 0.012, 0.05, 0.0004, 1000),
         ForestRow("<=2 events", -0.02, -0.05, 0.01, 0.25, 30, adjusted=True),
@@ -196,7 +205,7 @@ def test_without_intervals_there_are_no_whiskers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["radar", "bars", "rows", "curves"])
 def test_what_has_no_interval_is_hollow_and_the_legend_says_so(kind: str) -> None:
-    known, few = estimate(0.5, 0.0), estimate(0.5, None)
+    known, few = cell(estimate(0.5, 0.0)), cell(estimate(0.5, None))
     places = TYPES if kind != "rows" else [f"Domain {n}" for n in range(8)]
     values = (known, few, None, *[known] * (len(places) - 3))
     made = Grid(
@@ -205,7 +214,6 @@ def test_what_has_no_interval_is_hollow_and_the_legend_says_so(kind: str) -> Non
         "bars" if kind == "rows" else kind,  # type: ignore[arg-type]
         "x",
         tuple(places),
-        (5,) * len(places),
         (Series("one", values), Series("two", values)),
     )
     drawing = drawn(made, TEXT)
@@ -417,7 +425,7 @@ def test_png_is_of_paper_size_at_300_dots(paper: Paper) -> None:
     [
         grid("bars", (), {"one": []}),
         grid("curves", ("a",), {}),
-        Grid("g", "t", "radar", "x", TYPES, (0,) * 4, (Series("one", (estimate(None),) * 4),)),
+        Grid("g", "t", "radar", "x", TYPES, (Series("one", (cell(estimate(None), 0),) * 4),)),
         Forest("forest", "t", "x", FOREST.rows[3:]),
         Scatter("s", "t", "x", "y", {"one": ()}),
         Confusion("c", "t", "r", "c", ("a",), ((0,),)),

@@ -42,6 +42,8 @@ def comparison(
     *,
     value: float | None = 0.0,
     low: float | None = 0.0,
+    high: float | None = None,
+    p: float | None = None,
     first: str = "A",
     second: str = "B",
 ) -> Comparison:
@@ -49,7 +51,8 @@ def comparison(
     one, other = (measured(VIDEOS, run) for run in RUNS)
     overall, by = differences(one, other, memberships(VIDEOS), draws=99)
     of = getattr(overall, group)
-    changed = getattr(of, measure).model_copy(update={"value": value, "low": low})
+    more = {name: given for name, given in (("high", high), ("p", p)) if given is not None}
+    changed = getattr(of, measure).model_copy(update={"value": value, "low": low, **more})
     overall = overall.model_copy(update={group: of.model_copy(update={measure: changed})})
     return Comparison(
         comparable=True,

@@ -1,1 +1,1 @@
-"""Tables of metrics held against people."""
+"""Tables of metrics compared with human ratings."""

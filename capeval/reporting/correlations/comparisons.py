@@ -1,45 +1,44 @@
-"""Metrics held against each other: a matrix of adjusted p, or for two metrics a line each."""
+"""Metrics compared with each other: a matrix of adjusted p, or a line each for two metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from capeval.correlation.result import ComparisonResult, Correlation, Correlations
 from capeval.reporting.correlations.labels import GROUPING_WORDS, STATISTIC_WORDS, of_human
 from capeval.reporting.numbers import NOTHING, coefficient, p_value, signed
-from capeval.reporting.text_table import Sheet
+from capeval.reporting.table import Table, columns
 from capeval.text import one_line
 
 _METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
 
-_READ = (
-    "Above the diagonal p of row against column ({how}, Holm within a block), "
-    "below it the difference, row less column, over the groups in which both have a value. "
-    "A rank begins where a metric is worse than all of the rank above."
+_NOTE = (
+    "Above the diagonal: p of row and column ({how}, Holm within a block). "
+    "Below it: the difference, row − column, over the groups in which both have a value. "
+    "A rank begins where a metric is worse than all metrics of the rank above."
 )
 _UNTIED = " Values of acc_eq are calibrated; its differences and p are without threshold."
 
 
-def comparison_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
-    """Return the tables, and why a test was not made."""
-    sheets: list[Sheet] = []
+def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
+    """Return the tables, and the reasons why there is no p."""
+    tables: list[Table] = []
     notes: list[str] = []
     for human, rater in dict.fromkeys((c.human, c.rater) for c in found.comparisons):
         those = [c for c in found.comparisons if (c.human, c.rater) == (human, rater)]
         values = [r for r in found.results if (r.human, r.rater) == (human, rater)]
         who = of_human(human, rater)
         names = dict.fromkeys(name for c in those for name in (c.first, c.second))
-        sheets += _of_two(those, who) if len(names) == 2 else _matrices(those, values, who)
+        tables += _of_two(those, who) if len(names) == 2 else _matrices(those, values, who)
         lost: dict[str, None] = {}
         for c in those:
             if c.reason is not None and c.difference is not None:
                 where = f"{c.grouping}, {STATISTIC_WORDS[c.statistic]}"
                 lost[f"metrics compared, {who}, {where}: no p ({one_line(c.reason)})"] = None
         notes += lost
-    return sheets, notes
+    return tables, notes
 
 
 def _blocks(those: Sequence[ComparisonResult]) -> dict[str, list[ComparisonResult]]:
@@ -53,25 +52,25 @@ def _blocks(those: Sequence[ComparisonResult]) -> dict[str, list[ComparisonResul
     return blocks
 
 
-def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Sheet]:
-    told = [c for c in those if c.difference is not None]
-    if not told:
+def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
+    tested = [c for c in those if c.difference is not None]
+    if not tested:
         return []
-    first, second = one_line(told[0].first), one_line(told[0].second)
-    groupings = [g for g in GROUPING_WORDS if any(c.grouping == g for c in told)]
-    sheet = Sheet(
-        f"Metrics compared, {who}: {first} less {second} (p: {_how(told)})",
-        ["Statistic", *groupings],
+    first, second = one_line(tested[0].first), one_line(tested[0].second)
+    groupings = [g for g in GROUPING_WORDS if any(c.grouping == g for c in tested)]
+    table = Table(
+        f"Metrics compared, {who}: {first} − {second} (p: {_how(tested)})",
+        columns("Statistic", *groupings),
     )
-    for name, block in _blocks(told).items():
+    for name, block in _blocks(tested).items():
         by = {c.grouping: c for c in block}
-        sheet.rows.append([name, *(_difference(by[g]) if g in by else NOTHING for g in groupings)])
-    return [sheet]
+        table.rows.append([name, *(_difference(by[g]) if g in by else NOTHING for g in groupings)])
+    return [table]
 
 
 def _how(those: Sequence[ComparisonResult]) -> str:
     used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
-    return " or, of many, ".join(used or _METHODS.values())
+    return " or, for many, ".join(used or _METHODS.values())
 
 
 def _difference(c: ComparisonResult) -> str:
@@ -80,8 +79,8 @@ def _difference(c: ComparisonResult) -> str:
 
 def _matrices(
     those: Sequence[ComparisonResult], values: Sequence[Correlation], who: str
-) -> list[Sheet]:
-    sheets = []
+) -> list[Table]:
+    tables = []
     for grouping, words in GROUPING_WORDS.items():
         here = [c for c in those if c.grouping == grouping]
         rows: list[list[str]] = []
@@ -89,7 +88,7 @@ def _matrices(
             statistic = block[0].statistic
             ranked = sorted(
                 (r for r in values if (r.statistic, r.grouping) == (statistic, grouping)),
-                key=_descending,
+                key=lambda r: -(r.value or 0.0),
             )
             ranked = [r for r in ranked if r.value is not None]
             if len(ranked) > 1:
@@ -99,20 +98,16 @@ def _matrices(
         width = max(map(len, rows))
         numbers = [str(n) for n in range(1, width - 2)]
         untied = grouping != "item" and any(c.statistic == "acc_eq" for c in here)
-        sheets.append(
-            Sheet(
+        tables.append(
+            Table(
                 f"Metrics compared, {who}, {grouping} ({words})",
-                ["Metric", "rank", "value", *numbers],
+                columns("Metric", "rank", "value", *numbers),
                 # A metric without a value leaves its block narrower than the others.
                 [row + [""] * (width - len(row)) if len(row) > 1 else row for row in rows],
-                note=_READ.format(how=_how(here)) + (_UNTIED if untied else ""),
+                note=_NOTE.format(how=_how(here)) + (_UNTIED if untied else ""),
             )
         )
-    return sheets
-
-
-def _descending(result: Correlation) -> Any:
-    return -(result.value or 0.0)
+    return tables
 
 
 def _block(ranked: Sequence[Correlation], pairs: _Pairs) -> list[list[str]]:

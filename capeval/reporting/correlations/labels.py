@@ -1,4 +1,4 @@
-"""What statistics, groupings and human scores are called in tables."""
+"""Names of statistics, groupings and human scores, and footnotes on missing numbers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ GROUPING_WORDS: dict[Grouping, str] = {
 
 
 def of_human(human: str, rater: str | None) -> str:
-    """Return which human score is meant, and whose.
+    """Return the name of a human score, with its rater where raters are kept apart.
 
-    >>> of_human("recall", None), of_human("score", "Ann")
-    ("people's recall", "people's score of Ann")
+    >>> of_human("f1", None), of_human("score", "Ann")
+    ('human F1', 'human score of Ann')
     """
-    return f"people's {human}" + (f" of {one_line(rater)}" if rater else "")
+    name = ", ".join("F1" if one == "f1" else one for one in human.split(", "))
+    return f"human {name}" + (f" of {one_line(rater)}" if rater else "")
 
 
 def with_interval(heading: str, there: bool) -> str:
@@ -43,29 +44,33 @@ def with_interval(heading: str, there: bool) -> str:
 
 
 UNASKED = "no interval was asked for"
+"""The reason in results without intervals that need no footnote."""
 
 _ALPHA = 0.05
-_SHOWN = 0.001
-_SLACK = 1e-9
+# A smaller p is printed as a bound, so that its limit does not matter.
+_SMALLEST_PRINTED = 0.001
+# Two p from the same counts may differ by rounding.
+_ROUNDING = 1e-9
 _WIDER = (
-    "p is a test of its own, against chance: with few videos it can be below 0.05 where the "
-    "interval, which is wider, holds 0. "
+    "p comes from a test of its own: with few videos it can be below 0.05 where the interval, "
+    "which is wider, includes 0. "
 )
 
 
-def footnotes(results: Sequence[Correlation], told: set[tuple[str, str]]) -> str:
+def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> str:
     """Return why there is no interval or p, and what keeps p from being smaller.
 
     Parameters
     ----------
-    results : of one table
-    told : what the tables above said was missing, and why; what is new is added
+    results : those of one table
+    known : what is missing and why, as in the tables above; what is new is added
     """
     valued = [r for r in results if r.value is not None]
-    return "".join([*_missing(valued, told), *_least(valued), *_crossed(valued)])
+    return "".join([*missing(valued, known), *_least(valued), *_crossed(valued)])
 
 
-def _missing(results: Sequence[Correlation], told: set[tuple[str, str]]) -> Iterator[str]:
+def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield why values have no interval or no p."""
     lacking: dict[str, dict[str, int]] = {}
     for r in results:
         for what, reason in (
@@ -76,18 +81,18 @@ def _missing(results: Sequence[Correlation], told: set[tuple[str, str]]) -> Iter
                 counts = lacking.setdefault(reason, {})
                 counts[what] = counts.get(what, 0) + 1
     for reason, counts in lacking.items():
-        new = {what: n for what, n in counts.items() if (what, reason) not in told}
-        told.update((what, reason) for what in new)
+        new = {what: n for what, n in counts.items() if (what, reason) not in known}
+        known.update((what, reason) for what in new)
         everywhere = [what for what, n in new.items() if n == len(results)]
         if everywhere:
             yield f"{' and '.join(f'no {what}' for what in everywhere).capitalize()}: {reason}. "
         for what in new:
             if what not in everywhere:
-                yield f"Where no {what} stands: {reason}. "
+                yield f"Where there is no {what}: {reason}. "
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:
-    """Yield how small p can be: of systems where it cannot reach .05, else where it is that."""
+    """Yield the smallest possible p: for systems if it is above .05, else where it was reached."""
     least: dict[str, float] = {}
     reached: dict[str, float] = {}
     for r in results:
@@ -95,7 +100,7 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
             continue
         name = STATISTIC_WORDS[r.statistic]
         least[name] = min(r.p_least, least.get(name, 1.0))
-        if r.p <= r.p_least * (1 + _SLACK) and r.p_least >= _SHOWN:
+        if r.p <= r.p_least * (1 + _ROUNDING) and r.p_least >= _SMALLEST_PRINTED:
             limit = _limit(str(r.test))
             reached[limit] = min(r.p_least, reached.get(limit, 1.0))
     if results and results[0].grouping == "system":
@@ -113,7 +118,7 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
 def _limit(test: str) -> str:
     if test.startswith("exact"):
         return "videos"
-    return "videos or draws" if test.startswith("bootstrap") else "draws"
+    return "videos or resamples" if test.startswith("bootstrap") else "resamples"
 
 
 def _crossed(results: Sequence[Correlation]) -> Iterator[str]:

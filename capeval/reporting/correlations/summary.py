@@ -1,12 +1,13 @@
-"""What the tables of correlations come to: a few lines that stand above them."""
+"""A summary of correlations: a headline, a few lines, and one table of all metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from capeval.correlation.result import Correlation, Correlations, ElementTable, Raters
-from capeval.reporting.correlations.labels import STATISTIC_WORDS, of_human
-from capeval.reporting.numbers import bounded, coefficient, p_value
+from capeval.reporting.correlations.labels import STATISTIC_WORDS, missing, of_human, with_interval
+from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, thousands
+from capeval.reporting.table import Table, columns
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
@@ -20,26 +21,28 @@ _STATISTICS = list(STATISTIC_WORDS)
 
 
 def summary_lines(found: Correlations) -> list[str]:
-    """Return how elements agree, and how systems and captions are ranked by the best metric.
+    """Return a headline, then how elements agree and how systems and captions are ranked.
 
-    All of it is of the human score that stands first. Each line has the statistic that stands first
-    in its table (tau-b, unless others were asked for), and says where the interval lies beside 0.
+    All of it is about the first human score and the metric that agrees best with it. Each line has
+    the first statistic of its table (tau-b, unless others were asked for).
     """
-    whole = [t for t in found.elements.tables if t.by == "all" and not t.weighted]
-    first = found.results[0] if found.results else None
-    leading = [
-        r for r in found.results if first and (r.human, r.rater) == (first.human, first.rater)
-    ]
+    leading = _of_first_human(found)
     best = _best(leading)
-    table = _of_people(whole, found.raters, best)
-    if best is None or first is None:
+    table = _human_table(found, best)
+    agreement = "" if table is None else _agreement(table)
+    if best is None:
         if table is None:
             return []
-        return [f"In short: {one_line(table.given)} against people", *_elements(table)]
-    people = of_human(first.human, first.rater)
-    lines = [f"In short: {one_line(best.metric)}{_chosen(best, leading)} against {people}"]
+        return [
+            (
+                f"{one_line(table.given)} compared with human labels: {agreement} over "
+                f"{thousands(table.n)} elements."
+            ),
+            *_left_out(table),
+        ]
+    lines = [_headline(best, leading)]
     if table:
-        lines += _elements(table)
+        lines += [f"  elements of {one_line(table.given)}: {agreement}", *_left_out(table)]
     for grouping, what in _WHAT.items():
         those = [r for r in leading if (r.metric, r.grouping) == (best.metric, grouping)]
         those = [r for r in those if r.value is not None] or those
@@ -48,14 +51,63 @@ def summary_lines(found: Correlations) -> list[str]:
     return lines
 
 
-def _chosen(best: Correlation, results: Sequence[Correlation]) -> str:
+def overview(found: Correlations) -> list[Table]:
+    """Return one table: every metric with every human score, by one statistic and all groupings."""
+    statistics = {r.statistic for r in found.results}
+    if not statistics:
+        return []
+    statistic = min(statistics, key=_STATISTICS.index)
+    those = [r for r in found.results if r.statistic == statistic]
+    groupings = [g for g in reversed(_WHAT) if any(r.grouping == g for r in those)]
+    headings = [
+        with_interval(g, any(r.low is not None for r in those if r.grouping == g))
+        for g in groupings
+    ]
+    table = Table(
+        f"{STATISTIC_WORDS[statistic]} of metrics with human scores",
+        columns("Metric", *headings),
+        note="".join(missing([r for r in those if r.value is not None], set())).strip(),
+    )
+    for human, rater in dict.fromkeys((r.human, r.rater) for r in those):
+        values = {(r.metric, r.grouping): r for r in those if (r.human, r.rater) == (human, rater)}
+        metrics = dict.fromkeys(metric for metric, _ in values)
+        table.rows.append([of_human(human, rater)])
+        for metric in sorted(metrics, key=lambda m: -_value(values.get((m, groupings[0])))):
+            cells = [values.get((metric, g)) for g in groupings]
+            table.rows.append(
+                [
+                    one_line(metric),
+                    *(bounded(r.value, r.low, r.high) if r else NOTHING for r in cells),
+                ]
+            )
+    return [table]
+
+
+def _value(result: Correlation | None) -> float:
+    # A metric without a value comes last.
+    return -2.0 if result is None or result.value is None else result.value
+
+
+def _of_first_human(found: Correlations) -> list[Correlation]:
+    first = found.results[0] if found.results else None
+    return [r for r in found.results if first and (r.human, r.rater) == (first.human, first.rater)]
+
+
+def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
+    name = STATISTIC_WORDS[best.statistic]
+    human = of_human(best.human, best.rater)
+    value = bounded(best.value, best.low, best.high)
+    what = "systems" if best.grouping == "system" else "captions"
+    over = f"over {thousands(best.n)} {what} ({best.grouping})"
+    rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
     several = len({r.metric for r in results})
     if several == 1:
-        return ""
-    rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
-    alike = sum(r.value == best.value for r in rivals)
-    what = "best" if alike == 1 else f"first of {alike} alike"
-    return f" ({what} of {several} by {STATISTIC_WORDS[best.statistic]}, {best.grouping})"
+        return f"{one_line(best.metric)} has {name} {value} with the {human} {over}."
+    ties = sum(r.value == best.value for r in rivals) - 1
+    return (
+        f"{one_line(best.metric)} has the highest {name} of {several} metrics with the {human}: "
+        f"{value} {over}{f', equal to {ties} other' if ties else ''}."
+    )
 
 
 def _order(result: Correlation) -> int:
@@ -63,7 +115,7 @@ def _order(result: Correlation) -> int:
 
 
 def _best(results: Sequence[Correlation]) -> Correlation | None:
-    """Return the best metric's result by pooled tau-b, or by what is there instead."""
+    """Return the best metric's result by pooled tau-b, or by the first that there is instead."""
     valued = [r for r in results if r.value is not None]
     if not valued:
         return None
@@ -71,14 +123,17 @@ def _best(results: Sequence[Correlation]) -> Correlation | None:
     grouping = min((r.grouping for r in valued), key=groupings.index)
     there = [r for r in valued if r.grouping == grouping]
     statistic = min(there, key=_order).statistic
-    return max((r for r in there if r.statistic == statistic), key=lambda r: r.value or 0.0)
+    return max((r for r in there if r.statistic == statistic), key=_value)
 
 
-def _of_people(
-    tables: Sequence[ElementTable], raters: Raters, best: Correlation | None
-) -> ElementTable | None:
-    """Return people's table against the judge of the best metric, else that of the best kappa."""
-    those = [t for t in tables if t.truth in ("human", *raters.names)]
+def _human_table(found: Correlations, best: Correlation | None) -> ElementTable | None:
+    """Return the labels of humans and the judge of the best metric, else of the best kappa."""
+    raters: Raters = found.raters
+    those = [
+        t
+        for t in found.elements.tables
+        if t.by == "all" and not t.weighted and t.truth in ("human", *raters.names)
+    ]
     those = [t for t in those if t.truth == those[0].truth]
     if not those:
         return None
@@ -87,28 +142,28 @@ def _of_people(
     return max(own or those, key=lambda t: t.coefficients["kappa"].value or 0.0)
 
 
-def _elements(table: ElementTable) -> list[str]:
-    kappa, ac1 = (table.coefficients[name] for name in ("kappa", "ac1"))
-    told = ", ".join(
-        f"{name} {bounded(one.value, one.low, one.high)}"
-        for name, one in (("kappa", kappa), ("AC1", ac1))
-    )
-    left = f"    {table.tied} on which raters are evenly divided are left out, which flatters it"
-    return [f"  elements of {one_line(table.given)}: {told}", *([left] if table.tied else [])]
+def _agreement(table: ElementTable) -> str:
+    named = (("kappa", table.coefficients["kappa"]), ("AC1", table.coefficients["ac1"]))
+    return ", ".join(f"{name} {bounded(one.value, one.low, one.high)}" for name, one in named)
+
+
+def _left_out(table: ElementTable) -> list[str]:
+    left = f"    {thousands(table.tied)} elements with evenly divided raters are left out"
+    return [f"{left}, which flatters it"] if table.tied else []
 
 
 def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
-        return f"no {name} ({result.reason})"
-    told = f"{name} {bounded(result.value, result.low, result.high)}"
+        return f"no {name} ({one_line(str(result.reason))})"
+    text = f"{name} {bounded(result.value, result.low, result.high)}"
     if result.statistic == "acc_eq":
-        # Its p is of the accuracy without threshold, which is not shown here.
-        return f"{told}; a constant gets {coefficient(result.constant)}"
+        # Its p belongs to the accuracy without threshold, which is not shown here.
+        return f"{text}; a constant gets {coefficient(result.constant)}"
     if result.low is not None and result.high is not None:
-        where = "above" if result.low > 0 else "below" if result.high < 0 else "holds"
-        told += f"; interval {where} 0"
+        where = "above" if result.low > 0 else "below" if result.high < 0 else "includes"
+        text += f"; interval {where} 0"
     elif result.interval_reason is not None:
-        told += "; no interval"
-    # Its interval is of other videos alone.
-    return told + (f"; p {p_value(result.p)} (n {result.n})" if result.grouping == "system" else "")
+        text += "; no interval"
+    # Its interval resamples videos only, not systems.
+    return text + (f"; p {p_value(result.p)} (n {result.n})" if result.grouping == "system" else "")

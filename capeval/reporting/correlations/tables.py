@@ -1,15 +1,14 @@
-"""The tables of correlations: in a terminal, as Markdown, or as LaTeX."""
+"""The tables of correlations between metrics and human scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from capeval.correlation.result import PUBLISHED_NOTE, Correlation, Correlations, Published
-from capeval.reporting.correlations.comparisons import comparison_sheets
-from capeval.reporting.correlations.elements import element_sheets
+from capeval.reporting.correlations.agreement import ceiling_tables, element_tables
+from capeval.reporting.correlations.comparisons import comparison_tables
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
@@ -17,18 +16,18 @@ from capeval.reporting.correlations.labels import (
     of_human,
     with_interval,
 )
-from capeval.reporting.correlations.raters import rater_sheets
-from capeval.reporting.correlations.summary import summary_lines
+from capeval.reporting.correlations.summary import overview, summary_lines
+from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value
-from capeval.reporting.text_table import Format, Sheet, print_sheets, rendered
+from capeval.reporting.table import Page, Table, columns
+from capeval.reporting.terminal import print_line, print_pages
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
-_GROUPS = (
-    "groups: used/all; one in which a metric has no value is left out, for all metrics alike. "
-)
+_GROUPS = "groups: used/all; one in which a metric has no value is left out for all metrics. "
 _USED = (
-    "item, within_system: groups used/all; where all of a metric tie, acc_eq still has a value. "
+    "item, within_system: groups used/all; where all values of a metric tie, acc_eq still has a "
+    "value. "
 )
 _RANK = (
     "rank: a new one begins where a metric is worse (p to .05, Holm) than all of the rank above. "
@@ -39,28 +38,60 @@ _ACCURACY = (
 )
 
 
-def sheets_of(found: Correlations) -> tuple[list[Sheet], list[str]]:
-    """Return all tables and the lines below them."""
-    sheets, notes = _video_sheets(found)
-    sheets = element_sheets(found.elements) + sheets
-    if found.published:
-        sheets.append(_published(found.published))
-    compared, untested = comparison_sheets(found)
-    of_raters, lines = rater_sheets(found.raters)
-    return [*sheets, *compared, *of_raters], [*notes, *untested, *lines]
+def print_correlations(
+    found: Correlations, console: Console, *, form: Format = "table", full: bool = False
+) -> None:
+    """Print a headline, a summary, the tables and the signature.
+
+    Parameters
+    ----------
+    full : all tables; otherwise one that has all metrics by one statistic. Formats other than
+        "table" always have all.
+    """
+    if form != "table" or full:
+        tables, notes = correlation_tables(found)
+    else:
+        tables, notes = overview(found), _missing_lines(found)
+        if found.results or found.elements.tables:
+            notes.append(
+                "--full shows all statistics with p, agreement of elements, and metrics compared."
+            )
+    page = Page(tables, notes=notes, signatures=[found.signature])
+    if form == "table":
+        print_pages([page], console, headline="\n".join(summary_lines(found)))
+    else:
+        print_line(rendered([page], form), console)
 
 
-def _video_sheets(found: Correlations) -> tuple[list[Sheet], list[str]]:
-    sheets: list[Sheet] = []
-    notes: list[str] = []
-    told: set[tuple[str, str]] = set()
+def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
+    """Return all tables and the notes below them."""
+    tables = element_tables(found.elements)
+    known: set[tuple[str, str]] = set()
     for human, rater in dict.fromkeys((r.human, r.rater) for r in found.results):
         who = of_human(human, rater)
+        those = [r for r in found.results if (r.human, r.rater) == (human, rater)]
+        tables += _correlations(who, those, known) + _accuracies(who, those)
+    if found.published:
+        tables.append(_published(found.published))
+    compared, untested = comparison_tables(found)
+    ceilings, lines = ceiling_tables(found)
+    return [*tables, *compared, *ceilings], [*_missing_lines(found), *untested, *lines]
+
+
+def _missing_lines(found: Correlations) -> list[str]:
+    """Return why there is no value, in one line where a grouping has none at all."""
+    lines = []
+    for human, rater in dict.fromkeys((r.human, r.rater) for r in found.results):
         of_who = [r for r in found.results if (r.human, r.rater) == (human, rater)]
-        sheets += _correlations(who, of_who, told) + _accuracies(who, of_who)
         for grouping, those in _by_grouping(of_who).items():
-            notes += _unvalued(f"{who}, {grouping}", those)
-    return sheets, notes
+            title = f"{of_human(human, rater)}, {grouping}"
+            missing = [r for r in those if r.value is None]
+            if len(missing) == len(those):
+                reasons = "; ".join(dict.fromkeys(one_line(str(r.reason)) for r in missing))
+                lines.append(f"{title}: no value ({reasons})")
+                continue
+            lines += [f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}" for r in missing]
+    return lines
 
 
 def _by_grouping(results: Sequence[Correlation]) -> dict[Grouping, list[Correlation]]:
@@ -75,49 +106,36 @@ def _by_grouping(results: Sequence[Correlation]) -> dict[Grouping, list[Correlat
     }
 
 
-def _unvalued(title: str, results: Sequence[Correlation]) -> list[str]:
-    """Return why there is no value, in one line where there is none at all."""
-    missing = [r for r in results if r.value is None]
-    if len(missing) == len(results):
-        reasons = "; ".join(dict.fromkeys(one_line(str(r.reason)) for r in missing))
-        return [f"{title}: no value ({reasons})"]
-    return [f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}" for r in missing]
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%"
 
 
 def _ties(results: Sequence[Correlation]) -> str:
-    """Return what is tied: by people once, for it is the same of every metric."""
+    """Return how many pairs are tied: by humans once, for it is the same for every metric."""
     shares = {
         grouping: _share(next((r.ties.human for r in those if r.ties.human is not None), None))
         for grouping, those in _by_grouping(results).items()
     }
-    told = [f"{grouping} {share}" for grouping, share in shares.items() if share != NOTHING]
-    by_people = f"; people tie: {', '.join(told)}" if told else ""
-    return f"ties: of the pairs compared, those that the metric ties{by_people}. "
+    known = [f"{grouping} {share}" for grouping, share in shares.items() if share != NOTHING]
+    human = f"; human ties: {', '.join(known)}" if known else ""
+    return f"ties: of the pairs compared, those that the metric ties{human}. "
 
 
 def _correlations(
-    who: str, results: Sequence[Correlation], told: set[tuple[str, str]]
-) -> list[Sheet]:
+    who: str, results: Sequence[Correlation], known: set[tuple[str, str]]
+) -> list[Table]:
     """Return a table for each grouping; the last has the legend."""
-    sheets: list[Sheet] = []
-    legend: dict[str, None] = {}
+    tables: list[Table] = []
+    legend = ""
     several = len({r.metric for r in results}) > 1
     for grouping, those in _by_grouping([r for r in results if r.statistic != "acc_eq"]).items():
         if all(r.value is None for r in those):
             continue
-        # Groups say nothing where there is one.
+        # Where there is a single group, its number says nothing.
         groups = grouping in ("item", "within_system")
-        sheet = Sheet(
-            f"{_first_upper(who)}, {grouping} ({GROUPING_WORDS[grouping]})",
-            [
+        table = Table(
+            f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]})",
+            columns(
                 "Metric",
                 "Statistic",
                 with_interval("Value", any(r.low is not None for r in those)),
@@ -126,12 +144,12 @@ def _correlations(
                 "ties",
                 *(["groups"] if groups else []),
                 *(["rank"] if several else []),
-            ],
-            left=2,
-            note=footnotes(those, told).strip(),
+                words=2,
+            ),
+            note=footnotes(those, known).strip(),
         )
         for r in those:
-            sheet.rows.append(
+            table.rows.append(
                 [
                     one_line(r.metric),
                     STATISTIC_WORDS[r.statistic],
@@ -140,40 +158,37 @@ def _correlations(
                     str(r.n),
                     _share(r.ties.metric),
                     *([f"{r.groups.used}/{r.groups.used + r.groups.dropped}"] if groups else []),
-                    *([NOTHING if r.cluster is None else str(r.cluster)] if several else []),
+                    *([_rank(r)] if several else []),
                 ]
             )
-        sheets.append(sheet)
-        legend |= dict.fromkeys([_GROUPS] if groups else [])
-    if sheets:
+        tables.append(table)
+        legend = _GROUPS if groups else legend
+    if tables:
         ranks = _RANK if several else ""
-        legend_of_all = f"n: captions. {_ties(results)}{''.join(legend)}{ranks}".strip()
-        sheets[-1].note = " ".join(filter(None, [sheets[-1].note, legend_of_all]))
-    return sheets
+        legend = f"n: captions. {_ties(results)}{legend}{ranks}"
+        tables[-1].note = f"{tables[-1].note} {legend}".strip()
+    return tables
 
 
-def _accuracies(who: str, results: Sequence[Correlation]) -> list[Sheet]:
-    """Return acc_eq by itself: it means nothing without what a constant metric gets."""
-    those_all = [r for r in results if r.statistic == "acc_eq"]
-    title = f"Pairwise accuracy with ties (acc_eq), {who}"
-    several = len({r.metric for r in those_all}) > 1
-    there = any(r.low is not None for r in those_all)
-    sheet = Sheet(
-        title,
-        [
+def _rank(result: Correlation) -> str:
+    return NOTHING if result.cluster is None else str(result.cluster)
+
+
+def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
+    """Return a table of acc_eq, which means nothing without the accuracy of a constant metric."""
+    accuracies = [r for r in results if r.statistic == "acc_eq"]
+    several = len({r.metric for r in accuracies}) > 1
+    table = Table(
+        f"Pairwise accuracy with ties (acc_eq), {who}",
+        columns(
             "Metric",
-            with_interval("in-sample", there),
-            "thr.",
-            "cross",
-            "untied",
-            "p",
-            "n",
-            "ties",
+            with_interval("in-sample", any(r.low is not None for r in accuracies)),
+            *("thr.", "cross", "untied", "p", "n", "ties"),
             *(["rank"] if several else []),
-        ],
+        ),
     )
     grouped = False
-    for grouping, those in _by_grouping(those_all).items():
+    for grouping, those in _by_grouping(accuracies).items():
         constant = next((r.constant for r in those if r.constant is not None), None)
         if constant is None:
             continue
@@ -183,9 +198,9 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Sheet]:
             used, total = next(iter(counts))
             heading += f", {used}/{total}"
             grouped = True
-        sheet.rows.append([heading])
+        table.rows.append([heading])
         for r in those:
-            sheet.rows.append(
+            table.rows.append(
                 [
                     one_line(r.metric),
                     bounded(r.value, r.low, r.high),
@@ -195,25 +210,25 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Sheet]:
                     p_value(r.p),
                     str(r.n),
                     _share(r.ties.metric),
-                    *([NOTHING if r.cluster is None else str(r.cluster)] if several else []),
+                    *([_rank(r)] if several else []),
                 ]
             )
-        blank = [""] * (len(sheet.header) - 2)
-        sheet.rows.append(["a constant", coefficient(constant), *blank])
-    if not sheet.rows:
+        blank = [""] * (len(table.columns) - 2)
+        table.rows.append(["a constant", coefficient(constant), *blank])
+    if not table.rows:
         return []
-    sheet.note = (
-        f"{_ACCURACY}p is of untied. a constant: what a metric gets that gives all one score. "
-        f"n: captions; of system, systems. {_ties(those_all)}"
+    table.note = (
+        f"{_ACCURACY}p is of untied. a constant: a metric that gives every caption one score. "
+        f"n: captions; in system, systems. {_ties(accuracies)}"
         f"{_USED if grouped else ''}{_RANK if several else ''}"
     ).strip()
-    return [sheet]
+    return [table]
 
 
-def _published(rows: Sequence[Published]) -> Sheet:
-    return Sheet(
+def _published(rows: Sequence[Published]) -> Table:
+    return Table(
         "Published in TUNA, table 3 (n = 40; not computed here)",
-        ["Metric", "Kendall tau", "Spearman rho", "Pearson r"],
+        columns("Metric", "Kendall tau", "Spearman rho", "Pearson r"),
         [
             [
                 f"{row.metric} (published)",
@@ -223,25 +238,3 @@ def _published(rows: Sequence[Published]) -> Sheet:
         ],
         note=PUBLISHED_NOTE,
     )
-
-
-def print_correlations(
-    found: Correlations,
-    console: Console,
-    *,
-    form: Format = "table",
-    full: bool = False,  # noqa: ARG001
-) -> None:
-    """Print all tables, their notes and the signature; in a terminal, first what they come to."""
-    sheets, notes = sheets_of(found)
-    if form != "table":
-        text = rendered(sheets, [*notes, found.signature], form)
-        console.print(Text(text), soft_wrap=True)
-        return
-    if summary := summary_lines(found):
-        for line in (*summary, ""):
-            console.print(Text(line))
-    print_sheets(sheets, console)
-    for line in notes:
-        console.print(Text(line), soft_wrap=True)
-    console.print(Text(f"  {found.signature}", style="dim"), soft_wrap=True)

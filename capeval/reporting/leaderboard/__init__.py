@@ -1,1 +1,1 @@
-"""The leaderboard: as tables of the terminal, as JSON, and as files."""
+"""The leaderboard of all judged runs."""

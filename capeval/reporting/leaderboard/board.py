@@ -1,4 +1,4 @@
-"""All judged runs side by side: their scores, checked, in sections that may be compared."""
+"""The scores of all judged runs, checked, in sections of runs that may be compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.config import CONFIG
 from capeval.errors import InputError
-from capeval.reporting.leaderboard.published import Disagreement, disagreements, read_published
+from capeval.reporting.leaderboard.published import Footnote, read_published
 from capeval.reporting.leaderboard.stored import (
     COMPARED,
     Entry,
@@ -29,10 +29,10 @@ from capeval.runs.resolve import RUNS, find_judges
 
 @dataclass(frozen=True)
 class Section:
-    """Entries of one signature, best first; `signature` is what they share, part by part.
+    """Entries of one signature, best first; `signature` has the parts that they share.
 
-    Versions of capeval may differ within a section: they do not change what is measured, and the
-    entries bear theirs. `doubts` are cells of published rows that disagree with others.
+    Versions of capeval may differ within a section: they do not change what is measured, and each
+    entry has its own. `footnotes` are about cells of published rows that disagree with others.
     """
 
     signature: Mapping[str, str]
@@ -40,14 +40,14 @@ class Section:
     baseline: bool = False
     published: bool = False
     notes: tuple[str, ...] = ()
-    doubts: tuple[Disagreement, ...] = ()
+    footnotes: tuple[Footnote, ...] = ()
     data: str | None = None
     """SHA-256 of the annotations."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A judged run that the table cannot show; `unfinished` where nothing is wrong with it yet."""
+    """A judged run that is not in the table; `unfinished` where nothing is wrong with it."""
 
     path: Path
     reason: str
@@ -56,7 +56,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Sections, those of people's own runs first, and what was left out."""
+    """Sections, those of the user's own runs first, and the runs that were left out."""
 
     sections: tuple[Section, ...]
     left_out: tuple[LeftOut, ...]
@@ -70,19 +70,19 @@ def make_leaderboard(
     published: bool = False,
     least_coverage: float = 0.99,
 ) -> Leaderboard:
-    """Gather every judge's scores of every run under `runs`, and of the runs named besides.
+    """Gather every judge's scores of every run under `runs`, and of the runs in `named`.
 
     Parameters
     ----------
-    named : runs by name, folders of runs, or folders of judges
-    annotations : for runs whose own annotations are not where they were
+    named : names of runs, folders of runs, or folders of judges
+    annotations : for runs whose own annotations have been moved
     published : add the TUNA paper's models, in a section of their own
-    least_coverage : share of the videos below which a run is shown after the others, unranked
+    least_coverage : share of the videos below which a run comes after the others, unranked
 
     Raises
     ------
     InputError
-        A run that is named is not there or cannot be shown, or there is none at all.
+        A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
     named_folders = [folder for typed in named for folder in find_judges(typed, runs)]
     asked = {folder.path.resolve(): folder for folder in named_folders}
@@ -99,7 +99,7 @@ def make_leaderboard(
                     raise InputError(str(fault), file=folder.path) from None
                 left.append(LeftOut(folder.path, str(fault), unfinished=True))
             except InputError as fault:
-                # Who names a run wants that one; a search goes on past what it cannot show.
+                # A run that the user named must be shown; a search skips what it cannot show.
                 if path in asked:
                     raise
                 left.append(LeftOut(folder.path, str(fault)))
@@ -107,19 +107,19 @@ def make_leaderboard(
     if published:
         sections.append(_published(sections, catalogue))
     if not sections and not left:
-        raise InputError("holds no judged run; judge one with `capeval judge`", file=runs)
+        raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
     return Leaderboard(tuple(sections), tuple(left))
 
 
 def files_of(
     named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | None = None
 ) -> list[Path]:
-    """Return every file that `make_leaderboard` would read, found before any work.
+    """Return every file that `make_leaderboard` would read.
 
     Raises
     ------
     InputError
-        A run that is named is not there.
+        A run in `named` does not exist.
     """
     folders = [folder for typed in named for folder in find_judges(typed, runs)]
     folders += _all_judges(runs)
@@ -127,7 +127,7 @@ def files_of(
     for path in sorted({folder.path.absolute().parent for folder in folders}):
         run = RunFolder(path)
         found += [run.captions, run.manifest]
-        with suppress(InputError):  # a damaged manifest: the run is left out later, and told
+        with suppress(InputError):  # a damaged manifest: the run is left out later, with a message
             found += [Path(own)] if (own := run.annotations_path()) else []
     return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
 
@@ -138,8 +138,8 @@ def _all_judges(runs: Path) -> list[JudgeFolder]:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Put off the search for cycles: files of numbers have none, and it takes a third of the time
-    that many large ones need to be read.
+    """Put off Python's search for reference cycles, which takes a third of the time of reading many
+    large files of numbers and finds nothing in them.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -151,14 +151,14 @@ def _no_collector() -> Iterator[None]:
 
 
 def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Section]:
-    # The signature shortens the data's hash: sets that only share its beginning are not one.
+    # The signature has only the beginning of the data's hash; sets are compared by the whole.
     groups: dict[tuple[tuple[str, ...], str, bool], list[StoredScores]] = {}
     for one in read:
         key = (tuple(one.signature[part] for part in COMPARED), one.data, one.baseline)
         groups.setdefault(key, []).append(one)
     sections = []
     for (_, data, baseline), members in groups.items():
-        entries = _ranked(_told_apart([one.entry for one in members]), least_coverage)
+        entries = _ranked(_distinct_names([one.entry for one in members]), least_coverage)
         sections.append(
             Section(
                 signature=members[0].signature,
@@ -172,7 +172,7 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
     return sections
 
 
-def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+def _distinct_names(entries: Sequence[Entry]) -> list[Entry]:
     names = Counter(entry.name for entry in entries)
     return [
         entry if names[entry.name] == 1 else replace(entry, name=f"{entry.name} ({entry.folder})")
@@ -181,7 +181,7 @@ def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
-    """Best first, equals with one rank; those of too few videos after them, without a rank."""
+    """Return entries best first; ties share a rank; those of too few videos come last."""
     whole = sorted((e for e in entries if not _is_part(e, least_coverage)), key=_order)
     part = sorted((e for e in entries if _is_part(e, least_coverage)), key=_order)
     values = [_order(entry)[:2] for entry in whole]
@@ -211,7 +211,7 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     part = [entry for entry in entries if entry.rank is None]
     if part:
         notes.append(
-            f"Not ranked, being of less than {100 * least_coverage:g}% of the videos: "
+            f"Not ranked, fewer than {100 * least_coverage:g}% of the videos are scored: "
             + ", ".join(
                 f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
                 f"scored {entry.scored:,}/{entry.captioned:,})"
@@ -245,7 +245,7 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
     notes = [
         f"† published, not computed here: {paper.citation}, tables 8 to 10, frames of table 7",
         (
-            "the paper's judge is GPT-4o; parameters are of capeval's catalogue; fewer than 5 "
+            "the paper's judge is GPT-4o; parameters are from capeval's catalogue; fewer than 5 "
             "videos that a Gemini model did not answer are left out of its row"
         ),
     ]
@@ -257,10 +257,10 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
         and section.signature["data"].endswith(f"@{paper.videos}")
     ]
     if alike:
-        told = " and ".join(str(number) for number in alike)
+        numbers = " and ".join(map(str, alike))
         notes.append(
-            f"section {told} has the same judge and as many videos: its numbers may be read beside "
-            "these, but prompts and annotations are not known to be the same"
+            f"section {numbers} has the same judge and as many videos: its numbers may be read "
+            "beside these, but prompts and annotations are not known to be the same"
         )
     return Section(
         signature={
@@ -274,5 +274,5 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
         entries=tuple(_ranked(entries, 0.0)),
         published=True,
         notes=tuple(notes),
-        doubts=disagreements(paper),
+        footnotes=paper.footnotes,
     )

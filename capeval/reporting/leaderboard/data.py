@@ -1,12 +1,11 @@
-"""The leaderboard for programs: every number at full precision, as CSV or JSON."""
+"""The leaderboard as CSV and JSON, with every number at full precision."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from capeval.reporting.formats import csv_text
 from capeval.reporting.leaderboard.board import Leaderboard, Section
 from capeval.reporting.leaderboard.stored import Entry
 from capeval.reporting.leaderboard.table_cells import (
@@ -17,11 +16,11 @@ from capeval.reporting.leaderboard.table_cells import (
 )
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.result import Breakdown
-from capeval.text import one_line
 
 _WAYS = tuple(Breakdown.model_fields)
 _Group = tuple[str, str, str]
 """The way of grouping videos, the bucket, and the type of element."""
+# The columns that are facts about a run.
 _PLAIN: dict[str, Callable[[Entry], object]] = {
     "rank": lambda entry: entry.rank,
     "run": lambda entry: entry.name,
@@ -39,13 +38,11 @@ _PLAIN: dict[str, Callable[[Entry], object]] = {
 def leaderboard_csv(board: Leaderboard) -> str:
     """Return a row for each bucket, type and entry, those of all videos and elements first.
 
-    Fractions stand at full precision; what does not exist is empty.
+    Fractions have full precision; what does not exist is empty.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
-    writer.writerow([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"])
+    rows: list[list[object]] = []
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
         for number, section in enumerate(board.sections, start=1):
@@ -58,9 +55,8 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 row += [read(entry) for read in _PLAIN.values()]
                 row += [*group, of["n"]]
                 row += [of[m][end] for m in MEASURES for end in ("value", "low", "high")]
-                row.append("; ".join(_doubts(section, entry, group)))
-                writer.writerow([_csv_cell(value) for value in row])
-    return out.getvalue().rstrip("\n")
+                rows.append([*row, "; ".join(_footnotes(section, entry, group))])
+    return csv_text([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"], rows)
 
 
 def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
@@ -88,7 +84,7 @@ def _group(place: Place) -> _Group:
 
 
 def _groups(tables: Iterable[Mapping[_Group, object]]) -> list[_Group]:
-    """Return the groups that any entry has: overall first, then way by way as buckets are told."""
+    """Return the groups that any entry has: overall first, then the buckets in their order."""
     fixed = {
         place: at
         for at, place in enumerate((*CHARACTERISTIC_PLACES, *EVENT_PLACES, *ELEMENT_PLACES))
@@ -102,24 +98,12 @@ def _groups(tables: Iterable[Mapping[_Group, object]]) -> list[_Group]:
     return sorted({group for table in tables for group in table}, key=order)
 
 
-def _doubts(section: Section, entry: Entry, group: _Group) -> list[str]:
+def _footnotes(section: Section, entry: Entry, group: _Group) -> list[str]:
     return [
-        f"table {doubt.table}: {doubt.text}"
-        for doubt in section.doubts
-        if doubt.model == entry.name and group in map(_group, doubt.places)
+        f"table {note.table}: {note.text}"
+        for note in section.footnotes
+        if note.model == entry.name and group in map(_group, note.places)
     ]
-
-
-def _csv_cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return repr(value)
-    text = one_line(value, 2000)
-    # A spreadsheet would run it as a formula.
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
@@ -135,12 +119,12 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                 "notes": list(section.notes),
                 "footnotes": [
                     {
-                        "model": doubt.model,
-                        "table": doubt.table,
-                        "cells": [_path(place) for place in doubt.places],
-                        "text": doubt.text,
+                        "model": note.model,
+                        "table": note.table,
+                        "cells": [_path(place) for place in note.places],
+                        "text": note.text,
                     }
-                    for doubt in section.doubts
+                    for note in section.footnotes
                 ],
             }
             for section in board.sections
@@ -174,7 +158,7 @@ def _nested(entry: Entry) -> dict[str, Any]:
 
 
 def _path(place: Place) -> str:
-    """Return where in an entry the numbers of a place are.
+    """Return the path in an entry to the numbers of a place.
 
     >>> _path(("type", "camera")), _path(("events", "3-4"))
     ('overall.camera', 'by.events.3-4.all')

@@ -1,17 +1,15 @@
-"""The TUNA paper's tables 8, 9 and 10, and which of their cells disagree with one another.
+"""The TUNA paper's tables 8, 9 and 10, with footnotes on cells that disagree with one another.
 
-The tables are kept as they were printed. What disagrees is computed from them, by what must hold
-of any means over the same videos, beyond what rounding to one decimal can hide.
+`published.toml` has the tables as printed and the footnotes; a test checks the footnotes against
+what must be true of any means over the same videos.
 """
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -29,53 +27,22 @@ from capeval.reporting.leaderboard.table_cells import (
 
 TABLE = Path(__file__).with_name("published.toml")
 
-_MEASURES = ("precision", "recall", "f1")
-# Two cells that are mixed and the mix itself are each off by at most 0.05 points.
-_ROUNDING = 0.1 + 1e-9
-
-Triple = tuple[float, float, float]
-Mix = tuple[float, ...]
-
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A model of the paper, numbers in percent as printed.
-
-    `table8` and `table9` have (P, R, F1) of four columns and of Overall; `table10` F1 of five
-    buckets of events, five of elements, and Overall.
-    """
+    """A model of the paper; cells are fractions, with F1 alone by number of events and elements."""
 
     model: str
     catalogue: str
     frames: str
-    table8: tuple[Triple, ...]
-    table9: tuple[Triple, ...]
-    table10: tuple[float, ...]
-
-    @property
-    def cells(self) -> dict[Place, Measured]:
-        """All numbers as fractions; table 10 has F1 alone."""
-        found = {
-            place: Measured(_fraction(precision), _fraction(recall), _fraction(f1))
-            for place, (precision, recall, f1) in zip(
-                (*TYPE_PLACES, *CHARACTERISTIC_PLACES, OVERALL),
-                (*self.table8[:4], *self.table9),
-                strict=True,
-            )
-        }
-        return found | {
-            place: Measured(None, None, _fraction(value))
-            for place, value in zip(
-                (*EVENT_PLACES, *ELEMENT_PLACES), self.table10[:-1], strict=True
-            )
-        }
+    cells: Mapping[Place, Measured]
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """Cells that cannot all be right, or that are unlikely to be; `model` is None for means."""
+class Footnote:
+    """Cells of a model that cannot all be right, or that are unlikely to be."""
 
-    model: str | None
+    model: str
     table: int
     places: tuple[Place, ...]
     text: str
@@ -83,16 +50,13 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Published:
-    """The paper's tables; `characteristics` are numbers of videos, `averages` the means that table
-    10 prints: (models, values, NaN where it is not known).
-    """
+    """What the leaderboard shows of the paper's tables."""
 
     citation: str
     judge: str
     videos: int
-    characteristics: Mapping[str, int]
     rows: tuple[PublishedRow, ...]
-    averages: Mapping[str, tuple[tuple[str, ...], tuple[float, ...]]]
+    footnotes: tuple[Footnote, ...]
 
 
 @cache
@@ -102,7 +66,7 @@ def read_published(path: Path = TABLE) -> Published:
     Raises
     ------
     InputError
-        The file is not complete: an installation that is broken.
+        The file is not complete, so the installation is broken.
     """
     try:
         content = tomllib.loads(read_text(path))
@@ -110,12 +74,16 @@ def read_published(path: Path = TABLE) -> Published:
             citation=content["citation"],
             judge=content["judge"],
             videos=content["videos"],
-            characteristics=content["characteristics"],
             rows=tuple(_row(name, entry, content) for name, entry in content["models"].items()),
-            averages={
-                name: (tuple(table["models"]), _numbers(table["values"], 11))
-                for name, table in content["averages"].items()
-            },
+            footnotes=tuple(
+                Footnote(
+                    model=note["model"],
+                    table=note["table"],
+                    places=tuple((way, name) for way, name in note["cells"]),
+                    text=note["text"],
+                )
+                for note in content["footnotes"]
+            ),
         )
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not valid TOML: {error}", file=path) from None
@@ -126,195 +94,22 @@ def read_published(path: Path = TABLE) -> Published:
 
 
 def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> PublishedRow:
-    return PublishedRow(
-        model=model,
-        catalogue=entry["catalogue"],
-        frames=entry["frames"],
-        table8=_triples(content["table8"][model]),
-        table9=_triples(content["table9"][model]),
-        table10=_numbers(content["table10"][model], 11),
-    )
+    # Each table ends with Overall, which is the same: that of table 9 is taken.
+    columns = (*TYPE_PLACES, None, *CHARACTERISTIC_PLACES, OVERALL)
+    numbers = (*_fractions(content["table8"][model], 15), *_fractions(content["table9"][model], 15))
+    cells = {
+        place: Measured(numbers[3 * at], numbers[3 * at + 1], numbers[3 * at + 2])
+        for at, place in enumerate(columns)
+        if place is not None
+    }
+    buckets = _fractions(content["table10"][model], 11)
+    for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), buckets[:-1], strict=True):
+        cells[place] = Measured(None, None, value)
+    return PublishedRow(model, entry["catalogue"], entry["frames"], cells)
 
 
-def _numbers(values: Sequence[float], count: int) -> tuple[float, ...]:
-    if len(values) != count or not all(math.isnan(v) or 0 <= v <= 100 for v in values):
+def _fractions(values: Sequence[float], count: int) -> list[float]:
+    if len(values) != count or not all(0 <= value <= 100 for value in values):
         raise ValueError(f"{values} must be {count} percentages")
-    return tuple(values)
-
-
-def _triples(values: Sequence[float]) -> tuple[Triple, ...]:
-    flat = _numbers(values, 15)
-    return tuple((flat[at], flat[at + 1], flat[at + 2]) for at in range(0, 15, 3))
-
-
-def _fraction(percent: float) -> float:
     # The decimal that was printed: 58.5 is 0.585, not 0.5850000000000001.
-    return round(percent / 100, 6)
-
-
-def mixing_share(rows: Sequence[PublishedRow]) -> float:
-    """Return the share of Low-Dynamic videos that fits the rows' Overall best.
-
-    Every video is Low- or High-Dynamic and never both, so every Overall of table 9 is the same
-    mix of the two. Least squares over P, R and F1 of all models; what no such mix can explain
-    within rounding is left out and the share fitted again, until nothing changes.
-
-    >>> round(mixing_share(read_published().rows), 3)
-    0.341
-    """
-    points = [
-        (row.table9[0][m], row.table9[1][m], row.table9[4][m]) for row in rows for m in range(3)
-    ]
-    kept, share = points, math.nan
-    while True:
-        weight = sum((low - high) ** 2 for low, high, _ in kept)
-        share = sum((all_ - high) * (low - high) for low, high, all_ in kept) / weight
-        # The share is not exact either: what it may be off by is left room for.
-        left = [
-            point
-            for point in points
-            if abs(share * point[0] + (1 - share) * point[1] - point[2]) <= 2 * _ROUNDING
-        ]
-        if left == kept:
-            return share
-        kept = left
-
-
-def disagreements(published: Published) -> tuple[Disagreement, ...]:
-    """Return all cells that disagree with others, in the order of the tables."""
-    return tuple(
-        found
-        for row in published.rows
-        for found in (
-            *_overall(row),
-            *_bounds(row),
-            *_alike(row),
-            *_dynamics(row, published),
-            *_complexity(row, published.rows),
-        )
-    ) + tuple(_averages(published))
-
-
-def _columns(row: PublishedRow) -> list[tuple[int, tuple[Place, ...], tuple[Triple, ...]]]:
-    return [
-        (8, (*TYPE_PLACES, OVERALL), row.table8),
-        (9, (*CHARACTERISTIC_PLACES, OVERALL), row.table9),
-    ]
-
-
-def _overall(row: PublishedRow) -> list[Disagreement]:
-    """Overall stands in three tables and must be one number."""
-    told = {8: row.table8[4], 9: row.table9[4], 10: (None, None, row.table10[-1])}
-    wrong = [
-        f"{name} {told[8][m]:.1f} in table 8, {told[table][m]:.1f} in table {table}"
-        for m, name in enumerate(("P", "R", "F1"))
-        for table in (9, 10)
-        if told[table][m] is not None and told[table][m] != told[8][m]
-    ]
-    return (
-        [Disagreement(row.model, 8, (OVERALL,), f"Overall differs: {'; '.join(wrong)}")]
-        if wrong
-        else []
-    )
-
-
-def _bounds(row: PublishedRow) -> list[Disagreement]:
-    """Of every video R <= F1, and the harmonic mean is concave: that of the means bounds F1."""
-    found = []
-    for table, places, triples in _columns(row):
-        for place, (p, r, f1) in zip(places, triples, strict=True):
-            top = 2 * p * r / (p + r) if p + r else 0.0
-            if not r - _ROUNDING <= f1 <= top + _ROUNDING:
-                found.append(
-                    Disagreement(
-                        row.model,
-                        table,
-                        (place,),
-                        f"F1 of {place[1]} is {f1:.1f}, but a mean over videos with P {p:.1f} and "
-                        f"R {r:.1f} lies from {r:.1f} to {top:.1f}",
-                    )
-                )
-    return found
-
-
-def _alike(row: PublishedRow) -> list[Disagreement]:
-    """Two columns of unlike videos or elements with the same P and R: one may be a slip."""
-    found = []
-    for table, places, triples in _columns(row):
-        columns = list(zip(places[:4], triples[:4], strict=True))
-        for (first, one), (second, other) in combinations(columns, 2):
-            if one[:2] == other[:2]:
-                same = "P, R and F1" if one == other else "P and R"
-                text = f"{_name(first)} and {_name(second)} have the same {same}"
-                found.append(Disagreement(row.model, table, (first, second), text))
-    return found
-
-
-def _dynamics(row: PublishedRow, published: Published) -> list[Disagreement]:
-    low, high, total = row.table9[0], row.table9[1], row.table9[4]
-    share = published.characteristics["Low-Dynamic"] / published.videos
-    mixed = [share * a + (1 - share) * b for a, b in zip(low, high, strict=True)]
-    wrong = [m for m in range(3) if abs(mixed[m] - total[m]) > _ROUNDING]
-    if not wrong:
-        return []
-    told = " and ".join(
-        f"{('P', 'R', 'F1')[m]} {mixed[m]:.1f}, printed {total[m]:.1f}" for m in wrong
-    )
-    text = f"the mix of {share:.0%} Low- and {1 - share:.0%} High-Dynamic gives Overall {told}"
-    if 2 in wrong and not _complexity(row, published.rows):
-        text += f"; table 10's mixes agree with {total[2]:.1f}"
-    return [Disagreement(row.model, 9, (*CHARACTERISTIC_PLACES[:2], OVERALL), text)]
-
-
-def _complexity(row: PublishedRow, rows: Sequence[PublishedRow]) -> list[Disagreement]:
-    """Overall is one mix of the buckets of events, and one of those of elements, for all models."""
-    found = []
-    for start, places, what in ((0, EVENT_PLACES, "events"), (5, ELEMENT_PLACES, "elements")):
-        shares = _mix(tuple((*r.table10[start : start + 5], r.table10[-1]) for r in rows))
-        mixed = sum(
-            share * value
-            for share, value in zip(shares, row.table10[start : start + 5], strict=True)
-        )
-        # The shares are fitted, and so are off themselves: twice what rounding explains.
-        if abs(mixed - row.table10[-1]) > 2 * _ROUNDING:
-            text = (
-                f"the mix of its buckets of {what} that fits all models gives Overall F1 "
-                f"{mixed:.1f}, printed {row.table10[-1]:.1f}"
-            )
-            found.append(Disagreement(row.model, 10, (*places, OVERALL), text))
-    return found
-
-
-@cache
-def _mix(rows: tuple[tuple[float, ...], ...]) -> Mix:
-    """Return the shares, with sum 1, of the first columns that give the last one best."""
-    import numpy as np
-
-    values = np.array(rows)
-    # The last share is what the others leave: their columns are taken relative to its column.
-    relative = values[:, :-2] - values[:, -2:-1]
-    shares, *_ = np.linalg.lstsq(relative, values[:, -1] - values[:, -2], rcond=None)
-    return (*shares.tolist(), float(1 - shares.sum()))
-
-
-def _averages(published: Published) -> list[Disagreement]:
-    found = []
-    by_model = {row.model: row.table10 for row in published.rows}
-    places = (*EVENT_PLACES, *ELEMENT_PLACES, OVERALL)
-    for name, (models, values) in published.averages.items():
-        for at, value in enumerate(values):
-            mean = math.fsum(by_model[model][at] for model in models) / len(models)
-            if abs(mean - value) > _ROUNDING:  # never of NaN
-                text = (
-                    f"the mean of the {name} models in {_name(places[at])} is {mean:.1f}, "
-                    f"printed {value:.1f}"
-                )
-                found.append(Disagreement(None, 10, (places[at],), text))
-    return found
-
-
-def _name(place: Place) -> str:
-    way, name = place
-    if way in ("events", "elements"):
-        return f"{name} {way}"
-    return name.capitalize() if way in ("type", "overall") else name
+    return [round(value / 100, 6) for value in values]

@@ -1,4 +1,4 @@
-"""Where a number stands in a table of scores: overall, of a type, or in a bucket of videos."""
+"""The places of numbers in tables of scores: overall, by type, and by bucket of videos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEM
 
 @dataclass(frozen=True)
 class Measured:
-    """Fractions from 0 to 1, and of how many videos; None where there is none, or it is unknown."""
+    """Means from 0 to 1 over `n` videos; None where there is none, or it is not known."""
 
     precision: float | None
     recall: float | None
@@ -31,9 +31,7 @@ class Measured:
 
 
 def measured(scores: Scores) -> dict[Place, Measured]:
-    """Return the means overall, of the types, and of all elements in every bucket; empty ones are
-    left out.
-    """
+    """Return the means overall, by type, and of all elements in every bucket that has videos."""
     found = {OVERALL: scores.overall.all}
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
     for way in type(scores.by).model_fields:

@@ -1,4 +1,4 @@
-"""Figures at paper size, by matplotlib: what `capeval.reporting.figures` describes, drawn."""
+"""Figures of `capeval.reporting.figures`, drawn at paper size by matplotlib."""
 
 from capeval.reporting.plots.paper import FORMATS, WIDTHS, Paper, require_plot_extra
 from capeval.reporting.plots.saving import drawn, is_empty, rendered

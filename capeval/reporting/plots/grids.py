@@ -1,4 +1,4 @@
-"""Estimates over places: a radar, bars, or curves, with their intervals."""
+"""Estimates at places: a radar, bars, or curves, with their intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capeval.reporting.plots.paper import (
     Paper,
     Style,
     add_legend,
-    place_name,
+    place_label,
     printable,
     short_names,
     style_of,
@@ -29,12 +29,18 @@ if TYPE_CHECKING:
 
 _F1 = "F1 (%)"
 
-# Narrower than this, in inches, a bar and its hatch are not told apart any more.
+# In inches; the hatches of narrower bars look the same.
 _THINNEST_BAR = 0.07
+# More places, such as domains, have longer names than fit below bars.
 _MOST_PLACES = 6
+# Inches that a page has room for.
 _TALLEST = 8.6
-# Of a bar, which has no mark of its own, and of the legend.
+# Inches of a character of a place's name, and of the axis beside bars.
+_CHARACTER, _AXIS = 0.06, 0.5
+# For a bar, which has no mark of its own, and for the legend.
 _RING = Style("#333333", "o", "", "")
+
+_Estimates = Sequence["Estimate | None"]
 
 
 def radar(grid: Grid, paper: Paper) -> Drawing:
@@ -44,25 +50,15 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     spokes = [2 * math.pi * place / len(grid.places) for place in range(len(grid.places))]
-    names = short_names([series.name for series in grid.series])
     handles: list[Any] = []
     for number, series in enumerate(grid.series):
         style = style_of(number)
-        values = [_percent(one) for one in series.values]
-        handles += axes.plot(
-            [*spokes, spokes[0]],
-            [*values, values[0]],
-            color=style.colour,
-            linestyle=style.dash,
-            marker=style.marker,
-            zorder=3,
-        )
+        values = [*map(_percent, series.values)]
+        handles += _line(axes, [*spokes, spokes[0]], [*values, values[0]], style)
         _hollow(axes, spokes, values, series.values, style)
-        # Whiskers stand beside each other, not in each other.
-        aside = min(0.05, 0.3 / len(grid.series)) * (number - (len(grid.series) - 1) / 2)
-        for spoke, one in zip(spokes, series.values, strict=True):
-            if bounds := _bounds(one):
-                axes.plot([spoke + aside] * 2, bounds, color=style.colour, linewidth=0.8, alpha=0.8)
+        # Whiskers are beside each other, so that none hides another.
+        aside = min(0.05, 0.3 / len(grid.series)) * _offset(grid, number)
+        _whiskers(axes, [spoke + aside for spoke in spokes], series.values, style.colour)
     axes.set_ylim(0, _ceiling(grid))
     axes.set_yticks(_round_ticks(_ceiling(grid)))
     axes.tick_params(axis="y", colors=GREY, labelsize=6)
@@ -73,28 +69,26 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
     for label, spoke in zip(axes.get_xticklabels(), spokes, strict=True):
         side = round(math.sin(spoke), 6)
         label.set_horizontalalignment("center" if not side else "left" if side > 0 else "right")
-    _explain(drawing, axes, grid, handles, names)
+    _legend(drawing, axes, grid, handles)
     return drawing
 
 
 def bars(grid: Grid, paper: Paper) -> Drawing:
     """Draw grouped bars from 0 with whiskers; where they do not fit, rows of points."""
     count = max(1, len(grid.series))
-    bar = (paper.width - 0.5) / (len(grid.places) * (count + 0.8))
-    if len(grid.places) > _MOST_PLACES or bar < _THINNEST_BAR or _crowded(grid, paper):
+    width = 1 / (count + 0.8)
+    inches = (paper.width - _AXIS) / max(1, len(grid.places))
+    if len(grid.places) > _MOST_PLACES or inches * width < _THINNEST_BAR or _crowded(grid, inches):
         return _rows(grid, paper)
     drawing = Drawing(figsize=(paper.width, 2.4), layout="constrained")
     axes = drawing.add_subplot()
-    width = 1 / (count + 0.8)
-    names = short_names([series.name for series in grid.series])
     handles: list[Any] = []
     for number, series in enumerate(grid.series):
         style = style_of(number)
-        aside = width * (number - (count - 1) / 2)
-        there = [place for place, one in enumerate(series.values) if _has(one)]
-        heights = [_percent(series.values[place]) for place in there]
+        places, estimates = _known(series.values, width * _offset(grid, number))
+        heights = [*map(_percent, estimates)]
         drawn = axes.bar(
-            [place + aside for place in there],
+            places,
             heights,
             width * 0.92,
             color=_paler(style.colour),
@@ -103,26 +97,15 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
             hatch=style.hatch,
         )
         handles.append(drawn)
-        _whiskers(axes, [place + aside for place in there], [series.values[p] for p in there])
-        _hollow(
-            axes,
-            [place + aside for place in there],
-            heights,
-            [series.values[place] for place in there],
-            _RING,
-        )
+        _whiskers(axes, places, estimates, _RING.colour)
+        _hollow(axes, places, heights, estimates, _RING)
     labels = _labels(grid)
-    if any(
-        0.06 * len(place_name(place)) > (paper.width - 0.5) / len(labels) for place in grid.places
-    ):
+    if any(_CHARACTER * len(place_label(place)) > inches for place in grid.places):
         labels = [_broken(label) for label in labels]
     axes.set_xticks(range(len(grid.places)), labels)
     axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.5, len(grid.places) - 0.5)
-    axes.set_ylim(0, _ceiling(grid))
-    axes.set_ylabel(_F1)
-    axes.yaxis.grid(True)
-    _explain(drawing, axes, grid, handles, names)
+    _upright(axes, grid)
+    _legend(drawing, axes, grid, handles)
     return drawing
 
 
@@ -132,39 +115,27 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
     height = 0.75 + step * len(grid.places) * (count + 1)
     drawing = Drawing(figsize=(paper.width, height), layout="constrained")
     axes = drawing.add_subplot()
-    names = short_names([series.name for series in grid.series])
     handles: list[Any] = []
     for number, series in enumerate(grid.series):
         style = style_of(number)
-        aside = (number - (count - 1) / 2) / (count + 1)
-        there = [place for place, one in enumerate(series.values) if _has(one)]
-        estimates = [series.values[place] for place in there]
-        values = [_percent(one) for one in estimates]
-        handles += axes.plot(
-            values,
-            [place + aside for place in there],
-            color=style.colour,
-            marker=style.marker,
-            linestyle="none",
-            zorder=3,
-            clip_on=False,  # a point at 0 is a whole one
-        )
-        _hollow(axes, values, [place + aside for place in there], estimates, style)
-        for place in there:
-            if bounds := _bounds(series.values[place]):
-                axes.plot(bounds, [place + aside] * 2, color=style.colour, linewidth=0.8)
+        places, estimates = _known(series.values, _offset(grid, number) / (count + 1))
+        values = [*map(_percent, estimates)]
+        # Not clipped, so that a point at 0 is whole.
+        handles += _line(axes, values, places, style, linestyle="none", clip_on=False)
+        _hollow(axes, values, places, estimates, style)
+        _whiskers(axes, places, estimates, style.colour, across=True)
     for place in range(1, len(grid.places)):
         axes.axhline(place - 0.5, color="#dddddd", linewidth=0.5, zorder=0)
     axes.set_yticks(
         range(len(grid.places)),
-        [f"{place_name(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
+        [f"{place_label(p)} (n={n:,})" for p, n in zip(grid.places, grid.sizes, strict=True)],
     )
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(grid.places) - 0.5, -0.5)
     axes.set_xlim(0, _ceiling(grid))
     axes.set_xlabel(_F1)
     axes.xaxis.grid(True)
-    _explain(drawing, axes, grid, handles, names)
+    _legend(drawing, axes, grid, handles)
     return drawing
 
 
@@ -172,74 +143,73 @@ def curves(grid: Grid, paper: Paper) -> Drawing:
     """Draw a line for each series, broken where there is no value, with bands or whiskers."""
     drawing = Drawing(figsize=(paper.width, 2.4), layout="constrained")
     axes = drawing.add_subplot()
-    names = short_names([series.name for series in grid.series])
     handles: list[Any] = []
-    banded = len(grid.series) == 1
-    inch = len(grid.places) / (paper.width - 0.5)
+    inch = len(grid.places) / (paper.width - _AXIS)
     apart = min(0.06 * inch, 0.6 / max(1, len(grid.series)))
     for number, series in enumerate(grid.series):
         style = style_of(number)
-        # Beside each other, so that whiskers of equal places do not hide each other.
-        aside = apart * (number - (len(grid.series) - 1) / 2)
-        places = [place + aside for place in range(len(grid.places))]
-        handles += axes.plot(
-            places,
-            [_percent(one) for one in series.values],
-            color=style.colour,
-            linestyle=style.dash,
-            marker=style.marker,
-            zorder=3,
-        )
-        values = [_percent(one) for one in series.values]
+        # Beside each other, so that whiskers of the same place do not hide one another.
+        places = [place + apart * _offset(grid, number) for place in range(len(grid.places))]
+        values = [*map(_percent, series.values)]
+        handles += _line(axes, places, values, style)
         _hollow(axes, places, values, series.values, style)
-        bounds = [_bounds(one) or (math.nan, math.nan) for one in series.values]
-        if banded:
-            axes.fill_between(
-                places,
-                [low for low, _ in bounds],
-                [high for _, high in bounds],
-                color=style.colour,
-                alpha=0.18,
-                linewidth=0,
-            )
-        # A place between two gaps has no band: its whisker says what is known of it.
-        _whiskers(axes, places, series.values, colour=style.colour)
+        if len(grid.series) == 1:
+            bounds = [_bounds(one) or (math.nan, math.nan) for one in series.values]
+            lows, highs = zip(*bounds, strict=True)
+            axes.fill_between(places, lows, highs, color=style.colour, alpha=0.18, linewidth=0)
+        # A place between two gaps has no band: its whisker is all that shows its interval.
+        _whiskers(axes, places, series.values, style.colour)
     axes.set_xticks(range(len(grid.places)), _labels(grid))
-    axes.set_xlim(-0.5, len(grid.places) - 0.5)
-    axes.set_ylim(0, _ceiling(grid))
     axes.set_xlabel(printable(grid.axis))
-    axes.set_ylabel(_F1)
-    axes.yaxis.grid(True)
-    _explain(drawing, axes, grid, handles, names)
+    _upright(axes, grid)
+    _legend(drawing, axes, grid, handles)
     return drawing
 
 
+def _offset(grid: Grid, number: int) -> float:
+    """Return how many steps a series is from the middle of its place."""
+    return number - (max(1, len(grid.series)) - 1) / 2
+
+
+def _known(estimates: _Estimates, aside: float) -> tuple[list[float], _Estimates]:
+    """Return the places that have a value, moved aside, and their estimates."""
+    there = [place for place, one in enumerate(estimates) if _has(one)]
+    return [place + aside for place in there], [estimates[place] for place in there]
+
+
+def _upright(axes: Any, grid: Grid) -> None:
+    axes.set_xlim(-0.5, len(grid.places) - 0.5)
+    axes.set_ylim(0, _ceiling(grid))
+    axes.set_ylabel(_F1)
+    axes.yaxis.grid(True)
+
+
+def _line(
+    axes: Any, xs: Sequence[float], ys: Sequence[float], style: Style, **look: Any
+) -> list[Any]:
+    look = {"linestyle": style.dash, **look}
+    return list(axes.plot(xs, ys, color=style.colour, marker=style.marker, zorder=3, **look))
+
+
 def _whiskers(
-    axes: Any,
-    places: Sequence[float],
-    estimates: Sequence[Estimate | None],
-    *,
-    colour: str = "#333333",
+    axes: Any, places: Sequence[float], estimates: _Estimates, colour: str, *, across: bool = False
 ) -> None:
     for place, one in zip(places, estimates, strict=True):
         if bounds := _bounds(one):
-            axes.plot([place] * 2, bounds, color=colour, linewidth=0.8, zorder=2.5)
+            line = (bounds, [place] * 2) if across else ([place] * 2, bounds)
+            axes.plot(*line, color=colour, linewidth=0.8, zorder=2.5)
 
 
 def _hollow(
-    axes: Any,
-    xs: Sequence[float],
-    ys: Sequence[float],
-    estimates: Sequence[Estimate | None],
-    style: Style,
+    axes: Any, xs: Sequence[float], ys: Sequence[float], estimates: _Estimates, style: Style
 ) -> None:
     """Draw hollow marks over those values of a series that have no interval."""
     few = [place for place, one in enumerate(estimates) if _has(one) and not has_interval(one)]
     if few:
-        axes.plot([xs[p] for p in few], [ys[p] for p in few], **_look(style), zorder=3.5)
+        axes.plot([xs[p] for p in few], [ys[p] for p in few], **_ring(style), zorder=3.5)
 
 
-def _look(style: Style) -> dict[str, Any]:
+def _ring(style: Style) -> dict[str, Any]:
     return {
         "marker": style.marker,
         "color": style.colour,
@@ -250,30 +220,27 @@ def _look(style: Style) -> dict[str, Any]:
     }
 
 
-def _explain(
-    drawing: Drawing, axes: Any, grid: Grid, handles: Sequence[Any], names: Sequence[str]
-) -> None:
-    """Add the legend: the series, and what a hollow mark is where there is one."""
-    if not some_without_interval(grid):
-        add_legend(drawing, handles, names)
-        return
-    sign = axes.plot([], [], **_look(_RING))
-    add_legend(drawing, [*handles, *sign], [*names, f"hollow: no interval, n < {FEWEST}"])
+def _legend(drawing: Drawing, axes: Any, grid: Grid, handles: Sequence[Any]) -> None:
+    """Add the legend: the series, and the meaning of a hollow mark where there is one."""
+    names = short_names([series.name for series in grid.series])
+    if some_without_interval(grid):
+        handles = [*handles, *axes.plot([], [], **_ring(_RING))]
+        names = [*names, f"hollow: no interval, n < {FEWEST}"]
+    add_legend(drawing, handles, names)
 
 
 def _labels(grid: Grid) -> list[str]:
     """Return the places' names with the number of videos below each."""
     return [
-        f"{place_name(place)}\nn={size:,}"
+        f"{place_label(place)}\nn={size:,}"
         for place, size in zip(grid.places, grid.sizes, strict=True)
     ]
 
 
-def _crowded(grid: Grid, paper: Paper) -> bool:
-    """Say whether the places' names would run into each other under bars."""
-    room = (paper.width - 0.5) / max(1, len(grid.places))
-    pieces = (piece for place in grid.places for piece in _broken(place_name(place)).split("\n"))
-    return any(0.06 * len(piece) > room for piece in pieces)
+def _crowded(grid: Grid, inches: float) -> bool:
+    """Return whether the places' names would run into each other under bars."""
+    pieces = (piece for place in grid.places for piece in _broken(place_label(place)).split("\n"))
+    return any(_CHARACTER * len(piece) > inches for piece in pieces)
 
 
 def _broken(place: str) -> str:
@@ -297,16 +264,14 @@ def _bounds(one: Estimate | None) -> tuple[float, float] | None:
 
 def _ceiling(grid: Grid) -> float:
     """Return where the axis ends: the next round number above all that is drawn, 100 at most."""
-    highest = max(
-        (
-            end
-            for series in grid.series
-            for one in series.values
-            for end in (_percent(one), *(_bounds(one) or ()))
-            if not math.isnan(end)
-        ),
-        default=100.0,
-    )
+    ends = [
+        end
+        for series in grid.series
+        for one in series.values
+        for end in (_percent(one), *(_bounds(one) or ()))
+        if not math.isnan(end)
+    ]
+    highest = max(ends, default=100.0)
     step = 20 if highest > 40 else 10
     return min(100.0, float(step * max(1, math.ceil(highest / step))))
 

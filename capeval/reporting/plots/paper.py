@@ -1,4 +1,4 @@
-"""The page: sizes, type, and styles that tell series apart without their colours."""
+"""The page: sizes, type, and styles that keep series apart without their colours."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import MissingExtra
+from capeval.reporting.numbers import place_name
 from capeval.schema import ELEMENT_TYPES
 from capeval.text import both_ends, one_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 Format = Literal["svg", "pdf", "png"]
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 
 WIDTHS = {"column": 3.3, "text": 6.9}
-"""Inches of a column of a two-column paper, and of its text."""
+"""Inches of a column of a two-column paper, and of the whole text."""
 
 GREY = "#666666"
 
@@ -33,24 +37,25 @@ _DASHES: tuple[Any, ...] = (
 )
 _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oo")
 
-_NAME, _PLACE = 26, 28
+# Longer names of series and places are shortened in the middle.
+_LONGEST_NAME, _LONGEST_PLACE = 26, 28
 
 
 @dataclass(frozen=True)
 class Paper:
-    """Where a figure stands: `width` in inches."""
+    """The room for a figure: `width` in inches."""
 
     width: float = WIDTHS["column"]
 
     @property
     def square(self) -> float:
-        """The width of what has no more to show where there is more room: a column's at most."""
+        """The width of a square figure, which is at most a column's."""
         return min(self.width, WIDTHS["column"])
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one series looks: each of these tells it apart from its neighbours."""
+    """How one series looks; each of these differs from its neighbours'."""
 
     colour: str
     marker: str
@@ -59,7 +64,7 @@ class Style:
 
 
 def style_of(place: int) -> Style:
-    """Return the style of a series by its place; the same for the same place in every figure.
+    """Return the style of a series by its place, which is the same in every figure.
 
     No two of the first 63 have both one colour and one marker, or both one colour and one hatch.
     """
@@ -91,14 +96,14 @@ def require_plot_extra() -> None:
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Draw with matplotlib's defaults and ours, whatever the user's own are; they come back after.
+    """Draw with matplotlib's defaults and ours, and restore the user's settings afterwards.
 
-    The font is the one that matplotlib brings, so that every machine draws alike. Text is never
-    read as mathematics.
+    The font is the one that comes with matplotlib, so that every machine draws alike. Text is
+    never read as mathematics.
     """
     import matplotlib
 
-    # Loading the backend is left alone: it would be chosen, and that for good, by being read.
+    # Reading the backend's setting would choose a backend for good.
     defaults: dict[Any, Any] = dict(dict.items(matplotlib.rcParamsDefault))
     del defaults["backend"]
     ours: dict[Any, Any] = {
@@ -139,22 +144,21 @@ def settings() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """Return text on one line, every character that the font lacks as its escape."""
+    """Return text on one line, with characters that the font lacks as escapes."""
     has = _font().get_char_index
     return "".join(
         c if has(ord(c)) else c.encode("unicode_escape").decode("ascii") for c in one_line(text)
     )
 
 
-def place_name(place: str) -> str:
+def place_label(place: str) -> str:
     """Return the name of a bucket or type as every figure has it.
 
-    >>> place_name("<=2"), place_name("action")
+    >>> place_label("<=2"), place_label("action")
     ('≤2', 'Action')
     """
-    told = printable(place).replace("<=", "≤").replace(">=", "≥")
-    told = told.title() if told in ELEMENT_TYPES else told
-    return both_ends(told, _PLACE)
+    name = printable(place_name(place))
+    return both_ends(name.title() if name in ELEMENT_TYPES else name, _LONGEST_PLACE)
 
 
 @lru_cache(maxsize=1)
@@ -165,25 +169,21 @@ def _font() -> Any:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return names short enough for a legend and still apart: a long one keeps both its ends.
+    """Return names short enough for a legend and still different; a long one keeps both its ends.
 
     >>> short_names(["a-model-with-a-very-long-name-2024-08-06", "b"])
     ['a-model-with-…e-2024-08-06', 'b']
     """
-    told = [both_ends(printable(name), _NAME) for name in names]
+    short = [both_ends(printable(name), _LONGEST_NAME) for name in names]
     return [
-        name if told.count(name) == 1 else f"{name} [{place}]"
-        for place, name in enumerate(told, start=1)
+        name if short.count(name) == 1 else f"{name} [{place}]"
+        for place, name in enumerate(short, start=1)
     ]
-
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 
 # Inches of a letter of a legend, of its handle and gaps, and of a row.
 _LETTER, _HANDLE, _ROW = 0.058, 0.45, 0.15
-
+# More series, in a wide figure, have the legend beside the axes.
 _MANY = 8
 
 
@@ -196,7 +196,7 @@ def add_legend(drawing: Drawing, handles: Sequence[Any], names: Sequence[str]) -
     if not count:
         return
     width = drawing.get_figwidth()
-    # Names come in afterwards: matplotlib drops those that begin with an underscore.
+    # Names are set afterwards: matplotlib drops those that begin with an underscore.
     places = [str(place) for place in range(count)]
     if count > _MANY and width > 5:
         legend = drawing.legend(handles, places, loc="outside right upper")

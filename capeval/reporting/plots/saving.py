@@ -1,4 +1,4 @@
-"""A figure as the bytes of a file: the same for the same figure, with nothing of the moment."""
+"""A figure as the bytes of a file, which are the same each time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from capeval.reporting.figures import Confusion, Figure, Forest, Grid, Scatter
 from capeval.reporting.plots.paper import Format, Paper, require_plot_extra, settings
 
 if TYPE_CHECKING:
-    from capeval.reporting.figures import Figure
-
+    from matplotlib.figure import Figure as Drawing
 
 _DOCTYPE = re.compile(rb"<!DOCTYPE svg[^>]*>\s*")
 _METADATA: dict[str, dict[str, Any]] = {
@@ -22,7 +21,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def rendered(figure: Figure, form: Format, paper: Paper | None = None) -> bytes:
-    """Return a figure as a file; TrueType fonts are embedded in PDF, in SVG text is outlines.
+    """Return a figure as a file. PDF has TrueType fonts embedded; SVG has text as outlines.
 
     Raises
     ------
@@ -33,12 +32,8 @@ def rendered(figure: Figure, form: Format, paper: Paper | None = None) -> bytes:
     out = io.BytesIO()
     with settings():
         drawn(figure, paper).savefig(out, format=form, metadata=_METADATA[form])
-    # matplotlib names a DTD of the web, which a strict reader would want to fetch.
+    # matplotlib names a DTD on the web, which a strict reader would fetch.
     return _DOCTYPE.sub(b"", out.getvalue(), count=1) if form == "svg" else out.getvalue()
-
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 
 def drawn(figure: Figure, paper: Paper | None = None) -> Drawing:
@@ -50,8 +45,7 @@ def drawn(figure: Figure, paper: Paper | None = None) -> Drawing:
         matplotlib is not installed.
     """
     require_plot_extra()
-    from capeval.reporting.plots import forests, grids
-    from capeval.reporting.plots import human as against_people
+    from capeval.reporting.plots import comparisons, grids
 
     paper = paper or Paper()
     with settings():
@@ -63,15 +57,15 @@ def drawn(figure: Figure, paper: Paper | None = None) -> Drawing:
             case Grid():
                 return grids.bars(figure, paper)
             case Forest():
-                return forests.forest(figure, paper)
+                return comparisons.forest(figure, paper)
             case Scatter():
-                return against_people.scatter(figure, paper)
+                return comparisons.scatter(figure, paper)
             case Confusion():
-                return against_people.confusion(figure, paper)
+                return comparisons.confusion(figure, paper)
 
 
 def is_empty(figure: Figure) -> bool:
-    """Say whether there is nothing to see in a figure."""
+    """Return whether a figure would show nothing."""
     match figure:
         case Grid():
             estimates = (value for series in figure.series for value in series.values)

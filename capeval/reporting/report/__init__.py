@@ -1,1 +1,1 @@
-"""The report: judged runs as one HTML file that opens from disk and needs nothing else."""
+"""The report: judged runs as one self-contained HTML file."""

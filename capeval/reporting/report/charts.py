@@ -1,7 +1,7 @@
 """The report's charts.
 
-Series are told apart by their letter, the shape of their marks and their dashes; colour only adds
-to that. A value that is missing is a gap.
+Series differ in their letter, the shape of their marks and their dashes, and not in colour alone.
+A missing value is a gap.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from capeval.reporting.figures import Grid, Series, has_interval
-from capeval.reporting.numbers import NOTHING, interval, percent, thousands
+from capeval.reporting.numbers import NOTHING, interval, percent, place_name, thousands
 from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
 from capeval.scoring import Estimate
 from capeval.text import one_line
 
 _WIDTH = 360
-# Of charts in rows: labels end and values begin here.
+# In charts of rows, labels end and values begin at these coordinates.
 _LEFT, _RIGHT = 122, 300
-# Of curves: the frame that they are drawn in.
+# The frame that curves are drawn in.
 _TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
 _DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
 _LETTER_HIGH = 11.0
-# A stacked bar with its numbers.
+# The height of a stacked bar with its numbers.
 _SHARE_HIGH = 36
-# The numbers of videos of so many runs fit beside a place, where they differ.
+# Of more runs, the different numbers of videos do not fit beside a place.
 _MOST_COUNTS = 3
 
 
@@ -46,28 +46,23 @@ class Share:
         return self.entailed + self.contradicted + self.lacked
 
 
-Counts = Sequence[Sequence[int]]
-"""How many videos are at each place of a grid, of each of its series."""
-
-
-def chart(grid: Grid, letters: Sequence[str], counts: Counts | None = None) -> Markup:
-    """Return a grid as an SVG element; `letters` name its series, `counts` are their videos.
+def chart(grid: Grid, letters: Sequence[str]) -> Markup:
+    """Return a grid as an SVG element; `letters` name its series.
 
     Places without an order become rows of marks with whiskers, an order becomes curves. Bars begin
-    at 0; marks and curves, which are compared, lie on a scale around them.
+    at 0; marks and curves, which are compared with one another, are on a scale around them.
     """
     draw = _curves if grid.kind == "curves" else _rows
     bars = grid.kind != "curves" and len(grid.series) == 1
     scale = Scale.around(_values(grid), zero=bars)
-    sizes = counts or [[size] * len(grid.series) for size in grid.sizes]
-    body, height = draw(grid, letters, scale, sizes)
-    return picture(grid.name, grid.title, _told(grid, letters, sizes), body, (_WIDTH, height))
+    body, height = draw(grid, letters, scale)
+    return picture(grid.name, grid.title, _description(grid, letters), body, (_WIDTH, height))
 
 
 def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
-    """Return stacked bars of what was entailed, contradicted and lacking."""
+    """Return stacked bars of the entailed, contradicted and lacking weight."""
     body: list[Markup] = []
-    told: list[str] = []
+    words: list[str] = []
     for place, row in enumerate(rows):
         y = 4 + _SHARE_HIGH * place
         body.append(text(_LEFT - 8, y + 12, row.label, anchor="end"))
@@ -84,24 +79,13 @@ def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
             under = _LEFT + (end - _LEFT) * column / len(parts)
             body.append(text(under, y + 27, f"{sign} {_of(part, row)}", class_="part-of"))
             start += wide
-        told.append(
+        words.append(
             f"{row.label}: entailed {_of(row.entailed, row)}, contradicted "
             f"{_of(row.contradicted, row)}, lacking {_of(row.lacked, row)}"
         )
     return picture(
-        name, title, "In percent. " + "; ".join(told), body, (_WIDTH, 2 + _SHARE_HIGH * len(rows))
+        name, title, "In percent. " + "; ".join(words), body, (_WIDTH, 2 + _SHARE_HIGH * len(rows))
     )
-
-
-def place_name(place: str, limit: int = 300) -> str:
-    """Return a bucket's name for people.
-
-    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
-    ('≤15', '≥31', '16-20')
-    """
-    if place[:2] in ("<=", ">="):
-        place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
-    return one_line(place, limit)
 
 
 def _of(part: int, row: Share) -> str:
@@ -120,7 +104,7 @@ def _values(grid: Grid) -> list[float]:
 
 
 def _each(sizes: Sequence[int], letters: Sequence[str]) -> list[str]:
-    """Return the numbers of videos at one place: one where all runs have it so, else of each."""
+    """Return the number of videos at a place if all runs have the same, else one for each."""
     if len(set(sizes)) == 1:
         return [thousands(sizes[0])]
     if len(sizes) > _MOST_COUNTS:
@@ -128,14 +112,14 @@ def _each(sizes: Sequence[int], letters: Sequence[str]) -> list[str]:
     return [f"{letter} {thousands(size)}" for letter, size in zip(letters, sizes, strict=True)]
 
 
-def _told(grid: Grid, letters: Sequence[str], counts: Counts) -> str:
+def _description(grid: Grid, letters: Sequence[str]) -> str:
     """Return what a chart shows, in words."""
     parts = []
     for number, (letter, series) in enumerate(zip(letters, grid.series, strict=True)):
         values = ", ".join(
             f"{place_name(place, 80)} "
             + (f"{interval(value)} (n {thousands(sizes[number])})" if value else "no value")
-            for place, value, sizes in zip(grid.places, series.values, counts, strict=True)
+            for place, value, sizes in zip(grid.places, series.values, grid.counts, strict=True)
         )
         name = one_line(series.name, 120)
         named = name if name.startswith(f"{letter} ") else f"{letter} {name}"
@@ -143,9 +127,8 @@ def _told(grid: Grid, letters: Sequence[str], counts: Counts) -> str:
     return "F1 in percent with 95% intervals. " + "; ".join(parts)
 
 
-def _rows(
-    grid: Grid, letters: Sequence[str], scale: Scale, counts: Counts
-) -> tuple[list[Markup], float]:
+def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+    counts = grid.counts
     several = len(grid.series) > 1
     across = scale.over(_LEFT, _RIGHT)
     step = 14
@@ -196,9 +179,8 @@ def _row(
     )
 
 
-def _curves(
-    grid: Grid, letters: Sequence[str], scale: Scale, counts: Counts
-) -> tuple[list[Markup], float]:
+def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup], float]:
+    counts = grid.counts
     up = scale.over(_BOTTOM, _TOP)
     gap = (_END - _START) / max(len(grid.places), 1)
     body = []
@@ -244,7 +226,7 @@ def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, value
     line = ""
     for x, estimate in zip(xs, series.values, strict=True):
         if estimate is None or estimate.value is None:
-            # What is not known is not bridged.
+            # The line does not bridge a gap.
             line += " "
             continue
         y = up(estimate.value)

@@ -54,16 +54,6 @@ class Shown:
     cards: tuple[VideoCard, ...]
 
 
-def letter_of(place: int) -> str:
-    """Return A to Z, then A2 and so on.
-
-    >>> [letter_of(place) for place in (0, 25, 26)]
-    ['A', 'Z', 'A2']
-    """
-    rounds, letter = divmod(place, 26)
-    return chr(ord("A") + letter) + (str(rounds + 1) if rounds else "")
-
-
 def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, Any]:
     """Return the data of runs that are held against the same annotations."""
     domains = sorted({card.domain for card in shown[0].cards if card.domain})

@@ -1,14 +1,14 @@
-"""What a run fails at, in sentences computed from its verdicts and scores alone."""
+"""The weaknesses of a run, in sentences computed from its verdicts and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import interval, percent, thousands
-from capeval.reporting.report.charts import Share, place_name
+from capeval.reporting.numbers import counted, interval, percent, place_name, thousands
+from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
-from capeval.reporting.viewer.cards import ElementView, EventView, VideoCard
+from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, Estimate
 
@@ -25,10 +25,10 @@ HEADINGS = (
     "Not checked",
 )
 """All headings of findings, in their order."""
+# The highest weight of an element.
 _MAIN = 3
-_MOST_LISTED = 8
-_MOST_LOSSES = 5
-_MOST_PASSED = 3
+# Lists of these lengths can be read at a glance.
+_MOST_LISTED, _MOST_LOSSES, _MOST_NAMED = 8, 5, 3
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Findings:
-    """What one run fails at; `shares` are weights of all elements, then by type."""
+    """The weaknesses of one run; `shares` are weights of all elements, then by type."""
 
     sentences: tuple[Finding, ...]
     shares: tuple[Share, ...]
@@ -59,7 +59,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Missed:
-    """An element of the highest weight: by how many passes of judges, of all, it was missed."""
+    """An element of the highest weight, and how many of all repeats in all runs missed it."""
 
     index: str
     id: str
@@ -67,15 +67,15 @@ class Missed:
     content: str
     missed: int
     contradicted: int
-    passes: int
+    repeats: int
 
 
 @dataclass(frozen=True)
 class MissedElements:
     """Some of the elements of the highest weight that are not entailed.
 
-    `ranked` where there are several runs or passes that can share one: then those that most of
-    them miss, else examples. `any` are missed at least once, `by_all` by every pass.
+    With several runs or repeats they are `ranked` by how many miss them, else they are examples.
+    `any` counts elements missed at least once, `by_all` those missed by every repeat.
     """
 
     listed: tuple[Missed, ...]
@@ -86,7 +86,7 @@ class MissedElements:
 
 
 def findings_of(shown: Shown) -> Findings:
-    """Return what a run fails at."""
+    """Return the weaknesses of a run."""
     scored = [card for card in shown.cards if card.status == "scored"]
     shares = _shares(scored)
     sentences = [
@@ -117,12 +117,11 @@ def findings_of(shown: Shown) -> Findings:
 
 
 def missed_elements(shown: Sequence[Shown]) -> MissedElements:
-    """Return main elements that are not entailed, at most one of a video.
+    """Return main elements that are not entailed, at most one per video.
 
-    With several runs or passes those missed most often come first, and of equals the contradicted,
-    then those of the video that lost the most weight. Of a single pass no element is missed more
-    often than another: then they are examples from the videos that lost the most weight,
-    contradicted and lacking in the proportion that they have.
+    With several runs or repeats, those missed most often come first; of equals the contradicted,
+    then those of the video that lost the most weight. A single repeat gives examples from the
+    videos that lost the most weight, contradicted and lacking in proportion.
     """
     found: list[tuple[float, Missed]] = []
     for cards in zip(*(one.cards for one in shown), strict=True):
@@ -131,7 +130,7 @@ def missed_elements(shown: Sequence[Shown]) -> MissedElements:
             continue
         every = [card.scores["all"] for card in scored]
         lost = sum(score.total - score.entailed for score in every) / len(scored)
-        for places in zip(*(_elements(card) for card in scored), strict=True):
+        for places in zip(*(card.elements for card in scored), strict=True):
             element = places[0]
             votes = [vote for one in places for vote in (one.votes or (one.relation,))]
             missed = sum(vote != "entailment" for vote in votes)
@@ -139,12 +138,12 @@ def missed_elements(shown: Sequence[Shown]) -> MissedElements:
                 wrong = votes.count("contradiction")
                 of = (scored[0].index, element.id, element.type, element.content)
                 found.append((lost, Missed(*of, missed, wrong, len(votes))))
-    ranked = any(one.passes > 1 for _, one in found)
+    ranked = any(one.repeats > 1 for _, one in found)
     return MissedElements(
         listed=tuple(_most_often(found) if ranked else _examples(found)),
         ranked=ranked,
         any=len(found),
-        by_all=sum(one.missed == one.passes for _, one in found),
+        by_all=sum(one.missed == one.repeats for _, one in found),
         contradicted=sum(one.contradicted > 0 for _, one in found),
     )
 
@@ -153,7 +152,7 @@ def _most_often(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
     ordered = sorted(
         found,
         key=lambda one: (
-            (-one[1].missed / one[1].passes, -one[1].contradicted / one[1].passes, -one[0])
+            (-one[1].missed / one[1].repeats, -one[1].contradicted / one[1].repeats, -one[0])
         ),
     )
     of_each: dict[str, Missed] = {}
@@ -182,10 +181,6 @@ def _examples(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
     return [one for one in ordered if id(one) in chosen]
 
 
-def _elements(card: VideoCard) -> list[ElementView]:
-    return [element for event in card.events for element in event.elements]
-
-
 def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
     rows = []
     for group in ("all", *ELEMENT_TYPES):
@@ -199,7 +194,7 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Place:
     name: str
     value: float
     estimate: Estimate
@@ -207,9 +202,9 @@ class _Known:
 
 
 def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "") -> list[Finding]:
-    """Say which is the weakest and which the strongest; nothing where there is no choice."""
+    """Return the weakest and the strongest place; nothing if there is no choice."""
     every = [
-        _Known(name, estimate.value, estimate, n)
+        _Place(name, estimate.value, estimate, n)
         for name, estimate, n in places
         if estimate.value is not None
     ]
@@ -219,15 +214,15 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
         return []
     if len(known) < 2:
         only = f"; only {place_name(known[0].name, 80)} has {FEWEST} or more" if known else ""
-        return [Finding(heading, f"Not compared, of too few videos: {_named(few)}{only}.")]
+        return [Finding(heading, f"Not compared, too few videos: {_named(few)}{only}.")]
     worst = min(known, key=lambda one: one.value)
     best = max(known, key=lambda one: one.value)
     if worst.value == best.value:
         return []
     text = (
         f"{place_name(worst.name, 80)}{of}: F1 {interval(worst.estimate)} over "
-        f"{_videos(worst.n)}; the strongest is {place_name(best.name, 80)}{of} with "
-        f"{interval(best.estimate)} over {_videos(best.n)}."
+        f"{counted(worst.n, 'video')}; the strongest is {place_name(best.name, 80)}{of} with "
+        f"{interval(best.estimate)} over {counted(best.n, 'video')}."
     )
     if (
         worst.estimate.high is not None
@@ -235,20 +230,15 @@ def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "
         and worst.estimate.high >= best.estimate.low
     ):
         text += " Their intervals overlap: this order may be chance."
-    return [Finding(heading, text + _passed_over(few))]
+    if few:
+        text += f" Left out, too few videos: {_named(few)}."
+    return [Finding(heading, text)]
 
 
-def _passed_over(few: Sequence[_Known]) -> str:
-    """Say which places have too few videos to be compared."""
-    if not few:
-        return ""
-    return f" Passed over, of too few videos: {_named(few)}."
-
-
-def _named(few: Sequence[_Known]) -> str:
-    told = [f"{place_name(one.name, 80)} ({_videos(one.n)})" for one in few[:_MOST_PASSED]]
-    left = len(few) - len(told)
-    return ", ".join(told) + (f" and {thousands(left)} more" if left else "")
+def _named(few: Sequence[_Place]) -> str:
+    named = [f"{place_name(one.name, 80)} ({counted(one.n, 'video')})" for one in few[:_MOST_NAMED]]
+    left = len(few) - len(named)
+    return ", ".join(named) + (f" and {thousands(left)} more" if left else "")
 
 
 def _types(overall: Bucket) -> list[Finding]:
@@ -274,7 +264,7 @@ def _weight(shares: Sequence[Share]) -> list[Finding]:
 
 
 def _highest(what: str, by_type: Mapping[str, float]) -> str:
-    """Say which type has the highest share; nothing where all are alike."""
+    """Return the type with the highest share; nothing if all are equal."""
     if len(set(by_type.values())) < 2:
         return ""
     name = max(by_type, key=lambda one: by_type[one])
@@ -282,14 +272,14 @@ def _highest(what: str, by_type: Mapping[str, float]) -> str:
 
 
 def _main(cards: Sequence[VideoCard]) -> list[Finding]:
-    relations = [e.relation for card in cards for e in _elements(card) if e.weight == _MAIN]
+    relations = [e.relation for card in cards for e in card.elements if e.weight == _MAIN]
     if not relations:
         return []
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
     return [
         Finding(
             "The main things",
-            f"Of {_counted(len(relations), 'element')} of the highest weight, "
+            f"Of {counted(len(relations), 'element')} of the highest weight, "
             f"{percent(lacked / len(relations))}% are lacking and "
             f"{percent(wrong / len(relations))}% contradicted.",
         )
@@ -305,9 +295,9 @@ def _events(cards: Sequence[VideoCard]) -> list[Finding]:
     return [
         Finding(
             "Whole events or details",
-            f"{thousands(len(silent))} of {_counted(len(events), 'reference event')} are matched "
+            f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
             f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
-            "is lost with them, the rest is detail of events that are told.",
+            "is lost with them; the rest is detail in events that the captions mention.",
         )
     ]
 
@@ -321,7 +311,8 @@ def _order(cards: Sequence[VideoCard]) -> list[Finding]:
     if not several:
         return []
     if len(several) < FEWEST:
-        text = f"Not compared, of too few videos: {_videos(len(several))} of two events or more."
+        number = counted(len(several), "video")
+        text = f"Not compared, too few videos: {number} of two events or more."
         return [Finding("Beginning and end", text)]
     parts = []
     for place in (0, -1):
@@ -331,8 +322,8 @@ def _order(cards: Sequence[VideoCard]) -> list[Finding]:
     return [
         Finding(
             "Beginning and end",
-            f"In {_videos(len(several))} of two events or more, captions entail {parts[0]}% of "
-            f"the first event's weight and {parts[1]}% of the last one's.",
+            f"In {counted(len(several), 'video')} of two events or more, captions entail "
+            f"{parts[0]}% of the first event's weight and {parts[1]}% of the last one's.",
         )
     ]
 
@@ -359,15 +350,7 @@ def _unmatched(shown: Shown) -> list[Finding]:
         Finding(
             "Not checked",
             f"{thousands(unmatched.unmatched)} of "
-            f"{_counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
+            f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
             "match no reference event. The method neither rewards nor punishes what they say.",
         )
     ]
-
-
-def _videos(count: int) -> str:
-    return _counted(count, "video")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{thousands(count)} {what}" + ("" if count == 1 else "s")

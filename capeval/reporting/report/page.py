@@ -1,4 +1,4 @@
-"""Judged runs as one page that opens from disk and loads nothing."""
+"""Judged runs as one HTML page, which opens from disk and loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from capeval.llm.prices import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
+    letter_of,
     money,
     p_value,
     percent,
+    place_name,
     points_interval,
     thousands,
 )
 from capeval.reporting.report.breakdowns import breakdowns
-from capeval.reporting.report.charts import place_name, shares
-from capeval.reporting.report.data import Shown, embedded, letter_of, payload
+from capeval.reporting.report.charts import shares
+from capeval.reporting.report.data import Shown, embedded, payload
 from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
-from capeval.reporting.report.notices import notices
-from capeval.reporting.report.paired import paired
+from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE
 from capeval.reporting.viewer.cards import HumanLabels, cards_of
@@ -39,7 +40,7 @@ from capeval.scoring import FEWEST, Estimate
 from capeval.text import one_line
 
 MARK = '<meta name="generator" content="capeval report">'
-"""Stands near the beginning of every report: only a report is written over."""
+"""This is near the beginning of every report: only reports may be overwritten."""
 
 _HERE = Path(__file__).parent
 
@@ -54,7 +55,7 @@ class _Cost:
 
 @dataclass(frozen=True)
 class _Head:
-    """What stands first about a run."""
+    """The first part of the page about a run."""
 
     shown: Shown
     measures: tuple[tuple[str, Estimate], ...]
@@ -65,28 +66,28 @@ class _Head:
 
     @property
     def few(self) -> bool:
-        """Whether there are values without intervals, for which there are too few videos."""
+        """Whether a value has no interval because there are too few videos."""
         return any(one.value is not None and one.low is None for _, one in self.measures)
 
 
 def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
-    """Check that the runs can stand in one report.
+    """Check that the runs can be in one report.
 
     Raises
     ------
     UsageError
-        They are held against different annotations.
+        They have different annotations.
     """
-    (first, held), *others = runs.items()
+    (first, one), *others = runs.items()
     for name, run in others:
-        # What is equal need not be hashed.
-        if run.annotations != held.annotations and (
-            annotations_hash(run.annotations) != annotations_hash(held.annotations)
+        # Equal annotations need not be hashed.
+        if run.annotations != one.annotations and (
+            annotations_hash(run.annotations) != annotations_hash(one.annotations)
         ):
             raise UsageError(
-                f"{first} and {name} are held against different annotations "
-                f"({held.annotations_path}, {run.annotations_path}); report them apart, or name "
-                "one file for both with --annotations"
+                f"{first} and {name} have different annotations ({one.annotations_path}, "
+                f"{run.annotations_path}); make a report of each, or name one file for both with "
+                "--annotations"
             )
 
 
@@ -102,16 +103,16 @@ def report_html(
 
     Parameters
     ----------
-    runs : by the names that the page gives them; differences are the later less the earlier
-    human : labels of people, shown beside the verdicts
+    runs : by the names that the page gives them; differences are the later − the earlier run
+    human : labels of human raters, shown beside the verdicts
     strips : frames of the videos, by index
-    prices : the user's own, before those packaged
-    stale : in what the stored scores of a run differ from its verdicts, by its name
+    prices : the user's own, which override those packaged
+    stale : how the stored scores of a run differ from its verdicts, by its name
 
     Raises
     ------
     UsageError
-        The runs are held against different annotations.
+        The runs have different annotations.
     """
     same_annotations(runs)
     shown = [
@@ -154,17 +155,17 @@ def report_html(
 
 
 def _side_by_side(findings: Sequence[Findings]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return every heading that any run has, and the sentence of each run, "" where it has none."""
-    told = [{one.heading: one.text for one in of.sentences} for of in findings]
+    """Return every heading that a run has, and the sentence of each run, "" where there is none."""
+    texts = [{one.heading: one.text for one in of.sentences} for of in findings]
     return [
-        (heading, tuple(of.get(heading, "") for of in told))
+        (heading, tuple(of.get(heading, "") for of in texts))
         for heading in HEADINGS
-        if any(heading in of for of in told)
+        if any(heading in of for of in texts)
     ]
 
 
 def _frames_note(strips: Strips | None) -> str:
-    """Say that no frames are shown, where that is so."""
+    """Return a sentence if the page shows no frames."""
     if strips and any(strip.frames for strip in strips.values()):
         return ""
     return "No frames of the videos are in this report."
@@ -212,7 +213,7 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> _Head:
         findings=findings,
         drawn=shares(
             f"weight-{one.letter}",
-            f"{one.letter}: what became of the annotated weight",
+            f"{one.letter}: annotated weight by verdict",
             findings.shares,
         ),
         cost=_cost(one.run, prices),

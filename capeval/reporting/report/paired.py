@@ -1,26 +1,32 @@
-"""The differences of several runs, over the videos that all of them scored, as the page has them.
+"""Differences of several runs over the videos scored in all of them, and warnings about numbers.
 
-They are those of `capeval compare`, with the same draws; only what is shown is computed.
+The differences are those of `capeval compare`, with the same resamples; only those shown are
+computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from capeval.reporting.numbers import percent, thousands
 from capeval.reporting.report.data import Shown
 from capeval.runs.comparing import unlikeness
+from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Annotation, Scored
 from capeval.scoring.comparison import Measured, differences, measured, ranked
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES
+
+LEAST_COVERAGE = 0.99
+"""A run of a smaller share of the videos is not a score of the set, as in `capeval leaderboard`."""
 
 _NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A row of the table of two runs: a measure or a type, of `n` videos."""
+    """A row of the table of two runs: a measure or a type, over `n` videos."""
 
     name: str
     of: Difference
@@ -29,7 +35,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Rank:
-    """One of three runs or more; those of one `cluster`, from 1, cannot be told apart."""
+    """One of three runs or more; runs of one `cluster`, from 1, do not differ significantly."""
 
     cluster: int
     letter: str
@@ -39,10 +45,10 @@ class Rank:
 
 @dataclass(frozen=True)
 class Paired:
-    """What several runs differ in; `why` says why there is nothing to show.
+    """The differences of several runs; `why` says why there are none.
 
     Two runs have `measures` and `types` (F1 by type), three or more `ranks`, best first, and
-    `pairs`, by letter. Every difference is the run typed later less the one typed earlier.
+    `pairs`, by letter. Every difference is the later run − the earlier one.
     """
 
     videos: int
@@ -54,7 +60,7 @@ class Paired:
 
     @property
     def few(self) -> bool:
-        """Whether a difference has no interval, for which there are too few videos."""
+        """Whether a difference has no interval because there are too few videos."""
         gaps: list[Difference | PairDifference] = [
             *(row.of for row in (*self.measures, *self.types)),
             *self.pairs,
@@ -63,7 +69,7 @@ class Paired:
 
 
 def paired(shown: Sequence[Shown]) -> Paired | None:
-    """Return the differences of runs of the same annotations; None of a single run."""
+    """Return the differences of runs of the same annotations; None for a single run."""
     if len(shown) < 2:
         return None
     common = [
@@ -73,7 +79,7 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     ]
     unlike = unlikeness({one.letter: one.run.signature for one in shown})
     if unlike:
-        return Paired(len(common), f"they were not measured alike: {'; '.join(unlike)}")
+        return Paired(len(common), f"they were not measured in the same way: {'; '.join(unlike)}")
     if not common:
         return Paired(0, "no video was scored in all of them")
     runs = [_measured(one, common) for one in shown]
@@ -102,6 +108,45 @@ def _of_many(shown: Sequence[Shown], runs: Sequence[Measured], videos: int, seed
         Rank(cluster, one.letter, one.name, mean)
         for one, mean, cluster in zip(shown, means, clusters, strict=True)
     ]
-    # A stable sort: of equals, the one that was typed first.
+    # A stable sort: of equals, the one named first.
     ranks.sort(key=lambda rank: -rank.f1)
     return Paired(videos, ranks=tuple(ranks), pairs=tuple(pairs))
+
+
+def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each thing that a reader must know before the numbers.
+
+    `stale` says, by letter, how a run's stored scores differ from its verdicts.
+    """
+    several = len(shown) > 1
+    found = []
+    scored = {one.letter: _scored(one.run) for one in shown}
+    if len({frozenset(indexes) for indexes in scored.values()}) > 1:
+        each = ", ".join(f"{letter} {thousands(len(of))}" for letter, of in scored.items())
+        common = len(set.intersection(*scored.values()))
+        found.append(
+            f"The runs were scored on different sets of videos ({each}; {thousands(common)} in all "
+            "of them): only the paired differences are over the same videos, not the scores, "
+            "charts and findings."
+        )
+    for one in shown:
+        counts = one.run.scores.counts
+        who = f"{one.letter} is" if several else "This run is"
+        if counts.annotated and counts.scored < LEAST_COVERAGE * counts.annotated:
+            found.append(
+                f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
+                f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
+                f"{100 * LEAST_COVERAGE:g}%: this is not a score of the whole set."
+            )
+        if one.letter in stale:
+            whose = f"of {one.letter} " if several else ""
+            found.append(
+                f"The scores.json beside the verdicts {whose}does not match them: "
+                f"{stale[one.letter]}. This page is computed from the verdicts."
+            )
+    return found
+
+
+def _scored(run: JudgedRun) -> set[str]:
+    known = {annotation.index for annotation in run.annotations}
+    return {j.index for j in run.judgments.values() if isinstance(j, Scored)} & known

@@ -35,7 +35,7 @@ function draw(tag, attributes, ...children) {
   return node;
 }
 
-// As Python rounds: to the nearest, exact ties to even, so that page and terminal never differ.
+// Rounds as Python does: to the nearest, exact ties to even, so that page and terminal agree.
 function percent(value) {
   if (value === null) return "–";
   const shown = 100 * value;
@@ -45,7 +45,7 @@ function percent(value) {
 const thousands = (count) => count.toLocaleString("en");
 const counted = (count, what) => `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
 
-// ---- what is known of each video -------------------------------------------------------------
+// ---- the videos ------------------------------------------------------------------------------
 
 // Weights and measures by group, as Python computed them; a group without elements has none.
 const NO_ELEMENTS = [0, 0, 0, null, null, null];
@@ -54,7 +54,7 @@ const sums = (judged) => judged.scores?.map((given) => {
   return { e, c, l: total - e - c, total, p, r, f1 };
 }) ?? null;
 
-// Whether a label of people and a verdict say the same; the two kinds of labels are held apart.
+// Whether a human label and a verdict agree, on the scale of the label.
 const alike = (verdict, label) => (label === "y" || label === "n" ? (verdict === "e") === (label === "y") : verdict === label);
 
 const videos = data.videos.map((given, place) => {
@@ -75,14 +75,14 @@ const stats = (video, run, group) => {
 };
 const sought = (element) => !state.type || element.type + 1 === state.type;
 const total = (list, value) => list.reduce((sum, one) => sum + value(one), 0);
-// The weight, of the type sought, that the run entails and the other does not, and the reverse.
+// The weight, of the chosen type, that the run entails and the other does not, and the reverse.
 function moved(video) {
   const [one, other] = [video.runs[state.of].verdicts, video.runs[state.against].verdicts];
   const weight = (mine, theirs) => (one && other ? total(video.elements.filter((element, k) => sought(element) && mine[k] === "e" && theirs[k] !== "e"), (element) => element.weight) : 0);
   return { gained: weight(one, other), lost: weight(other, one) };
 }
 const labelled = (video) => video.runs[state.of].people.filter(([k]) => sought(video.elements[k])).length;
-const unlikePeople = (video) => {
+const unlikeHuman = (video) => {
   const judged = video.runs[state.of];
   return judged.status === "scored" ? judged.people.filter(([k, , label]) => sought(video.elements[k]) && !alike(judged.verdicts[k], label)).length : 0;
 };
@@ -95,7 +95,7 @@ const silent = (video) => {
   return judged.status === "scored" ? video.events.filter((_, n) => !judged.matches.includes(n + 1) && video.elements.some((one) => one.event === n && sought(one))).length : 0;
 };
 
-// ---- the state of the page, which its address holds ------------------------------------------
+// ---- the state of the page, which is in its address ------------------------------------------
 
 const first = () => ({ video: null, q: "", type: 0, kind: "", domain: "", only: "", sort: "f1", down: false, of: data.runs.length - 1, against: 0 });
 let state = first();
@@ -106,8 +106,8 @@ let scrolled = 0;
 
 const named = (run) => data.runs[run].letter;
 const having = (...names) => (video) => Number(names.includes(video.runs[state.of].status));
-// A filter: its name, its title, how much a video has of what is sought (none: it is left out), what
-// that is called, and which runs must have scored the video.
+// A filter: its name, its title, how much a video has of what it filters by (none: the video is left
+// out), what that is called, and which runs must have scored the video.
 const filter = (name, title, much, called = null, runs = () => []) => ({ name, title: () => (typeof title === "string" ? title : title()), much, called, runs });
 const mine = () => [state.of];
 const both = () => [state.of, state.against];
@@ -123,8 +123,8 @@ const ONLY = [
   filter("loose", "with unmatched candidate events", (video) => video.runs[state.of].matches.filter((one) => one === null).length, (n) => counted(n, "candidate event") + " unmatched", mine),
   ...(videos.some((video) => video.runs.some((one) => one.votes.length)) ? [filter("unsteady", "repeats differ", unsteady, (n) => `repeats differ on ${n}`, mine)] : []),
   ...(data.labelled ? [
-    filter("labelled", "labelled by people", labelled, (n) => counted(n, "label")),
-    filter("people", "people differ from the judge", unlikePeople, (n) => `people differ on ${n}`, mine),
+    filter("labelled", "labelled by human raters", labelled, (n) => counted(n, "label")),
+    filter("people", "human raters differ from the judge", unlikeHuman, (n) => `human raters differ on ${n}`, mine),
   ] : []),
   ...(several ? [
     filter("gained", () => `gained: ${named(state.of)} entails, ${named(state.against)} does not`, (video) => moved(video).gained, (n) => `weight ${n} gained`, both),
@@ -168,7 +168,7 @@ function address(changed = {}) {
   return "#" + given;
 }
 
-// The hash may have been written by anyone: only what the page knows is taken from it.
+// Anyone may have written the hash: only known values are taken from it.
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const next = first();
@@ -193,7 +193,7 @@ function remember() {
   if (address() === location.hash || (address() === "#" && !location.hash)) return;
   try {
     history.replaceState(null, "", address());
-  } catch { /* some browsers refuse it when it is done often: the address lags, the page does not */ }
+  } catch { /* some browsers refuse frequent changes: only the address is late */ }
 }
 
 // ---- the list --------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ function choose() {
   const sign = state.down ? -1 : 1;
   found = videos;
   leftOut = [];
-  // What is left out is counted by the first filter that does so.
+  // A video is counted by the first filter that leaves it out.
   const keep = (why, test) => {
     const kept = found.filter(test);
     if (kept.length < found.length) leftOut.push(`${thousands(found.length - kept.length)} ${why}`);
@@ -235,7 +235,7 @@ function choose() {
   const keys = new Map(found.map((video) => [video, value(video)]));
   found.sort((one, other) => {
     const [a, b] = [keys.get(one), keys.get(other)];
-    // What has no value is last in either direction.
+    // Videos without a value come last in either direction.
     if (a === null || b === null) return (a === null) - (b === null) || one.place - other.place;
     const way = typeof a === "string" ? order.compare(a, b) : a - b;
     return sign * way || one.place - other.place;
@@ -273,7 +273,7 @@ function badges(video) {
   const list = [];
   if (STATUS[judged.status]) list.push(make("span", { class: "badge alarm" }, STATUS[judged.status]));
   if (state.only !== "notes" && judged.notes.length) list.push(make("span", { class: "badge" }, "notes"));
-  if (state.only !== "people" && unlikePeople(video)) list.push(make("span", { class: "badge" }, "people differ"));
+  if (state.only !== "people" && unlikeHuman(video)) list.push(make("span", { class: "badge" }, "human raters differ"));
   if (state.only !== "unsteady" && unsteady(video)) list.push(make("span", { class: "badge" }, "repeats differ"));
   if (only().called) list.push(make("span", { class: "badge" }, only().called(only().much(video), video)));
   return list;
@@ -313,7 +313,7 @@ function showList() {
   showMore();
   const scored = found.filter((video) => stats(video, state.of, state.type)).length;
   at("count").textContent = `${counted(found.length, "video")} of ${thousands(videos.length)}, ${thousands(scored)} scored`
-    + (several ? ` in ${named(state.of)}; Δ is ${named(state.of)} less ${named(state.against)}` : "")
+    + (several ? ` in ${named(state.of)}; Δ is ${named(state.of)} − ${named(state.against)}` : "")
     + (leftOut.length ? `. Left out: ${leftOut.join(", ")}.` : "");
   at("none").hidden = found.length > 0;
   at("rows").hidden = !found.length;
@@ -366,7 +366,7 @@ function arithmetic(video, run) {
   return box;
 }
 
-// Where the candidate events stand in the caption, word by word; null where they cannot be found in order.
+// The places of the candidate events in the caption, word by word; null if they are not there in order.
 function located(caption, events) {
   const words = [...caption.matchAll(/\S+/g)];
   const places = [];
@@ -392,7 +392,7 @@ function captionOf(video, run) {
     box.append(make("p", { class: "soft" }, judged.status === "scored" ? "The caption is not in the files of this run, and has no events." : "There is no caption of this video."));
     return box;
   }
-  if (judged.votes.length) box.append(make("p", { class: "soft" }, `Events and matches are those of the first of ${judged.votes.length} passes; verdicts are the majority's.`));
+  if (judged.votes.length) box.append(make("p", { class: "soft" }, `Events and matches are those of the first of ${judged.votes.length} repeats; verdicts are the majority's.`));
   if (judged.caption !== undefined && !judged.caption.trim()) { box.append(make("p", { class: "soft" }, "The caption is empty.")); return box; }
   const piece = (told, number) => {
     const match = judged.matches[number];
@@ -442,7 +442,7 @@ function elementOf(video, place) {
     }
     const labels = judged.people.filter(([k]) => k === place);
     if (labels.length)
-      said.append(make("span", { class: "people" }, lead + "people: ", labels.map(([, rater, label], n) => {
+      said.append(make("span", { class: "people" }, lead + "human: ", labels.map(([, rater, label], n) => {
         const unlike = verdicts[run] && !alike(verdicts[run], label);
         return make("span", { class: unlike ? "unlike" : null }, `${n ? ", " : ""}${SIGNS[label]} ${WORDS[label]}`, data.raters[rater] ? [" (", make("bdi", {}, data.raters[rater]), ")"] : null, unlike ? " ≠ judge" : null);
       })));
@@ -532,7 +532,7 @@ function showCard() {
   connect(matching);
 }
 
-// Lines from each part of a caption to the event that it tells; the same stands in text in both.
+// Lines from each part of a caption to the event that it matches; both also say so in text.
 function connect(matching) {
   matching.querySelector(".lines")?.remove();
   const svg = draw("svg", { class: "lines", "aria-hidden": "true" });
@@ -554,7 +554,7 @@ function connect(matching) {
   matching.append(svg);
 }
 
-// ---- acting ----------------------------------------------------------------------------------
+// ---- actions ---------------------------------------------------------------------------------
 
 function show() {
   showList();
@@ -582,7 +582,7 @@ async function copy(told, button) {
   try {
     await navigator.clipboard.writeText(told);
   } catch {
-    // From a file some browsers have no clipboard: select it instead.
+    // A page from a file has no clipboard in some browsers: select the text instead.
     const area = make("textarea", { readonly: true });
     area.value = told;
     document.body.append(area);
@@ -646,7 +646,7 @@ at("only").addEventListener("change", () => {
 });
 for (const id of ["kind", "domain"]) at(id).addEventListener("change", () => change({ [id]: at(id).value }));
 at("type").addEventListener("change", () => change({ type: Number(at("type").value) }));
-// A run is never held against itself: the two change places.
+// A run is never compared with itself: the two swap.
 if (several) for (const [id, other] of [["of", "against"], ["against", "of"]]) at(id).addEventListener("change", () => {
   const run = Number(at(id).value);
   change(run === state[other] ? { [id]: run, [other]: state[id] } : { [id]: run });
@@ -682,7 +682,7 @@ const theme = () => document.documentElement.dataset.theme || (dark.matches ? "d
 const nameTheme = () => { at("theme").textContent = theme() === "dark" ? "Light" : "Dark"; };
 at("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
-  try { localStorage.setItem("capeval-report-theme", theme()); } catch { /* it is only not remembered */ }
+  try { localStorage.setItem("capeval-report-theme", theme()); } catch { /* the choice is not remembered */ }
   nameTheme();
 });
 try {
@@ -695,7 +695,7 @@ nameTheme();
 addEventListener("hashchange", () => { readAddress(); show(); });
 let resized = 0;
 addEventListener("resize", () => { cancelAnimationFrame(resized); resized = requestAnimationFrame(() => { const matching = document.querySelector("#card .matching"); if (matching) connect(matching); }); });
-// A picture that arrives late moves what the lines join.
+// A picture that loads late moves the ends of the lines.
 addEventListener("load", (event) => { const matching = document.querySelector("#card .matching"); if (matching && event.target.tagName === "IMG") connect(matching); }, true);
 readAddress();
 show();

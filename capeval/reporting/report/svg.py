@@ -1,4 +1,4 @@
-"""Elements of inline SVG: whatever text they hold is escaped, and the page's style colours them."""
+"""Elements of inline SVG, with all text escaped; the page's style sheet has their colours."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from markupsafe import Markup, escape
 from capeval.text import one_line
 
 COLOURS = 6
-"""So many series have a colour and a mark of their own."""
+"""The number of series with a colour and a mark of their own."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Where fractions from `low` to `high` lie between the coordinates `start` and `end`."""
+    """Maps fractions from `low` to `high` to the coordinates from `start` to `end`."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Iterable[float], *, zero: bool) -> Scale:
-        """Return a scale that holds all values, from 0 on where `zero` is asked for.
+        """Return a scale around all values, or from 0 with `zero`.
 
         >>> Scale.around([0.62, 0.71], zero=False).ticks
         (0.6, 0.65, 0.7, 0.75, 0.8)
@@ -38,7 +38,7 @@ class Scale:
             low = 0 if zero else math.floor(100 * min(known) / step + 1e-9) * step
             high = math.ceil(100 * max(known) / step - 1e-9) * step
             while high - low < 4 * step:
-                # Room on both sides, as far as there is any.
+                # Add a step above and, if more is needed, one below.
                 high += step if high < 100 else 0
                 low -= step if low > 0 and high - low < 4 * step else 0
             if (high - low) / step <= 5:
@@ -47,7 +47,7 @@ class Scale:
         return cls(low / 100, high / 100, tuple(tick / 100 for tick in ticks))
 
     def over(self, start: float, end: float) -> Scale:
-        """Return the same scale laid between two coordinates."""
+        """Return the same scale between two coordinates."""
         return Scale(self.low, self.high, self.ticks, start, end)
 
     def __call__(self, value: float) -> float:
@@ -77,15 +77,15 @@ def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
 def text(
     x: float,
     y: float,
-    told: str,
+    content: str,
     *,
     anchor: str | None = None,
     class_: str | None = None,
     tip: str = "",
 ) -> Markup:
-    """Return a line of text; `tip` is what it is in full, where it had to be cut."""
-    title = [tag("title", one_line(tip))] if tip and tip != told else []
-    return tag("text", *title, told, x=x, y=y, text_anchor=anchor, class_=class_)
+    """Return a line of text; `tip` is the whole text where it had to be cut."""
+    title = [tag("title", one_line(tip))] if tip and tip != content else []
+    return tag("text", *title, content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False) -> Markup:
@@ -118,13 +118,13 @@ def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False
 
 
 def picture(
-    name: str, title: str, told: str, body: Sequence[Markup], size: tuple[float, float]
+    name: str, title: str, description: str, body: Sequence[Markup], size: tuple[float, float]
 ) -> Markup:
-    """Return an SVG element that says what it shows; `name` must be the only one on the page."""
+    """Return an SVG element with a title and a description; `name` must be unique on the page."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-title"),
-        tag("desc", told, id=f"{name}-desc"),
+        tag("desc", description, id=f"{name}-desc"),
         *body,
         viewBox=f"0 0 {size[0]:g} {size[1]:g}",
         role="img",

@@ -1,4 +1,4 @@
-"""Small frames of the videos, as data for a page that loads nothing."""
+"""Small frames of the videos, as data inside the page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from capeval.schema import Annotation
 from capeval.video import decoder_named, prefetch, read_policy
 from capeval.video.frames import FrameSet
 
+# A strip of such frames is a few kilobytes, and still shows what happens.
 _LONGEST_SIDE = 192
 _QUALITY = 72
 
@@ -47,9 +48,9 @@ class _Found:
 def strips(
     annotations: Sequence[Annotation], folder: VideoFolder, count: int
 ) -> Iterator[tuple[str, Strip]]:
-    """Yield for every annotated video its index and `count` frames spread evenly over it.
+    """Yield the index of every annotated video and `count` frames spread evenly over it.
 
-    A video that is not there or cannot be decoded has a note instead.
+    A video that is missing or cannot be decoded has a note instead.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def _find(annotations: Sequence[Annotation], folder: VideoFolder) -> _Found:
         try:
             found.files[annotation.index] = folder.find(annotation.video or annotation.index)
         except VideoError as error:
-            # The message without the folder: whoever gets the page need not know where it was.
+            # The message without the folder: the page may be sent to others.
             found.notes[annotation.index] = error.message
     return found
 
@@ -98,5 +99,5 @@ def _require_extra() -> None:
         import av  # noqa: F401
         import PIL  # noqa: F401
     except ImportError:
-        # Both in one line: whoever installs the one would only be told of the other then.
+        # Both in one line, so that a user does not find them missing one after the other.
         raise MissingExtra("frames need PyAV and Pillow; install capeval[generate]") from None

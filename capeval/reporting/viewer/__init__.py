@@ -1,1 +1,1 @@
-"""One video of one or several judged runs, with everything that explains its score."""
+"""One video in one or several judged runs, with everything that explains its score."""

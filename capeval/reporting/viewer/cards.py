@@ -1,4 +1,4 @@
-"""All that is known of one video in one judged run: what explains its score."""
+"""One video in one judged run, with all that explains its score."""
 
 from __future__ import annotations
 
@@ -28,13 +28,22 @@ HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLab
 
 Status = Literal["scored", "unscored", "uncaptioned", "unjudged"]
 
+LABEL_WORDS: Mapping[HumanLabel, str] = {
+    "entailment": "entailed",
+    "lack": "lacking",
+    "contradiction": "contradicted",
+    "covered": "covered",
+    "not covered": "not covered",
+}
+"""The word for each label; some human raters only say whether an element is covered."""
+
 
 @dataclass(frozen=True)
 class ElementView:
-    """An annotated element and what was found of it.
+    """An annotated element and its verdict.
 
-    `relation` is None where the video is not scored. `votes` are the labels of each pass, where
-    there are several; `human` the labels of people, by rater.
+    `relation` is None where the video is not scored. `votes` are the labels of each repeat, where
+    there are several; `human` are the labels of human raters, by rater.
     """
 
     id: str
@@ -60,7 +69,7 @@ class EventView:
 class VideoCard:
     """One video in one run.
 
-    `status` is "uncaptioned" where there is no caption and "unjudged" where it has no judgment
+    `status` is "uncaptioned" if there is no caption and "unjudged" if the caption has no judgment
     yet; `reason` says why a caption is unscored. `matches[i]` is the number of the reference
     event, from 1, of `candidate_events[i]`, or None. `scores` are by "all" and by type.
     """
@@ -79,6 +88,11 @@ class VideoCard:
     scores: Mapping[str, VideoScore]
     inputs: Inputs | None = None
     provenance: Provenance | None = None
+
+    @property
+    def elements(self) -> tuple[ElementView, ...]:
+        """The elements of all events."""
+        return tuple(element for event in self.events for element in event.elements)
 
     @property
     def f1(self) -> float | None:
@@ -147,13 +161,13 @@ def load_human_labels(path: Path) -> HumanLabels:
     Raises
     ------
     InputError
-        The file is not right.
+        The file is not valid.
     UsageError
-        It holds ratings of whole captions.
+        It has ratings of whole captions.
     """
     table = load_human(path)
     if not isinstance(table, LabelTable):
-        raise UsageError(f"{path}: ratings of whole captions; --human takes labels of elements")
+        raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
     result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
     for key, element, rater, label in zip(
         table.keys, table.elements, table.rater, table.labels, strict=True
@@ -175,7 +189,7 @@ def _labels(
 ) -> Mapping[str, Mapping[str, HumanLabel]]:
     if not human:
         return {}
-    # People know a run by its name or by the model of its captions.
+    # In human files the system is the run's name or the captions' model.
     for system in (run.name, run.model, None):
         if found := human.get((index, system)):
             return found

@@ -1,7 +1,7 @@
-"""A judge's own words about one video: its replies in the cache, found by judging it again offline.
+"""A judge's replies about one video, found in the cache by judging the video again offline.
 
-The judge itself asks, in place of the endpoint, what is stored of it; so whatever it asked and
-asked again is found by its own rules, and nothing is called.
+The judge asks the cache in place of the endpoint, so that its own rules decide what it asked and
+what it asked again. Nothing is called.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RawReply:
     """One reply as the model gave it.
 
     `repeat` and `attempt` count from 1; `state` is the cache's; `complaint` is what was wrong with
-    the reply, as the model was told when it was asked again, None where it was taken.
+    the reply, as the model read it when it was asked again, None where the reply was accepted.
     """
 
     repeat: int
@@ -42,7 +42,7 @@ class RawReply:
 
 @dataclass(frozen=True)
 class RawReplies:
-    """The replies on one video, in the order in which they came; `notices` say what is missing."""
+    """The replies about one video in their order; `notices` say what is missing."""
 
     replies: tuple[RawReply, ...] = ()
     notices: tuple[str, ...] = ()
@@ -55,45 +55,45 @@ async def raw_replies(
     prompts: PromptSet | None = None,
     cache_path: Path | None = None,
 ) -> RawReplies:
-    """Return what the judge of a run replied on one video, as far as the cache holds it.
+    """Return what the judge of a run replied about one video, as far as the cache has it.
 
     Parameters
     ----------
-    prompts : the set that it was judged with; else it is looked for by the name that the judgment
-        bears, among the packaged ones and in the working folder
-    cache_path : the reply cache; else the user's
+    prompts : the set that it was judged with; by default the one that the judgment names, packaged
+        or in the working folder
+    cache_path : the reply cache; by default the user's
     """
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     annotation = next((one for one in run.annotations if one.index == index), None)
     if judgment is None or annotation is None:
-        return _none("it is not judged")
+        return _nothing("it is not judged")
     made = judgment.provenance
     if judgment.inputs is None or made.judge == "unknown":
-        return _none("its verdicts were made elsewhere, and no replies came with them")
+        return _nothing("its verdicts were made elsewhere, and no replies came with them")
     if made.prompts is None:
-        return _none(f"{made.judge} works by rules; there are no replies")
+        return _nothing(f"{made.judge} works by rules; there are no replies")
     if caption is None:
-        return _none("its caption is not here, and replies are found by what was asked")
+        return _nothing("its caption is not here, and replies are found by their request")
     if caption.is_empty:
-        return _none("its caption is empty, so nothing was asked")
+        return _nothing("its caption is empty, so nothing was asked")
     if not made.base_url:
-        return _none("its judgment names no endpoint")
+        return _nothing("its judgment names no endpoint")
     try:
         found = _prompts_of(made.prompts, prompts)
-    except _NotHere as reason:
-        return _none(str(reason))
-    with _opened(cache_path) as (cache, notices):
-        shelf = _Shelf(cache, made.base_url)
-        asker = Asker(shelf, None, base_url=made.base_url, meter=Meter())
-        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url, endpoint=made.endpoint)
+    except _PromptsMissing as reason:
+        return _nothing(str(reason))
+    with _open_cache(cache_path) as (cache, notices):
+        cached = _CachedReplies(cache, made.base_url)
+        asker = Asker(cached, None, base_url=made.base_url, meter=Meter())
+        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url)
         if changed := _changed(judge, annotation, caption, judgment):
-            return _none(changed)
-        missing = await _judge_again(judge, shelf, annotation, caption, judgment)
-        return RawReplies(tuple(shelf.replies()), (*missing, *notices))
+            return _nothing(changed)
+        missing = await _judge_again(judge, cached, annotation, caption, judgment)
+        return RawReplies(tuple(cached.replies()), (*missing, *notices))
 
 
-class _NotHere(Exception):
-    """The prompts that a caption was judged with are not on this disk."""
+class _PromptsMissing(Exception):
+    """The prompts that a caption was judged with are not here."""
 
 
 @dataclass
@@ -106,8 +106,8 @@ class _Asked:
 
 
 @dataclass
-class _Shelf:
-    """Stands where the endpoint was: completes a request from what is stored, and remembers it."""
+class _CachedReplies:
+    """Completes requests from the cache, in place of the endpoint, and records them."""
 
     cache: ReplyCache
     base_url: str
@@ -117,7 +117,7 @@ class _Shelf:
     async def complete(self, request: ChatRequest) -> ChatReply:
         found = self.cache.look(request_key(request, self.base_url))
         if self.asked and len(request.messages) > 1:
-            # It is asked again, with what was wrong with its reply as the last message.
+            # The request is a retry: its last message says what was wrong with the reply.
             self.asked[-1].complaint = str(request.messages[-1]["content"])
         if found is None:
             raise CacheMiss("not in the reply cache")
@@ -140,7 +140,11 @@ class _Shelf:
 
 
 async def _judge_again(
-    judge: LLMJudge, shelf: _Shelf, annotation: Annotation, caption: Caption, judgment: Judgment
+    judge: LLMJudge,
+    cached: _CachedReplies,
+    annotation: Annotation,
+    caption: Caption,
+    judgment: Judgment,
 ) -> list[str]:
     # A caption is unscored at the first repeat that fails.
     done = len(judgment.repeats)
@@ -148,18 +152,18 @@ async def _judge_again(
     missing = []
     for repeat in range(repeats):
         try:
-            await judge.judge(annotation, caption.caption, repeat=repeat, tally=shelf.tally)
+            await judge.judge(annotation, caption.caption, repeat=repeat, tally=cached.tally)
         except CacheMiss:
             which = f"repeat {repeat + 1}, " if repeats > 1 else ""
             missing.append(
-                f"{which}{shelf.tally.stage}: this reply is not in the cache, so what follows it "
+                f"{which}{cached.tally.stage}: this reply is not in the cache, so what follows it "
                 "cannot be shown (was the cache cleared, or the run judged on another machine?)"
                 if isinstance(judgment, Scored)
-                else f"{which}{shelf.tally.stage}: no reply is in the cache"
+                else f"{which}{cached.tally.stage}: no reply is in the cache"
             )
         except CapevalError as failure:
-            if shelf.asked and shelf.asked[-1].complaint is None:
-                shelf.asked[-1].complaint = str(failure)
+            if cached.asked and cached.asked[-1].complaint is None:
+                cached.asked[-1].complaint = str(failure)
     return missing
 
 
@@ -183,14 +187,14 @@ def _prompts_of(label: str, given: PromptSet | None) -> PromptSet:
     if given is not None:
         found = given
     elif not name or Path(name).name != name:
-        raise _NotHere(_elsewhere(label, "name their folder with --prompts"))
+        raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts"))
     else:
         try:
             found = load_prompts(name)
         except InputError:
-            raise _NotHere(_elsewhere(label, "name their folder with --prompts")) from None
+            raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts")) from None
     if found.hash[:6] != label.rpartition("@")[2]:
-        raise _NotHere(_elsewhere(label, f"here is {found.label}"))
+        raise _PromptsMissing(_elsewhere(label, f"here is {found.label}"))
     return found
 
 
@@ -201,12 +205,12 @@ def _elsewhere(label: str, why: str) -> str:
     )
 
 
-def _none(reason: str) -> RawReplies:
+def _nothing(reason: str) -> RawReplies:
     return RawReplies(notices=(reason,))
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[tuple[ReplyCache, list[str]]]:
+def _open_cache(path: Path | None) -> Iterator[tuple[ReplyCache, list[str]]]:
     notices: list[str] = []
     tell: Callable[[str], None] = notices.append
     cache = ReplyCache(path, on_notice=tell)

@@ -28,8 +28,8 @@ from capeval.correlation.result import (
     Raters,
     Ties,
 )
-from capeval.reporting.correlations.tables import print_correlations
-from capeval.reporting.text_table import Format, Sheet, print_sheets, rendered
+from capeval.reporting.correlations.tables import correlation_tables, print_correlations
+from capeval.reporting.formats import Format
 from capeval.stats.values import GROUPINGS, Grouping, Statistic
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -168,33 +168,53 @@ def _compared(
     )
 
 
-def shown(found: Correlations, form: Format, width: int = 80) -> str:
+def shown(found: Correlations, form: Format, width: int = 80, *, full: bool = True) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None)
-    print_correlations(found, console, form=form)
+    print_correlations(found, console, form=form, full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 TWO = {name: SIX[name] for name in ("clair", "meteor")}
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("correlations-80.txt", "table"),
-        ("correlations.md", "markdown"),
-        ("correlations.tex", "latex"),
-    ],
-)
 @pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
-def test_tables_are_the_golden_ones(
-    name: str, form: Format, metrics: dict[str, tuple[float | None, int | None]]
-) -> None:
-    golden = GOLDEN / f"{'two' if metrics is TWO else 'six'}-{name}"
-    text = shown(correlations(metrics), form)
+def test_tables_are_the_golden_ones(metrics: dict[str, tuple[float | None, int | None]]) -> None:
+    golden = GOLDEN / f"{'two' if metrics is TWO else 'six'}-correlations.txt"
+    text = shown(correlations(metrics), "table")
     if os.environ.get("CAPEVAL_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json"])
+def test_every_format_has_every_row(form: Format) -> None:
+    found = correlations(SIX)
+    tables, _ = correlation_tables(found)
+    lines = shown(found, form).replace("\\", "").splitlines()
+    for table in tables:
+        for row in table.rows:
+            if len(row) > 1 and form in ("markdown", "csv"):
+                cell = str(row[2 if len(row) > 2 else 1])
+                assert any(cell in line for line in lines)
+        title = table.title.replace("–", "--" if form == "latex" else "–")
+        title = title.replace("−", "$-$" if form == "latex" else "−")
+        assert any(title in line for line in lines)
+
+
+def test_default_is_a_sentence_a_summary_and_one_table() -> None:
+    lines = shown(correlations(SIX), "table", 100, full=False).splitlines()
+    assert lines[0] == (
+        "clair has the highest Kendall tau-b of 7 metrics with the human score: 0.731 [0.631, "
+        "0.831] over 40 captions (pooled), equal to 1 other."
+    )
+    assert len(lines) <= 40
+    start = next(n for n, line in enumerate(lines) if line.startswith("Kendall tau-b of metrics"))
+    assert lines[start + 1].split() == ["Metric", "pooled", "[95%]", "item", "[95%]"]
+    assert [line.split()[0] for line in lines[start + 4 : start + 6]] == [
+        "clair",
+        "gpt-4o-2024-08-06:f1",
+    ]
 
 
 def matrix(text: str) -> list[list[str]]:
@@ -223,7 +243,7 @@ def test_a_matrix_is_sorted_and_has_p_above_and_differences_below() -> None:
 def test_six_metrics_fit_eighty_columns(names: dict[str, tuple[float | None, int | None]]) -> None:
     names = {name: names[name] for name in list(names)[:7] if name != "meteor"}
     matrices = shown(correlations(names), "table").split("Metrics compared", 1)[1]
-    lines = matrices.split("people's score, pooled: ")[0].splitlines()[1:]
+    lines = matrices.split("human score, pooled: ")[0].splitlines()[1:]
     assert max(map(len, lines)) <= 80
     assert "0.655 " in matrices
     assert "…" not in matrices
@@ -239,12 +259,13 @@ def test_elements_fit_eighty_columns() -> None:
 @pytest.mark.parametrize("metrics", [SIX, TWO], ids=["six", "two"])
 def test_tables_fit_eighty_columns(metrics: dict[str, tuple[float | None, int | None]]) -> None:
     text = shown(correlations(metrics), "table").split("Krippendorff's alpha (interval)")[0]
+    text = text.split("\n", 1)[1]
     tables = [line for line in text.splitlines() if "[/red]" not in line or "Metric" in line]
     assert [line for line in tables if len(line) > 80 and ": the metric is" not in line] == []
 
 
 def test_the_best_metric_stands_first_within_a_statistic() -> None:
-    pooled = shown(correlations(SIX), "table", 200).split("People's score, pooled")[1]
+    pooled = shown(correlations(SIX), "table", 200).split("Human score, pooled")[1]
     lines = [line.split() for line in pooled.splitlines()[3:10]]
     assert [line[0] for line in lines] == [
         *("clair", "gpt-4o-2024-08-06:f1", "[red]_bert|score_[/red]", "autodq-f1"),
@@ -258,27 +279,35 @@ def summary(found: Correlations) -> list[str]:
 
 def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies() -> None:
     assert summary(correlations({**TWO, "bad": (0.05, 2)})) == [
-        "In short: clair (best of 3 by Kendall tau-b, pooled) against people's score",
+        (
+            "clair has the highest Kendall tau-b of 3 metrics with the human score: 0.731 [0.631, "
+            "0.831] over 40 captions (pooled)."
+        ),
         "  elements of lexical-1: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, 0.750]",
-        "    52 on which raters are evenly divided are left out, which flatters it",
+        "    52 elements with evenly divided raters are left out, which flatters it",
         "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
         "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
     ]
-    for value, where in ((0.05, "interval holds 0"), (-0.4, "interval below 0")):
+    for value, where in ((0.05, "interval includes 0"), (-0.4, "interval below 0")):
         assert summary(correlations({"m": (value, None)}))[-1].endswith(where)
 
 
 def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
     whole = correlations({"[b]m": (0.7, None)})
     bare = whole.model_copy(update={"results": (), "comparisons": ()})
-    assert summary(bare)[0] == "In short: lexical-1 against people"
-    assert len(summary(bare)) == 3
+    assert summary(bare) == [
+        (
+            "lexical-1 compared with human labels: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, "
+            "0.750] over 414 elements."
+        ),
+        "    52 elements with evenly divided raters are left out, which flatters it",
+    ]
     neither = bare.model_copy(update={"elements": Elements()})
     assert shown(neither, "table").lstrip().startswith("Published")
     only = [r for r in whole.results if r.statistic == "acc_eq" and r.grouping == "item"]
     narrow = whole.model_copy(update={"results": tuple(only), "elements": Elements()})
     assert summary(narrow) == [
-        "In short: [b]m against people's score",
+        "[b]m has acc_eq 0.700 [0.600, 0.800] with the human score over 40 captions (item).",
         "  captions of one video: acc_eq 0.700 [0.600, 0.800]; a constant gets 0.100",
     ]
 
@@ -295,7 +324,7 @@ def test_the_same_reason_for_no_ceiling_stands_once() -> None:
     raters = one.raters.model_copy(update={"ceiling": tuple(none)})
     lines = shown(one.model_copy(update={"raters": raters}), "table", 200).splitlines()
     assert [line for line in lines if line.startswith("Ceiling")] == [
-        "Ceiling, people's f1, recall, item, Kendall tau-b, Pearson r: no value (all are alike)"
+        "Ceiling, human F1, recall, item, Kendall tau-b, Pearson r: no value (all are alike)"
     ]
 
 
@@ -303,33 +332,6 @@ def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() 
     one = correlations({"clair": (0.7, None)})
     bare = [r.model_copy(update={"low": None, "high": None}) for r in one.results]
     text = shown(one.model_copy(update={"results": tuple(bare)}), "table")
-    video = text.split("People's score, pooled")[1].split("Published")[0]
+    video = text.split("Human score, pooled")[1].split("Published")[0]
     assert "95%" not in video
     assert "rank" not in video
-
-
-def test_a_table_wider_than_the_terminal_goes_on_in_another() -> None:
-    out = io.StringIO()
-    sheet = Sheet("t", ["Name", *"abcdef"], [["x", *["1" * 9] * 6], ["head"]], note="Read.")
-    print_sheets([sheet], Console(file=out, width=40))
-    text = out.getvalue()
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
-    assert text.count("t (continued)") == 1
-    assert text.count("1" * 9) == 6
-    assert text.count("Read.") == 1
-
-
-def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
-    sheet = Sheet(r"a_b & \c", ["*", "x"], [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]])
-    text = rendered([sheet], ["100%"], "latex")
-    assert "{*} & x" in text
-    assert r"{[}2] $-$0.5 & $-$0.5 [$-$1.0, 2] \\" in text
-    assert r"a\textbar{}b\textgreater{}c & gpt-4 \\" in text
-    assert r"\caption{a\_b \& \textbackslash{}c}" in text
-    assert text.endswith("% 100%")
-
-
-def test_markup_in_names_stays_text() -> None:
-    out = io.StringIO()
-    print_sheets([Sheet("[b]t[/b]", ["[i]"], [["[red]x"]])], Console(file=out, width=40))
-    assert [line.split() for line in out.getvalue().splitlines()[::3]] == [["[b]t[/b]"], ["[red]x"]]

@@ -1,24 +1,16 @@
-"""The paper's tables as transcribed: complete, and only doubted where they disagree."""
+"""The paper's tables as transcribed are complete, and its footnotes follow from them."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from capeval.captioners.catalogue import read_catalogue
 from capeval.errors import InputError
-from capeval.reporting.leaderboard.published import (
-    TABLE,
-    Published,
-    PublishedRow,
-    disagreements,
-    mixing_share,
-    read_published,
-)
+from capeval.reporting.leaderboard.published import TABLE, read_published
 from capeval.reporting.leaderboard.table_cells import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
@@ -27,26 +19,34 @@ from capeval.reporting.leaderboard.table_cells import (
     TYPE_PLACES,
     Measured,
 )
+from tests.reporting.leaderboard.misprints import (
+    Row,
+    Tables,
+    misprints,
+    mixing_share,
+    read_tables,
+)
 
-PAPER = read_published()
+PUBLISHED = read_published()
+PAPER = read_tables()
 ROWS = {row.model: row for row in PAPER.rows}
 SEED = Path(__file__).resolve().parents[4] / "shared" / "seeds" / "002_132a9a00419a23aa.txt"
 
 
-def with_row(row: PublishedRow) -> Published:
-    return replace(PAPER, rows=tuple(row if r.model == row.model else r for r in PAPER.rows))
+def with_row(row: Row) -> Tables:
+    return PAPER._replace(rows=tuple(row if r.model == row.model else r for r in PAPER.rows))
 
 
 def test_all_models_of_the_catalogue_that_the_paper_has_are_there_with_their_frames() -> None:
     catalogue = {name: entry for name, entry in read_catalogue().items() if entry.paper}
-    assert {row.catalogue: row.frames for row in PAPER.rows} == {
+    assert {row.catalogue: row.frames for row in PUBLISHED.rows} == {
         name: entry.frames for name, entry in catalogue.items()
     }
     assert len(PAPER.rows) == 21
 
 
 def test_best_row_is_the_papers_headline() -> None:
-    cells = ROWS["GPT-4o"].cells
+    cells = next(row.cells for row in PUBLISHED.rows if row.model == "GPT-4o")
     assert cells[OVERALL] == Measured(0.777, 0.482, 0.585)
     assert cells["type", "camera"] == Measured(0.801, 0.533, 0.613)
     assert cells["visual_characteristic", "Multi-Subject"] == Measured(0.768, 0.444, 0.555)
@@ -90,27 +90,14 @@ def test_share_of_low_dynamic_videos_that_fits_all_rows_is_that_of_the_papers_ta
     assert mixing_share(PAPER.rows) == pytest.approx(share, abs=0.002)
 
 
-def test_only_these_cells_disagree() -> None:
-    found = {(d.model, d.table, d.places): d.text for d in disagreements(PAPER)}
-    low_high = (*CHARACTERISTIC_PLACES[:2], OVERALL)
-    scenes = CHARACTERISTIC_PLACES[2:]
-    assert found == {
-        ("LLaVA-OV-72B", 9, low_high): (
-            "the mix of 34% Low- and 66% High-Dynamic gives Overall R 36.9, printed 39.2 and "
-            "F1 46.8, printed 49.6; table 10's mixes agree with 49.6"
-        ),
-        ("Gemini 1.5 Flash", 9, scenes): (
-            "Multi-Scene and Multi-Subject have the same P, R and F1"
-        ),
-        ("Tarsier-34B", 8, (("type", "camera"), ("type", "attribute"))): (
-            "Camera and Attribute have the same P and R"
-        ),
-    }
+def test_footnotes_are_the_cells_that_disagree() -> None:
+    found = [(note.model, note.table, note.places, note.text) for note in PUBLISHED.footnotes]
+    assert found == misprints(PAPER)
 
 
 def test_overall_that_differs_between_tables_is_found() -> None:
     row = ROWS["Kangaroo"]
-    found = disagreements(with_row(replace(row, table10=(*row.table10[:-1], 43.7))))
+    found = misprints(with_row(row._replace(table10=(*row.table10[:-1], 43.7))))
     told = [d for d in found if d.model == "Kangaroo"]
     assert "F1 42.7 in table 8, 43.7 in table 10" in told[0].text
     # Table 10's own buckets then disagree with its Overall too, in both of its ways.
@@ -120,16 +107,16 @@ def test_overall_that_differs_between_tables_is_found() -> None:
 @pytest.mark.parametrize(("f1", "wrong"), [(44.1, False), (36.3, True), (47.0, True)])
 def test_f1_that_no_mean_over_videos_can_have_is_found(f1: float, wrong: bool) -> None:
     row = ROWS["Kangaroo"]
-    changed = replace(row, table8=((65.2, 36.5, f1), *row.table8[1:]))
-    told = [d.text for d in disagreements(with_row(changed)) if d.model == "Kangaroo"]
+    changed = row._replace(table8=((65.2, 36.5, f1), *row.table8[1:]))
+    told = [d.text for d in misprints(with_row(changed)) if d.model == "Kangaroo"]
     assert bool(told) == wrong
     assert not wrong or "lies from 36.5 to 46.8" in told[0]
 
 
 def test_average_that_is_not_its_rows_is_found() -> None:
     models, values = PAPER.averages["small"]
-    changed = replace(PAPER, averages={**PAPER.averages, "small": (models, (46.2, *values[1:]))})
-    told = [d.text for d in disagreements(changed) if d.model is None]
+    changed = PAPER._replace(averages={**PAPER.averages, "small": (models, (46.2, *values[1:]))})
+    told = [d.text for d in misprints(changed) if d.model is None]
     assert told == ["the mean of the small models in <=2 events is 45.2, printed 46.2"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -11,26 +12,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.reporting.figures import Grid, Series
-from capeval.reporting.report.charts import Share, chart, place_name, shares
+from capeval.reporting.numbers import place_name
+from capeval.reporting.report.charts import Share, chart, shares
 from capeval.reporting.report.svg import Scale
-from capeval.scoring import Estimate
+from capeval.scoring import Estimate, TypeScores
 
 NAMES = {"svg": "http://www.w3.org/2000/svg"}
 
 
-def estimate(value: float | None) -> Estimate | None:
-    return None if value is None else Estimate(value=value, low=value / 2, high=value * 1.1)
+def cell(value: float | None, n: int = 5) -> TypeScores | None:
+    if value is None:
+        return None
+    one = Estimate(value=value, low=value / 2, high=value * 1.1)
+    return TypeScores(precision=one, recall=one, f1=one, n=n)
 
 
-def grid(kind: Literal["bars", "curves"], *values: tuple[float | None, ...]) -> Grid:
+def grid(
+    kind: Literal["bars", "curves"],
+    *values: tuple[float | None, ...],
+    counts: Sequence[Sequence[int]] = ((5,) * 6,) * 3,
+) -> Grid:
     return Grid(
         name="g",
         title="<b>T</b>",
         kind=kind,
         axis="x",
         places=("p0", "p1", "p2"),
-        sizes=(5, 5, 5),
-        series=tuple(Series(f"run {n}", tuple(map(estimate, row))) for n, row in enumerate(values)),
+        series=tuple(
+            Series(f"run {n}", tuple(cell(v, counts[at][n]) for at, v in enumerate(row)))
+            for n, row in enumerate(values)
+        ),
     )
 
 
@@ -52,8 +63,8 @@ def test_values_are_told_in_words_and_a_gap_is_no_zero(kind: Literal["bars", "cu
 @pytest.mark.parametrize("kind", ["bars", "curves"])
 def test_every_run_has_its_own_number_of_videos(kind: Literal["bars", "curves"]) -> None:
     counts = [[5, 5], [1000, 4], [1, 1]]
-    made = grid(kind, (0.2, 0.3, 0.4), (0.1, 0.5, 0.6))
-    root = parsed(chart(made, ["A", "B"], counts))
+    made = grid(kind, (0.2, 0.3, 0.4), (0.1, 0.5, 0.6), counts=counts)
+    root = parsed(chart(made, ["A", "B"]))
     told = " ".join(one.text or "" for one in root.iter("text"))
     shown = ["5 videos", "A 1,000, B 4", "1 video"] if kind == "bars" else ["A 1,000", "n B 4"]
     assert all(one in told for one in shown)
@@ -63,8 +74,8 @@ def test_every_run_has_its_own_number_of_videos(kind: Literal["bars", "curves"])
 
 
 def test_of_many_runs_the_range_of_videos_is_shown() -> None:
-    made = grid("bars", *[(0.2, 0.3, 0.4)] * 4)
-    root = parsed(chart(made, list("ABCD"), [[5, 6, 7, 8]] * 3))
+    made = grid("bars", *[(0.2, 0.3, 0.4)] * 4, counts=[[5, 6, 7, 8]] * 3)
+    root = parsed(chart(made, list("ABCD")))
     assert "5–8 videos" in [one.text for one in root.iter("text")]
 
 
@@ -94,9 +105,10 @@ def test_series_differ_in_more_than_colour() -> None:
 
 def lone(kind: Literal["bars", "curves"], *, series: int = 6) -> ElementTree.Element:
     """A chart of which p0 has an interval of no width, p1 none, and p2 no value."""
-    known = Estimate(value=0.3, low=0.3, high=0.3), Estimate(value=0.3, low=None, high=None), None
-    runs = tuple(Series(f"run {n}", known) for n in range(series))
-    made = Grid("g", "T", kind, "x", ("p0", "p1", "p2"), (5, 4, 0), runs)
+    one, other = (Estimate(value=0.3, low=end, high=end) for end in (0.3, None))
+    known = [TypeScores(precision=e, recall=e, f1=e, n=n) for e, n in ((one, 5), (other, 4))]
+    runs = tuple(Series(f"run {n}", (*known, None)) for n in range(series))
+    made = Grid("g", "T", kind, "x", ("p0", "p1", "p2"), runs)
     return parsed(chart(made, list("ABCDEF")[:series]))
 
 

@@ -70,10 +70,10 @@ def test_overlapping_intervals_are_called_that() -> None:
 def test_few_videos_are_not_compared_but_named() -> None:
     found = told(findings_of(shown(made("+0 -", "++ 0"))))
     assert found["Weakest type"] == (
-        "Not compared, of too few videos: camera (2 videos), scene (2 videos), action (2 videos)."
+        "Not compared, too few videos: camera (2 videos), scene (2 videos), action (2 videos)."
     )
     assert found["Beginning and end"] == (
-        "Not compared, of too few videos: 2 videos of two events or more."
+        "Not compared, too few videos: 2 videos of two events or more."
     )
     # Of one domain there is nothing to compare, however many videos it has.
     assert "Weakest domain" not in found
@@ -100,7 +100,7 @@ def test_nothing_lost_names_no_loss() -> None:
 
 def listed(*runs: JudgedRun) -> list[tuple[str, str, int, int, int]]:
     found = missed_elements([shown(one) for one in runs])
-    return [(one.index, one.id, one.missed, one.contradicted, one.passes) for one in found.listed]
+    return [(one.index, one.id, one.missed, one.contradicted, one.repeats) for one in found.listed]
 
 
 def test_main_elements_missed_by_most_runs_come_first() -> None:
@@ -149,7 +149,7 @@ def test_what_is_passed_over_is_named() -> None:
     judgments: list[Judgment] = [scored(f"v{n}", "0" if n < 5 else "+") for n in range(12)]
     found = told(findings_of(shown(run(judgments, videos=videos, captions={}))))
     assert "Film: F1 0.0" in found["Weakest domain"]
-    assert found["Weakest domain"].endswith("Passed over, of too few videos: News (2 videos).")
+    assert found["Weakest domain"].endswith("Left out, too few videos: News (2 videos).")
 
 
 def test_every_finding_has_a_known_heading_in_order() -> None:

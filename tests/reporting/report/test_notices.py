@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from capeval.reporting.report.data import Shown, letter_of
-from capeval.reporting.report.notices import notices
+from capeval.reporting.numbers import letter_of
+from capeval.reporting.report.data import Shown
+from capeval.reporting.report.paired import notices
 from capeval.reporting.viewer.cards import cards_of
 from capeval.runs.judged_run import JudgedRun
 from tests.reporting.report.making import run
@@ -29,12 +30,12 @@ def test_whole_runs_need_no_notice() -> None:
 def test_unlike_sets_and_too_few_videos_are_told() -> None:
     assert notices(of(range(197)), {}) == [
         (
-            "This run is scored on 197 of 200 annotated videos (98.5%), less than 99%: this is no "
-            "score of the whole set."
+            "This run is scored on 197 of 200 annotated videos (98.5%), less than 99%: this is "
+            "not a score of the whole set."
         )
     ]
     unlike, few = notices(of(range(200), range(100)), {})
-    assert "unlike sets of videos (A 200, B 100; 100 in all of them)" in unlike
+    assert "different sets of videos (A 200, B 100; 100 in all of them)" in unlike
     assert few.startswith("B is scored on 100 of 200 annotated videos (50.0%)")
     (same_number,) = notices(of(range(199), range(1, 200)), {})
     assert "(A 199, B 199; 198 in all of them)" in same_number
@@ -43,6 +44,6 @@ def test_unlike_sets_and_too_few_videos_are_told() -> None:
 def test_stored_scores_that_differ_are_told() -> None:
     (told,) = notices(of(range(200), range(200)), {"B": "counts.scored is 3 there and 4 here"})
     assert told == (
-        "The scores.json beside the verdicts of B is not theirs: counts.scored is 3 there and 4 "
-        "here. This page is computed from the verdicts."
+        "The scores.json beside the verdicts of B does not match them: counts.scored is 3 there "
+        "and 4 here. This page is computed from the verdicts."
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from capeval.reporting.report.data import Shown, letter_of
+from capeval.reporting.numbers import letter_of
+from capeval.reporting.report.data import Shown
 from capeval.reporting.report.paired import Paired, paired
 from capeval.reporting.viewer.cards import cards_of
 from capeval.runs.comparing import compare_judged

@@ -246,8 +246,8 @@ async def test_card_explains_the_score(report: Opened) -> None:
     assert await report.ask("document.querySelectorAll('.lines path').length") == 2
     assert "relation of 1.2 was missing: asked again" in told
     people = await report.ask("[...document.querySelectorAll('.people')].map((p) => p.textContent)")
-    assert people[0].startswith("people: ✓ entailed (</script>")
-    assert people[1] == "people: ✓ entailed (Bo) ≠ judge"
+    assert people[0].startswith("human: ✓ entailed (</script>")
+    assert people[1] == "human: ✓ entailed (Bo) ≠ judge"
     assert await report.ask("document.querySelector('.strip img').naturalWidth") == 1
 
 
@@ -338,7 +338,7 @@ async def test_differences_are_the_later_run_less_the_earlier(report: Opened) ->
     await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
     chosen = "[at('of').value, at('against').value]"
     assert await report.ask(chosen) == ["2", "0"]
-    assert "Δ is C less A" in await report.ask("at('count').textContent")
+    assert "Δ is C − A" in await report.ask("at('count').textContent")
     assert await report.ask("at('sort').selectedOptions[0].textContent") == "C most behind A"
     assert (await report.ask("videos.map(gap)"))[0] == 1.0 - run().scores.videos["V1"]["all"].f1
     # A run is never held against itself.
@@ -410,7 +410,7 @@ async def test_no_video_is_left_out_without_being_counted(report: Opened) -> Non
 async def test_empty_list_says_so_and_can_be_cleared(report: Opened) -> None:
     assert not await report.ask("at('none').offsetParent")
     await report.search("nowhere")
-    assert await report.ask("at('none').innerText") == "No video is left. Clear"
+    assert await report.ask("at('none').innerText") == "No video matches. Clear"
     assert "7 without the words searched for" in await report.ask("at('count').textContent")
     await report.click("#none-clear")
     assert len(await report.ask(ROWS)) == len(VIDEOS)
@@ -470,7 +470,7 @@ async def test_votes_of_repeats_are_shown(report: Opened) -> None:
     assert await report.ask("found.length") == 1
     told = await report.ask("document.querySelectorAll('.elements li')[1].textContent")
     assert "votes ✓ ✗ ✓ (not unanimous)" in told
-    assert "those of the first of 3 passes" in await report.ask("at('card').innerText")
+    assert "those of the first of 3 repeats" in await report.ask("at('card').innerText")
 
 
 async def test_signature_and_link_can_be_copied(report: Opened) -> None:

@@ -81,16 +81,16 @@ def test_few_videos_have_no_interval() -> None:
     assert (f1.low, f1.high) == (None, None)
     assert f"F1 {percent(f1.value)} " in words
     assert f"F1 {percent(f1.value)} [–]" in words
-    assert "[–]: no interval, of fewer than 5 videos." in words
-    assert "Hollow: no interval, of fewer than 5 videos" in words
-    assert "Weakest type Not compared, of too few videos: camera (" in words
+    assert "[–]: no interval, fewer than 5 videos." in words
+    assert "Hollow: no interval, fewer than 5 videos" in words
+    assert "Weakest type Not compared, too few videos: camera (" in words
 
 
 @pytest.mark.parametrize("letters", ["AB", "ABC"])
 def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -> None:
-    told = "[–]: no interval, of fewer than 5 videos."
+    told = "[–]: no interval, fewer than 5 videos."
     few = words_of(report_html({name: run(name=name) for name in letters}))
-    assert "B less A" in few
+    assert "B − A" in few
     assert few.count(told) == len(letters) + 1
     # Of five videos, fewer have elements of each type: these differences are of two runs alone.
     enough = words_of(report_html({name: run(five(), name=name) for name in letters}))
@@ -110,7 +110,7 @@ def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
     words = words_of(report_html(runs))
     compared = compare_judged(runs)
     assert isinstance(compared, Comparison)
-    assert "B less A, over the 5 videos that both scored" in words
+    assert "B − A over the 5 videos scored in both runs" in words
     f1 = compared.overall.all.f1
     ends = f"[{points(f1.low)}, {points(f1.high)}]"
     told = (
@@ -123,13 +123,15 @@ def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
 def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
     runs = {name: run(five(), name=name) for name in ("one", "two", "three")}
     words = words_of(report_html(runs))
-    assert "Ranks over the 5 videos that all scored" in words
+    assert "Ranks over the 5 videos scored in all runs" in words
     assert "1 A one" in words
-    assert "C less B 0.0 [0.0, 0.0] 1.000 1.000" in words
+    assert "C − B 0.0 [0.0, 0.0] 1.000 1.000" in words
     lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
     words = words_of(report_html({"mine": run(), "lexical": lexical}))
-    assert "The runs cannot be compared: they were not measured alike: judge gpt-4o" in words
-    assert "unlike sets of videos (A 4, B 1; 1 in all of them)" in words
+    assert (
+        "The runs cannot be compared: they were not measured in the same way: judge gpt-4o" in words
+    )
+    assert "different sets of videos (A 4, B 1; 1 in all of them)" in words
 
 
 def test_findings_of_several_runs_stand_in_one_row() -> None:
@@ -252,7 +254,7 @@ def test_frames_curve_where_runs_of_a_model_differ_in_it() -> None:
 
 def test_runs_of_different_annotations_do_not_stand_side_by_side() -> None:
     other = run([scored("V1", "+0 -0")], videos=(annotation("V1", "c3 s2", "a3 t2"),))
-    with pytest.raises(UsageError, match="mine and other are held against different annotations"):
+    with pytest.raises(UsageError, match="mine and other have different annotations"):
         report_html({"mine": run(), "other": other})
 
 

@@ -1,0 +1,140 @@
+"""Tables in every format: nothing is cut, and nothing in a cell becomes markup or code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from capeval.reporting.formats import csv_text, rendered
+from capeval.reporting.table import Cell, Column, Page, Table, broken, columns
+from capeval.reporting.terminal import as_text, print_table
+
+HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
+
+
+def printed(table: Table, width: int, **more: int) -> str:
+    out = io.StringIO()
+    print_table(table, Console(file=out, width=width, color_system=None), **more)
+    return out.getvalue()
+
+
+def test_a_table_wider_than_the_terminal_goes_on_in_another() -> None:
+    table = Table("t", columns("Name", *"abcdef"), [["x", *["1" * 9] * 6], ["head"]], note="Read.")
+    text = printed(table, 40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert text.count("t (continued)") == 1
+    assert text.count("1" * 9) == 6
+    assert text.count("Read.") == 1
+
+
+def test_words_are_broken_before_a_table_is_split() -> None:
+    table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
+    assert printed(table, 24).splitlines() == [
+        "t",
+        "Name                   n",
+        "────────────────────────",
+        "a-very-long-name-  1,000",
+        "of-a-run",
+    ]
+
+
+def test_long_sentences_over_rows_are_wrapped_and_indented() -> None:
+    table = Table("t", columns("Name", "n"), [["one two three four"], ["x", "1"]])
+    assert printed(table, 16, indent=2).splitlines() == [
+        "  t",
+        "  Name  n",
+        "  ───────",
+        "  one two three",
+        "  four",
+        "  x     1",
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 5, 20])
+def test_broken_text_keeps_every_character(width: int) -> None:
+    text = "ein-Wort und/noch_eins: Donaudampfschiff 你好你好"
+    lines = broken(text, width)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_marks_of_a_cell_are_those_of_the_format() -> None:
+    cell = Cell("61.3", before="80.1/53.3/", after=" [59, 62]", place=1, notes=(1, 2))
+    second = Cell("60.0", place=2)
+    pages = [Page([Table("t", columns("Run", "F1"), [["a", cell], ["b", second]])])]
+    assert "80.1/53.3/61.3¹,² [59, 62]" in rendered(pages, "table")
+    assert "80.1/53.3/**61.3**¹,² \\[59, 62\\]" in rendered(pages, "markdown")
+    latex = rendered(pages, "latex")
+    assert r"80.1/53.3/\textbf{61.3}$^{1,2}$ [59, 62]" in latex
+    assert r"\underline{60.0}" in latex
+    (table,) = json.loads(rendered(pages, "json"))
+    assert table["rows"][0] == ["a", "80.1/53.3/61.3¹,² [59, 62]"]
+
+
+def test_second_line_of_a_heading_is_in_every_format() -> None:
+    table = Table("t", [Column("Run", words=True, under="n"), Column("A", under="5")], [["x", "1"]])
+    assert "n    5\n" in rendered([Page([table])], "table")
+    assert "| Run | A (n 5) |" in rendered([Page([table])], "markdown")
+    assert "Run & A \\\\\nn & 5 \\\\" in rendered([Page([table])], "latex")
+
+
+def test_footnotes_are_below_the_latex_tables_that_use_them() -> None:
+    used = Table("used", columns("Run", "F1"), [["a", Cell("1", notes=(2,))]])
+    other = Table("other", columns("Run", "F1"), [["a", "1"]])
+    page = Page([used, other], footnotes=["first", "second"], warnings=["Beware."])
+    _, one, two = rendered([page], "latex").split(r"\begin{table}")
+    assert ("$^{2}$ second" in one, "$^{1}$ first" in one, "second" in two) == (True, False, False)
+    assert r"Beware.\par" in one
+    assert r"Beware.\par" in two
+
+
+def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
+    table = Table(
+        r"a_b & \c",
+        columns("*", "x"),
+        [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]],
+    )
+    text = rendered([Page([table], notes=["100%"])], "latex")
+    assert "{*} & x" in text
+    assert r"{[}2] $-$0.5 & $-$0.5 [$-$1.0, 2] \\" in text
+    assert r"a\textbar{}b\textgreater{}c & gpt-4 \\" in text
+    assert r"\caption{a\_b \& \textbackslash{}c}" in text
+    assert text.startswith("% 100%\n")
+
+
+def test_markup_in_names_stays_text() -> None:
+    text = as_text([Page([Table("[b]t[/b]", columns("[i]"), [["[red]x"]])])])
+    assert text.splitlines()[::3] == ["[b]t[/b]", "[red]x"]
+
+
+def test_csv_runs_no_formula_and_keeps_numbers() -> None:
+    rows = [[HOSTILE, 1 / 3, None, True], ["=1+1", -0.5, 7, ""], ["+1", 0, 0, 0]]
+    read = list(csv.reader(io.StringIO(csv_text(["a", "b", "c", "d"], rows))))
+    assert read[1][1:] == [repr(1 / 3), "", "true"]
+    assert "\x1b" not in read[1][0]
+    assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
+
+
+def test_pages_have_titles_notes_and_signatures_in_their_order() -> None:
+    page = Page(
+        [Table("t", columns("a", "b"), [["x", "1"]])],
+        title="1. Runs",
+        about="judge x",
+        notes=["a note"],
+        warnings=["Beware."],
+        signatures=["capeval:x|`y`"],
+    )
+    text = as_text([page], headline="The answer.")
+    order = ["The answer.", "1. Runs", "judge x", "t\n", "a note", "Beware.", "capeval:x"]
+    assert sorted(order, key=text.index) == order
+    assert "- `` capeval:x|`y` ``" in rendered([page], "markdown")
+
+
+def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
+    table = Table("t", columns("a"), [[str(n)] * 1 for n in range(30)], note="Read.")
+    (short,) = Page([table]).shortened(25).tables
+    assert (len(short.rows), short.note) == (25, "Read. 5 more rows: --full")
+    assert Page([table]).shortened(30).tables == [table]
