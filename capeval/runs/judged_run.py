@@ -21,7 +21,7 @@ from capeval.runs.rescoring import (
     summarise,
 )
 from capeval.runs.resolve import RUNS, find_judgments
-from capeval.runs.sources import SAMPLE, annotations_file, annotations_named_by, annotations_of
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import Scores
 
@@ -139,7 +139,7 @@ def load_judged(
 
 
 def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
-    if run is not None and path != SAMPLE and not Path(path).exists():
+    if run is not None and not annotations_file(path).exists():
         raise InputError(
             f"its annotations {path} do not exist here; name them with --annotations",
             file=run,

@@ -72,7 +72,7 @@ def test_no_command_overwrites_what_it_reads(
     ("out", "told"), [("", "--out names no file"), ("runs", "--out: runs is a folder")]
 )
 def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
-    for command in ((*CORRELATE, "--metric", "x=none.csv"), ("score", "one")):
+    for command in ((*CORRELATE, "--metric", "x=metric.csv"), ("score", "one")):
         done = typed(folder, *command, "--out", out)
         assert done.code == 2
         assert told in done.err

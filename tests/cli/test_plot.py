@@ -117,7 +117,7 @@ def test_people_add_a_scatter_and_a_confusion(typed: Typed) -> None:
 def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None:
     said = typed("plot", "scatter", "at-8", "--human", "labels.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert said.err == ("labels.csv: 1 of 3 rated captions are of other systems, and left out\n")
+    assert said.err == ("labels.csv: 1 of 3 rated captions are of other systems and left out\n")
     Path("more.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV9,at-8,5\n")
     said = typed("plot", "scatter", "at-8", "--human", "more.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
