@@ -131,13 +131,13 @@ def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_
     groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
 
     def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
-        statistics = [one for one, by in settings.protocol.taken if by == grouping]
+        ways = [way for way in settings.protocol.taken if way[1] == grouping]
+        statistics = [statistic for statistic, _ in ways]
         compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
         result: dict[_Way, _Found] = {}
-        for statistic in statistics:
-            found = _one_way(scores, statistic, grouping, settings)
-            tests = _compare(scores, statistic, grouping, compared_pairs[statistic])
-            result[statistic, grouping] = _clustered(found, tests), tests
+        for way in ways:
+            tests = _compare(scores, way, compared_pairs[way[0]])
+            result[way] = _clustered(_one_way(scores, way, settings), tests), tests
         return result
 
     if len(scores.y) < _AT_ONCE:
@@ -230,39 +230,27 @@ def _warnings(scores: _Scores) -> list[str]:
     return found
 
 
-def _one_way(
-    scores: _Scores, statistic: Statistic, grouping: Grouping, settings: Settings
-) -> list[Correlation]:
+def _one_way(scores: _Scores, way: _Way, settings: Settings) -> list[Correlation]:
     only: Mask | None = None
     if len(scores.metrics) > 1:
         # A constant metric has no usable group; the other metrics keep theirs.
-        able = [
-            pair
-            for pair in scores.metrics.values()
-            if not np.isnan(pair.values(statistic, grouping)).all()
-        ]
+        pairs = scores.metrics.values()
+        able = [pair for pair in pairs if not np.isnan(pair.values(*way)).all()]
         if able:
-            only = common_to(able, statistic, grouping)
-    return [
-        _one(scores, name, pair, statistic, grouping, settings, only)
-        for name, pair in scores.metrics.items()
-    ]
+            only = common_to(able, *way)
+    return [_one(scores, name, way, settings, only) for name in scores.metrics]
 
 
 def _one(
-    scores: _Scores,
-    name: str,
-    pair: Pair,
-    statistic: Statistic,
-    grouping: Grouping,
-    settings: Settings,
-    only: Mask | None,
+    scores: _Scores, name: str, way: _Way, settings: Settings, only: Mask | None
 ) -> Correlation:
-    x, y, design = pair.x, pair.y, pair.design
+    pair = scores.metrics[name]
+    statistic, grouping = way
+    data = (pair.x, pair.y, pair.design)
     threshold: Value = 0.0
     accuracies: dict[str, float | None] = {}
     if statistic == "acc_eq":
-        fitted = calibrate(x, y, design, grouping, seed=settings.seed, pair=pair)
+        fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
         if grouping != "system":
             threshold = fitted.threshold
         unscaled = number_of(threshold)
@@ -273,7 +261,7 @@ def _one(
             "constant": number_of(fitted.constant),
         }
     used = 0.0 if isinstance(threshold, Missing) else threshold
-    found = grouped(x, y, design, statistic, grouping, threshold=used, only=only, pair=pair)
+    found = grouped(*data, *way, threshold=used, only=only, pair=pair)
     value: Value = threshold if isinstance(threshold, Missing) else found.value
     of_metric, of_human = pair.ties(grouping)
     base = Correlation(
@@ -293,11 +281,8 @@ def _one(
         return base
     common = only if grouping not in ("pooled", "system") else None
     bounds = interval(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
+        *data,
+        *way,
         ci=settings.ci,
         seed=settings.seed,
         threshold=used,
@@ -307,43 +292,30 @@ def _one(
     )
     # A threshold fitted to the same pairs would bias the test: it uses the untied accuracy.
     test = p_value(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
+        *data,
+        *way,
         ci=settings.ci,
         seed=settings.seed,
         only=common,
         pair=pair,
         draws=settings.resamples,
     )
+    without: dict[str, float | None] = {}
+    if 3 <= scores.design.systems <= 50 and len(pair.x) <= _LEAVE_OUT:
+        left = leave_one_system_out(*data, *way, threshold=used, pair=pair)
+        without = dict(zip(scores.systems, (number_of(one.value) for one in left), strict=True))
+    tested = None if isinstance(test, Missing) else test
     return base.model_copy(
         update={
             **bounds_of(bounds),
             "interval": None if isinstance(bounds, Missing) else bounds.method,
+            "p": tested and tested.p,
+            "test": tested and tested.method,
+            "p_least": tested and tested.least,
             "p_reason": reason_of(test),
-            **(
-                {}
-                if isinstance(test, Missing)
-                else {"p": test.p, "test": test.method, "p_least": test.least}
-            ),
-            "without": _without(scores, pair, statistic, grouping, used),
+            "without": without,
         }
     )
-
-
-def _without(
-    scores: _Scores, pair: Pair, statistic: Statistic, grouping: Grouping, threshold: float
-) -> dict[str, float | None]:
-    if not 3 <= scores.design.systems <= 50 or len(pair.x) > _LEAVE_OUT:
-        return {}
-    left = leave_one_system_out(
-        pair.x, pair.y, pair.design, statistic, grouping, threshold=threshold, pair=pair
-    )
-    return {
-        system: number_of(found.value) for system, found in zip(scores.systems, left, strict=True)
-    }
 
 
 def _compared_pairs(
@@ -379,37 +351,24 @@ def _compared_pairs(
 
 
 def _compare(
-    scores: _Scores, statistic: Statistic, grouping: Grouping, compared_pairs: Sequence[Comparison]
+    scores: _Scores, way: _Way, compared_pairs: Sequence[Comparison]
 ) -> list[ComparisonResult]:
-    pairs = list(combinations(scores.metrics, 2))
-    if not pairs:
-        return []
-    tests = _adjusted(scores, statistic, grouping, pairs, compared_pairs)
-    if statistic == "pearson" and grouping == "pooled" and not scores.design.repeats:
-        classic = [
-            williams(scores.metrics[a].x, scores.metrics[b].x, scores.y, scores.design)
-            for a, b in pairs
-        ]
-        tests += _adjusted(scores, statistic, grouping, pairs, classic)
-    return tests
-
-
-def _adjusted(
-    scores: _Scores,
-    statistic: Statistic,
-    grouping: Grouping,
-    pairs: Sequence[tuple[str, str]],
-    tests: Sequence[Comparison],
-) -> list[ComparisonResult]:
-    adjusted = holm([test.p for test in tests])
+    families = [compared_pairs]
+    if way == ("pearson", "pooled") and not scores.design.repeats:
+        families.append(
+            [
+                williams(one.x, two.x, scores.y, scores.design)
+                for one, two in combinations(scores.metrics.values(), 2)
+            ]
+        )
     return [
         ComparisonResult(
             first=first,
             second=second,
             human=scores.human,
             rater=scores.rater,
-            statistic=statistic,
-            grouping=grouping,
+            statistic=way[0],
+            grouping=way[1],
             difference=number_of(test.difference),
             p=number_of(test.p),
             p_adjusted=number_of(p),
@@ -418,7 +377,10 @@ def _adjusted(
             groups=Groups(used=test.used, dropped=test.dropped),
             reason=reason_of(test.p),
         )
-        for (first, second), test, p in zip(pairs, tests, adjusted, strict=True)
+        for tests in families
+        for (first, second), test, p in zip(
+            combinations(scores.metrics, 2), tests, holm([test.p for test in tests]), strict=True
+        )
     ]
 
 
