@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
-from typing import Any
-
-import numpy as np
+from itertools import chain, combinations
+from typing import Any, NamedTuple
 
 from capeval.correlation.joining import IfMissing, caption_names
 from capeval.correlation.result import ClassResult, ElementTable, Estimate, number_of
 from capeval.correlation.video_level import Settings
 from capeval.errors import InputError
-from capeval.files.ratings import Key, LabelTable
-from capeval.schema import COVERAGES, ELEMENT_TYPES, RELATIONS, LabelScale, Relation, VisualElement
+from capeval.files.ratings import Key, Keys, LabelTable
+from capeval.schema import (
+    COVERAGES,
+    ELEMENT_TYPES,
+    RELATIONS,
+    LabelScale,
+    Relation,
+    VisualElement,
+    element_ids,
+)
 from capeval.stats.agreement import (
     class_scores,
     coefficient_intervals,
@@ -48,17 +54,15 @@ class Verdicts:
         repeats: Sequence[Sequence[Sequence[Relation]]] = (),
     ) -> None:
         """Add the verdicts on one caption."""
-        _fill(self.labels, key, relations)
-        for number, repeated in enumerate(repeats):
-            if number == len(self.repeats):
-                self.repeats.append({})
-            _fill(self.repeats[number], key, repeated)
+        self.labels |= _by_place(key, relations)
+        self.repeats += [{} for _ in repeats[len(self.repeats) :]]
+        for labels, repeated in zip(self.repeats, repeats, strict=False):
+            labels.update(_by_place(key, repeated))
 
 
-def _fill(labels: Labels, key: Key, relations: Sequence[Sequence[Relation]]) -> None:
-    for event, of_event in enumerate(relations, start=1):
-        for place, relation in enumerate(of_event, start=1):
-            labels[key, f"{event}.{place}"] = relation
+def _by_place(key: Key, relations: Sequence[Sequence[Relation]]) -> Labels:
+    ids = element_ids(map(len, relations))
+    return {(key, of): label for of, label in zip(ids, chain(*relations), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -76,29 +80,18 @@ class HumanLabels:
     tied: frozenset[Place] = frozenset()
     raters: Mapping[str, Labels] = field(default_factory=dict)
 
-    def without(self, captions: Collection[Key]) -> HumanLabels:
-        """Return the labels without those of some captions."""
-        if not captions:
-            return self
 
-        def rest(of: Mapping[str, Labels]) -> dict[str, Labels]:
-            return {
-                name: {place: label for place, label in labels.items() if place[0] not in captions}
-                for name, labels in of.items()
-            }
-
-        tied = frozenset(place for place in self.tied if place[0] not in captions)
-        return HumanLabels(rest(self.truths), tied, rest(self.raters))
-
-
-def human_labels(table: LabelTable, *, each: bool = False) -> HumanLabels:
+def human_labels(
+    table: LabelTable, *, each: bool = False, without: Collection[Key] = ()
+) -> HumanLabels:
     """Return the majority label of each element, or with `each` every rater's labels.
 
-    An element on which raters are evenly divided has no label.
+    An element on which raters are evenly divided has no label. `without` are captions to leave out.
     """
     by_rater: dict[str, Labels] = {name: {} for name in table.raters}
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
+        if key not in without:
+            by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
     if each:
         return HumanLabels(by_rater)
     if len(by_rater) == 1:
@@ -122,23 +115,11 @@ def unjudged(
     reasons: Mapping[str, Mapping[Key, str]],
     missing: IfMissing = "error",
 ) -> tuple[dict[Key, int], list[str]]:
-    """Return labelled captions without a verdict of some judge, and warnings.
+    """Return the number of elements of labelled captions without a verdict, and warnings.
 
     They are left out for all judges, so that all judges are compared with the same labels.
-
-    Parameters
-    ----------
-    reasons : by judge and caption, why there is no verdict
-    missing : "drop" to leave such captions out
-
-    Returns
-    -------
-    The number of elements of each such caption, and a warning for each judge that lacks some.
-
-    Raises
-    ------
-    InputError
-        There are such captions and `missing` is "error", or no caption is left.
+    `reasons` why there is no verdict are by judge and caption. InputError if there are such
+    captions and `missing` is "error", or if no caption is left.
     """
     places = dict.fromkeys(zip(table.keys, table.elements, strict=True))
     elements = Counter(key for key, _ in places)
@@ -176,19 +157,15 @@ def element_tables(
     """Return tables of judges and human raters, of pairs of judges, and of a judge's repeats.
 
     Each pair has tables for all elements and for each type, unweighted and weighted. Judges are
-    compared with each other on the elements with human labels, including tied ones.
-
-    Parameters
-    ----------
-    human : the human labels; without any, only judges are compared
-    elements : by video and id
-    scale : "binary" reduces the judges' verdicts to covered (entailed) or not
+    compared with each other on the elements with human labels, including tied ones. `elements` are
+    by video and id; the scale "binary" reduces verdicts to covered (entailed) or not.
     """
     pairs: list[tuple[str, Labels, str, Labels]] = [
         (name, labels, judge.name, judge.labels)
         for name, labels in human.truths.items()
         for judge in judges
     ]
+    with_humans = len(pairs)
     rated = {place for labels in human.truths.values() for place in labels} | human.tied
     for one, two in combinations(judges, 2):
         pairs.append((one.name, _only(one.labels, rated), two.name, two.labels))
@@ -197,60 +174,40 @@ def element_tables(
             names = (f"{judge.name} pass {a}", f"{judge.name} pass {b}")
             pairs.append((names[0], _only(first, rated), names[1], second))
     label_names = COVERAGES if scale == "binary" else RELATIONS
+
+    def rows_of(expected: Labels, given: Labels) -> list[_Row]:
+        return [
+            _Row(place[0], element, _on(label, scale), _on(given[place], scale))
+            for place, label in expected.items()
+            if place in given and (element := elements.get(place[0][0], {}).get(place[1]))
+        ]
+
     tables: list[ElementTable] = []
-    for truth, expected, given, labels in pairs:
-        known = _known(expected, labels, elements)
-        if not known:
+    for number, (truth, expected, given, labels) in enumerate(pairs):
+        rows = rows_of(expected, labels)
+        if not rows:
             continue
-        made = _tables(
-            (truth, given),
-            known,
-            [_on(expected[place], scale) for place in known],
-            [_on(labels[place], scale) for place in known],
-            [elements[key[0]][element] for key, element in known],
-            label_names,
-            settings,
-        )
-        if human.truths.get(truth) is expected:
+        tied: list[str] = []
+        each: dict[str, dict[str, float | None]] = {}
+        if number < with_humans:
             tied = [elements[key[0]][element].type for key, element in human.tied]
-            each = {
-                name: _coefficients(own, labels, elements, scale)
-                for name, own in human.raters.items()
-            }
-            made = [
-                table.model_copy(
-                    update={
-                        "tied": sum(table.by in ("all", of) for of in tied),
-                        "each": each if table.by == "all" and not table.weighted else {},
-                    }
+            for name, own in human.raters.items():
+                of_rater = rows_of(own, labels)
+                matrix = confusion_matrix(
+                    [row.truth for row in of_rater], [row.given for row in of_rater], label_names
                 )
-                for table in made
-            ]
-        tables += made
+                found = coefficients(matrix)
+                each[name] = {of: number_of(value) for of, value in found.items()}
+        for by in ("all", *ELEMENT_TYPES):
+            some = [row for row in rows if by in ("all", row.element.type)]
+            for weighted in (False, True) if some else ():
+                table = _table((truth, given), some, by, weighted, label_names, settings)
+                added = {
+                    "tied": sum(by in ("all", of) for of in tied),
+                    "each": each if by == "all" and not weighted else {},
+                }
+                tables.append(table.model_copy(update=added))
     return tables
-
-
-def _known(
-    expected: Labels, given: Labels, elements: Mapping[str, Mapping[str, VisualElement]]
-) -> list[Place]:
-    """Return the elements that both sides labelled and the annotations have."""
-    between = [place for place in expected if place in given]
-    return [place for place in between if place[1] in elements.get(place[0][0], {})]
-
-
-def _coefficients(
-    truth: Labels,
-    given: Labels,
-    elements: Mapping[str, Mapping[str, VisualElement]],
-    scale: LabelScale,
-) -> dict[str, float | None]:
-    known = _known(truth, given, elements)
-    matrix = confusion_matrix(
-        [_on(truth[place], scale) for place in known],
-        [_on(given[place], scale) for place in known],
-        COVERAGES if scale == "binary" else RELATIONS,
-    )
-    return {name: number_of(value) for name, value in coefficients(matrix).items()}
 
 
 def _only(labels: Labels, rated: set[Place]) -> Labels:
@@ -263,58 +220,56 @@ def _on(label: str, scale: LabelScale) -> str:
     return label
 
 
-def _tables(
+class _Row(NamedTuple):
+    """An element that both sides labelled, with both labels."""
+
+    caption: Key
+    element: VisualElement
+    truth: str
+    given: str
+
+
+def _table(
     names: tuple[str, str],
-    places: Sequence[Place],
-    truth: Sequence[str],
-    given: Sequence[str],
-    elements: Sequence[VisualElement],
+    rows: Sequence[_Row],
+    by: str,
+    weighted: bool,
     labels: Sequence[str],
     settings: Settings,
-) -> list[ElementTable]:
-    result = []
-    for by in ("all", *ELEMENT_TYPES):
-        rows = [n for n, element in enumerate(elements) if by in ("all", element.type)]
-        if not rows:
-            continue
-        numbers: dict[str, int] = {}
-        video = np.array([numbers.setdefault(places[n][0][0], len(numbers)) for n in rows])
-        for weighted in (False, True):
-            weights = [float(elements[n].weight) for n in rows] if weighted else None
-            matrices = confusion_by_video(
-                [truth[n] for n in rows], [given[n] for n in rows], labels, video, weights=weights
+) -> ElementTable:
+    video = Keys([row.caption[0] for row in rows], None).video
+    matrices = confusion_by_video(
+        [row.truth for row in rows],
+        [row.given for row in rows],
+        labels,
+        video,
+        weights=[float(row.element.weight) for row in rows] if weighted else None,
+    )
+    whole = matrices.sum(axis=0)
+    bounds: dict[Any, Interval | Missing] = {}
+    if settings.ci != "none":
+        draws = settings.bootstrap_resamples
+        bounds.update(coefficient_intervals(matrices, seed=settings.seed, draws=draws))
+    return ElementTable(
+        truth=names[0],
+        given=names[1],
+        by=by,
+        weighted=weighted,
+        labels=tuple(labels),
+        n=len(rows),
+        videos=len(matrices),
+        confusion=tuple(tuple(map(float, row)) for row in whole),
+        coefficients={
+            name: Estimate.of(value, bounds.get(name))
+            for name, value in coefficients(whole).items()
+        },
+        classes={
+            label: ClassResult(
+                precision=number_of(found.precision),
+                recall=number_of(found.recall),
+                f1=number_of(found.f1),
+                support=found.support,
             )
-            whole = matrices.sum(axis=0)
-            bounds: dict[Any, Interval | Missing] = (
-                {}
-                if settings.ci == "none"
-                else coefficient_intervals(
-                    matrices, seed=settings.seed, draws=settings.bootstrap_resamples
-                )
-            )
-            result.append(
-                ElementTable(
-                    truth=names[0],
-                    given=names[1],
-                    by=by,
-                    weighted=weighted,
-                    labels=tuple(labels),
-                    n=len(rows),
-                    videos=len(numbers),
-                    confusion=tuple(tuple(map(float, row)) for row in whole),
-                    coefficients={
-                        name: Estimate.of(value, bounds.get(name))
-                        for name, value in coefficients(whole).items()
-                    },
-                    classes={
-                        label: ClassResult(
-                            precision=number_of(found.precision),
-                            recall=number_of(found.recall),
-                            f1=number_of(found.f1),
-                            support=found.support,
-                        )
-                        for label, found in zip(labels, class_scores(whole), strict=True)
-                    },
-                )
-            )
-    return result
+            for label, found in zip(labels, class_scores(whole), strict=True)
+        },
+    )

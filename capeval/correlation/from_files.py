@@ -14,18 +14,12 @@ from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import IfMissing, Joined, join
 from capeval.correlation.metric_sources import Sources, gather, judged_runs
 from capeval.correlation.protocols import departure
-from capeval.correlation.result import (
-    PUBLISHED,
-    ComparisonResult,
-    Correlation,
-    Correlations,
-    Elements,
-)
+from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.video_level import Settings, analyse
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import LabelTable, RatingTable, load_human
+from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
     HumanScores,
     annotated,
@@ -73,17 +67,7 @@ class Inputs:
 
 
 def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
-    """Read the human file and every metric.
-
-    Parameters
-    ----------
-    binary : use three-way labels as covered (entailed) or not
-
-    Raises
-    ------
-    InputError, UsageError
-        A file is not valid.
-    """
+    """Read the human file and every metric; `binary` as for `from_labels`."""
     table = load_human(request.human, request.metric_columns)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[RunFolder] = []
@@ -107,13 +91,7 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
 
 
 def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlations:
-    """Compare metrics with human ratings.
-
-    Raises
-    ------
-    InputError, UsageError
-        A file is not valid, or the metrics have no scores of the rated captions.
-    """
+    """Compare metrics with human ratings."""
     read = read_inputs(request, binary=settings.protocol.binary)
     table, annotations, sources = read.table, read.annotations, read.sources
     scores, warnings = read.scores, list(read.warnings)
@@ -128,15 +106,9 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
         warnings += more
     if joined and (warning := departure(settings.protocol, joined[0].design)):
         warnings.append(warning)
-    results: list[Correlation] = []
-    comparisons: list[ComparisonResult] = []
-    matched: dict[str, int] = {}
-    for both in joined:
-        matched[both.human] = len(both.keys)
-        found = analyse(both, settings)
-        results += found[0]
-        comparisons += found[1]
-        warnings += found[2]
+    found = [analyse(both, settings) for both in joined]
+    for _, _, more in found:
+        warnings += more
     if settings.raters == "each":
         warnings = merged_by_rater(warnings, table.raters)
     digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
@@ -145,7 +117,7 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
             "path": str(request.human),
             "sha256": digest,
             "captions": len(scores[0].keys) if scores else 0,
-            "matched": matched,
+            "matched": {both.human: len(both.keys) for both in joined},
         },
         "metrics": {
             metric.name: {"sources": metric.sources, "signatures": metric.signatures}
@@ -166,8 +138,8 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
         },
     }
     return Correlations(
-        results=tuple(results),
-        comparisons=tuple(comparisons),
+        results=tuple(one for results, _, _ in found for one in results),
+        comparisons=tuple(one for _, comparisons, _ in found for one in comparisons),
         elements=elements,
         raters=agreement_of(table, joined, settings),
         warnings=tuple(merged_by_score(warnings)),
@@ -184,14 +156,8 @@ def _annotations(
         return request.annotations
     if request.annotations is not None:
         return annotations_of(request.annotations)
-    named = {
-        path: str(where)
-        for path, where in [
-            *((annotations_named_by(run.path), run.path) for run in runs),
-            *((annotations_named_by(path), path) for _, path in request.auto),
-        ]
-        if path is not None
-    }
+    places = [*(run.path for run in runs), *(path for _, path in request.auto)]
+    named = {path: where for where in places if (path := annotations_named_by(where)) is not None}
     if len(named) > 1:
         listed = ", ".join(f"{where}: {path}" for path, where in named.items())
         raise UsageError(
@@ -208,17 +174,11 @@ def _elements(
     settings: Settings,
 ) -> tuple[Elements, list[str]]:
     judges = list(sources.judges.values())
-    reasons = {
-        judge.name: {
-            key: reason
-            for metric in sources.metrics.values()
-            if metric.name.rpartition(":")[0] == judge.name
-            for key, reason in metric.missing.items()
-        }
-        for judge in judges
-    }
+    reasons: dict[str, dict[Key, str]] = {judge.name: {} for judge in judges}
+    for metric in sources.metrics.values():
+        reasons.get(metric.name.rpartition(":")[0], {}).update(metric.missing)
     lost, warnings = unjudged(table, judges, reasons, request.missing)
-    human = human_labels(table, each=settings.raters == "each").without(lost)
+    human = human_labels(table, each=settings.raters == "each", without=lost)
     if human.tied:
         warnings.append(
             f"raters are evenly divided on {len(human.tied)} elements, which are left out; "
@@ -269,15 +229,13 @@ def merged_by_rater(warnings: Sequence[str], raters: Collection[str]) -> list[st
     ['human F1 of Ann: 9 are few (and so of 1 other rater)']
     """
     names = frozenset(raters)
-    first: dict[str, str] = {}
-    affected: dict[str, set[str]] = {}
+    kinds: dict[str, tuple[str, set[str]]] = {}
     for line in dict.fromkeys(warnings):
         rater, kind = _without_rater(line, names)
-        first.setdefault(kind, line)
-        affected.setdefault(kind, set()).update([rater] if rater else [])
+        kinds.setdefault(kind, (line, set()))[1].update([rater] if rater else [])
     result = []
-    for kind, line in first.items():
-        others = len(affected[kind]) - 1
+    for line, affected in kinds.values():
+        others = len(affected) - 1
         plural = "" if others == 1 else "s"
         result.append(f"{line} (and so of {others:,} other rater{plural})" if others > 0 else line)
     return result

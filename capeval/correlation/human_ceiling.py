@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from capeval.correlation.joining import Joined
-from capeval.correlation.result import CeilingResult, Estimate, Raters, bounds_of, number_of
+from capeval.correlation.result import (
+    CeilingResult,
+    Estimate,
+    Raters,
+    bounds_of,
+    number_of,
+    reason_of,
+)
 from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import krippendorff_alpha
@@ -58,7 +65,7 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
                 statistic=statistic,
                 grouping=grouping,
                 value=number_of(found.value),
-                reason=found.value.reason if isinstance(found.value, Missing) else None,
+                reason=reason_of(found.value),
                 **bounds_of(bounds),
                 each={
                     name: number_of(value)

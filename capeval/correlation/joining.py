@@ -52,11 +52,6 @@ def _renamed(human: HumanScores, metric: MetricScores) -> MetricScores:
     """Return a metric whose captions have the same names as in the human file.
 
     If one side names no systems, the other side must have only one.
-
-    Raises
-    ------
-    InputError
-        It is unclear which system's caption was rated.
     """
     keys = metric.scores.keys() | metric.missing.keys()
     theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
@@ -71,13 +66,10 @@ def _renamed(human: HumanScores, metric: MetricScores) -> MetricScores:
             file=human.file,
         )
     system = next(iter(ours))
-    return MetricScores(
-        metric.name,
-        {(video, system): score for (video, _), score in metric.scores.items()},
-        {(video, system): reason for (video, _), reason in metric.missing.items()},
-        metric.sources,
-        metric.signatures,
-        metric.measure,
+    return replace(
+        metric,
+        scores={(video, system): score for (video, _), score in metric.scores.items()},
+        missing={(video, system): reason for (video, _), reason in metric.missing.items()},
     )
 
 
@@ -88,28 +80,28 @@ def join(
 
     Unrated captions are ignored. A rated caption without a score of a metric is an error, or with
     "drop" it is left out with a warning.
-
-    Raises
-    ------
-    InputError
-        No rated caption has a score, or, with "error", one has none.
     """
     total = len(human.keys)
     kept = np.ones(total, dtype=bool)
     columns: dict[str, Floats] = {}
     warnings: list[str] = []
     for metric in metrics:
+        reasons: Mapping[Key, str] = {}
         if metric.name in human.metrics:
             values = human.metrics[metric.name]
         else:
-            get = _renamed(human, metric).scores.get
-            nan = float("nan")
+            renamed = _renamed(human, metric)
+            get, nan, reasons = renamed.scores.get, float("nan"), renamed.missing
             values = np.array([get(key, nan) for key in human.keys])
         there = ~np.isnan(values)
         if not there.any():
             raise InputError(_no_overlap(human, metric), file=human.file)
         if not there.all():
-            warning = _partial(human, metric, there)
+            lacking = [human.keys[int(row)] for row in np.flatnonzero(~there)]
+            warning = (
+                f"{metric.name}: {total - len(lacking)} of {total} matched; missing: "
+                f"{caption_names(lacking, reasons)}"
+            )
             if missing == "error":
                 raise InputError(
                     f"{warning}; leave such captions out with --missing drop", file=human.file
@@ -126,15 +118,6 @@ def join(
         columns = {name: values[kept] for name, values in columns.items()}
     design = Design(keys.video, keys.system)
     return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(warnings))
-
-
-def _partial(
-    human: HumanScores, metric: MetricScores, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> str:
-    rows = np.flatnonzero(~there)
-    reasons = _renamed(human, metric).missing if metric.name not in human.metrics else {}
-    names = caption_names([human.keys[int(row)] for row in rows], reasons)
-    return f"{metric.name}: {len(there) - len(rows)} of {len(there)} matched; missing: {names}"
 
 
 def _no_overlap(human: HumanScores, metric: MetricScores) -> str:

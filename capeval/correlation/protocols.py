@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capeval.errors import UsageError
 from capeval.stats.design import Design
@@ -70,11 +70,6 @@ def protocol(
 ) -> Protocol:
     """Return a protocol by name, else all statistics; limited to some statistics and groupings.
 
-    Raises
-    ------
-    UsageError
-        A name is unknown, or the protocol has none of these statistics and groupings.
-
     >>> protocol("tuna", ["spearman"]).taken
     (('spearman', 'pooled'),)
     """
@@ -98,4 +93,4 @@ def protocol(
         raise UsageError(
             f"the protocol {whole.name} has none of these statistics and groupings; it has {pairs}"
         )
-    return Protocol(whole.name, whole.source, taken, whole.binary)
+    return replace(whole, taken=taken)

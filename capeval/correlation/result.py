@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypedDict
 
 from pydantic import Field
@@ -12,7 +13,12 @@ from capeval.stats.values import Grouping, Interval, Missing, Statistic, Value
 
 def number_of(value: Value) -> float | None:
     """Return a value as JSON has it: None if it is missing."""
-    return None if isinstance(value, Missing) else float(value)
+    return None if isinstance(value, Missing) or math.isnan(value) else float(value)
+
+
+def reason_of(value: object) -> str | None:
+    """Return why a value is missing; None if it is not."""
+    return value.reason if isinstance(value, Missing) else None
 
 
 class Bounds(TypedDict):
@@ -55,12 +61,10 @@ class Estimate(Part):
     @classmethod
     def of(cls, value: Value, interval: Interval | Missing | None = None) -> Estimate:
         """Return a value and, if there is one, its interval."""
-        missing = next((one for one in (value, interval) if isinstance(one, Missing)), None)
-        if missing is not None:
-            return cls(value=number_of(value), reason=missing.reason)
-        if isinstance(interval, Interval):
-            return cls(value=number_of(value), low=interval.low, high=interval.high)
-        return cls(value=number_of(value))
+        reason = reason_of(value) or reason_of(interval)
+        if reason or not isinstance(interval, Interval):
+            return cls(value=number_of(value), reason=reason)
+        return cls(value=number_of(value), low=interval.low, high=interval.high)
 
 
 class Correlation(Part):

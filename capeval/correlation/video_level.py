@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, compress
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from capeval.correlation.result import (
     Ties,
     bounds_of,
     number_of,
+    reason_of,
 )
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
@@ -32,7 +33,7 @@ from capeval.stats.design import Design, first_rows
 from capeval.stats.grouping import common_to, grouped
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
-from capeval.stats.pairwise import Calibration, calibrate
+from capeval.stats.pairwise import calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import RESAMPLES, p_value
@@ -100,8 +101,11 @@ def analyse(
     comparisons: list[ComparisonResult] = []
     warnings: list[str] = list(joined.warnings)
     joined = in_order(joined)
-    permutations = _permutations(joined, settings)
     pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
+    permutations = settings.resamples
+    if permutations is None:
+        # Enough for an adjusted p (Holm) of .01.
+        permutations = max(_PERMUTATIONS, 100 * pairs)
     for scores in _scores_of(joined, settings, warnings):
         warnings += _warnings(scores)
         found = _every_way(scores, settings, permutations)
@@ -126,36 +130,22 @@ def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_
     """
     groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
 
-    def found(grouping: Grouping) -> dict[_Way, _Found]:
-        return _by_grouping(scores, grouping, settings, permutations)
+    def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
+        ways = [way for way in settings.protocol.taken if way[1] == grouping]
+        statistics = [statistic for statistic, _ in ways]
+        compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
+        result: dict[_Way, _Found] = {}
+        for way in ways:
+            tests = _compare(scores, way, compared_pairs[way[0]])
+            result[way] = _clustered(_one_way(scores, way, settings), tests), tests
+        return result
 
     if len(scores.y) < _AT_ONCE:
-        parts = list(map(found, groupings))
+        parts = list(map(by_grouping, groupings))
     else:
         with ThreadPoolExecutor(2) as pool:
-            parts = list(pool.map(found, groupings))
+            parts = list(pool.map(by_grouping, groupings))
     return {way: one for part in parts for way, one in part.items()}
-
-
-def _by_grouping(
-    scores: _Scores, grouping: Grouping, settings: Settings, permutations: int
-) -> dict[_Way, _Found]:
-    statistics = [one for one, by in settings.protocol.taken if by == grouping]
-    compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
-    result: dict[_Way, _Found] = {}
-    for statistic in statistics:
-        found = _one_way(scores, statistic, grouping, settings)
-        tests = _compare(scores, statistic, grouping, compared_pairs[statistic])
-        result[statistic, grouping] = _clustered(found, tests), tests
-    return result
-
-
-def _permutations(joined: Joined, settings: Settings) -> int:
-    """Return the number of permutations: enough for an adjusted p (Holm) of .01."""
-    if settings.resamples is not None:
-        return settings.resamples
-    pairs = len(joined.metrics) * (len(joined.metrics) - 1) // 2
-    return max(_PERMUTATIONS, 100 * pairs)
 
 
 def _exponent(values: Floats) -> int:
@@ -177,18 +167,9 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
     else:
-        if settings.raters == "zmean":
-            same = [
-                name
-                for name, constant in zip(
-                    joined.raters, constant_raters(joined.ratings), strict=True
-                )
-                if constant
-            ]
-            if same:
-                warnings.append(
-                    f"{', '.join(same)} gave one number to all captions and is left out of zmean"
-                )
+        if settings.raters == "zmean" and (same := constant_raters(joined.ratings)).any():
+            names = ", ".join(compress(joined.raters, same))
+            warnings.append(f"{names} gave one number to all captions and is left out of zmean")
         # The mean of the same ratings in another order must be the same number.
         largest = float(np.nanmax(np.abs(joined.ratings), initial=0.0))
         scale = 1.0 if settings.raters == "zmean" else largest
@@ -249,43 +230,38 @@ def _warnings(scores: _Scores) -> list[str]:
     return found
 
 
-def _one_way(
-    scores: _Scores, statistic: Statistic, grouping: Grouping, settings: Settings
-) -> list[Correlation]:
+def _one_way(scores: _Scores, way: _Way, settings: Settings) -> list[Correlation]:
     only: Mask | None = None
     if len(scores.metrics) > 1:
         # A constant metric has no usable group; the other metrics keep theirs.
-        able = [
-            pair
-            for pair in scores.metrics.values()
-            if not np.isnan(pair.values(statistic, grouping)).all()
-        ]
+        pairs = scores.metrics.values()
+        able = [pair for pair in pairs if not np.isnan(pair.values(*way)).all()]
         if able:
-            only = common_to(able, statistic, grouping)
-    return [
-        _one(scores, name, pair, statistic, grouping, settings, only)
-        for name, pair in scores.metrics.items()
-    ]
+            only = common_to(able, *way)
+    return [_one(scores, name, way, settings, only) for name in scores.metrics]
 
 
 def _one(
-    scores: _Scores,
-    name: str,
-    pair: Pair,
-    statistic: Statistic,
-    grouping: Grouping,
-    settings: Settings,
-    only: Mask | None,
+    scores: _Scores, name: str, way: _Way, settings: Settings, only: Mask | None
 ) -> Correlation:
-    x, y, design = pair.x, pair.y, pair.design
-    calibration = None
+    pair = scores.metrics[name]
+    statistic, grouping = way
+    data = (pair.x, pair.y, pair.design)
     threshold: Value = 0.0
+    accuracies: dict[str, float | None] = {}
     if statistic == "acc_eq":
-        calibration = calibrate(x, y, design, grouping, seed=settings.seed, pair=pair)
+        fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
         if grouping != "system":
-            threshold = calibration.threshold
+            threshold = fitted.threshold
+        unscaled = number_of(threshold)
+        accuracies = {
+            "threshold": unscaled and float(np.ldexp(unscaled, scores.exponents.get(name, 0))),
+            "cross_fitted": number_of(fitted.cross_fitted),
+            "untied": number_of(fitted.untied),
+            "constant": number_of(fitted.constant),
+        }
     used = 0.0 if isinstance(threshold, Missing) else threshold
-    found = grouped(x, y, design, statistic, grouping, threshold=used, only=only, pair=pair)
+    found = grouped(*data, *way, threshold=used, only=only, pair=pair)
     value: Value = threshold if isinstance(threshold, Missing) else found.value
     of_metric, of_human = pair.ties(grouping)
     base = Correlation(
@@ -297,74 +273,49 @@ def _one(
         value=number_of(value),
         n=found.n,
         groups=Groups(used=found.used, dropped=found.dropped),
-        threshold=_unscaled(threshold, scores.exponents.get(name, 0))
-        if statistic == "acc_eq"
-        else None,
-        reason=_reason(value),
-        ties=Ties(metric=_number(of_metric), human=_number(of_human)),
-    ).model_copy(update=_accuracies(calibration))
+        reason=reason_of(value),
+        ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
+        **accuracies,
+    )
     if isinstance(value, Missing):
         return base
+    common = only if grouping not in ("pooled", "system") else None
     bounds = interval(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
+        *data,
+        *way,
         ci=settings.ci,
         seed=settings.seed,
         threshold=used,
-        only=only if grouping not in ("pooled", "system") else None,
+        only=common,
         pair=pair,
         draws=settings.bootstrap_resamples,
     )
     # A threshold fitted to the same pairs would bias the test: it uses the untied accuracy.
     test = p_value(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
+        *data,
+        *way,
         ci=settings.ci,
         seed=settings.seed,
-        only=only if grouping not in ("pooled", "system") else None,
+        only=common,
         pair=pair,
         draws=settings.resamples,
     )
+    without: dict[str, float | None] = {}
+    if 3 <= scores.design.systems <= 50 and len(pair.x) <= _LEAVE_OUT:
+        left = leave_one_system_out(*data, *way, threshold=used, pair=pair)
+        without = dict(zip(scores.systems, (number_of(one.value) for one in left), strict=True))
+    tested = None if isinstance(test, Missing) else test
     return base.model_copy(
         update={
             **bounds_of(bounds),
             "interval": None if isinstance(bounds, Missing) else bounds.method,
-            "p": None if isinstance(test, Missing) else test.p,
-            "test": None if isinstance(test, Missing) else test.method,
-            "p_least": None if isinstance(test, Missing) else test.least,
-            "p_reason": test.reason if isinstance(test, Missing) else None,
-            "without": _without(scores, pair, statistic, grouping, used),
+            "p": tested and tested.p,
+            "test": tested and tested.method,
+            "p_least": tested and tested.least,
+            "p_reason": reason_of(test),
+            "without": without,
         }
     )
-
-
-def _accuracies(calibration: Calibration | None) -> dict[str, float | None]:
-    if calibration is None:
-        return {}
-    return {
-        "cross_fitted": number_of(calibration.cross_fitted),
-        "untied": number_of(calibration.untied),
-        "constant": number_of(calibration.constant),
-    }
-
-
-def _without(
-    scores: _Scores, pair: Pair, statistic: Statistic, grouping: Grouping, threshold: float
-) -> dict[str, float | None]:
-    if not 3 <= scores.design.systems <= 50 or len(pair.x) > _LEAVE_OUT:
-        return {}
-    left = leave_one_system_out(
-        pair.x, pair.y, pair.design, statistic, grouping, threshold=threshold, pair=pair
-    )
-    return {
-        system: number_of(found.value) for system, found in zip(scores.systems, left, strict=True)
-    }
 
 
 def _compared_pairs(
@@ -375,75 +326,61 @@ def _compared_pairs(
     permutations: int,
 ) -> dict[Statistic, list[Comparison]]:
     """Return the comparisons of all pairs of metrics by each statistic."""
-    result: dict[Statistic, list[Comparison]] = {one: [] for one in statistics}
-    pairs = list(combinations(scores.metrics, 2))
-    for a, b in pairs:
-        found = compared(
-            scores.metrics[a],
-            scores.metrics[b],
+
+    def threshold(pair: Pair) -> float:
+        if grouping != "item" or "acc_eq" not in statistics:
+            return 0.0
+        found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair)
+        return 0.0 if isinstance(found.threshold, Missing) else found.threshold
+
+    pairs = list(combinations(scores.metrics.values(), 2))
+    tests = [
+        compared(
+            one,
+            two,
             statistics,
             grouping,
             draws=permutations,
             seed=settings.seed,
-            thresholds=(
-                _threshold(scores.metrics[a], settings),
-                _threshold(scores.metrics[b], settings),
-            )
-            if grouping == "item" and "acc_eq" in statistics
-            else (0.0, 0.0),
+            thresholds=(threshold(one), threshold(two)),
             tests=len(pairs),
         )
-        for statistic, test in found.items():
-            result[statistic].append(test)
-    return result
-
-
-def _threshold(pair: Pair, settings: Settings) -> float:
-    found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair).threshold
-    return 0.0 if isinstance(found, Missing) else found
+        for one, two in pairs
+    ]
+    return {statistic: [found[statistic] for found in tests] for statistic in statistics}
 
 
 def _compare(
-    scores: _Scores, statistic: Statistic, grouping: Grouping, compared_pairs: Sequence[Comparison]
+    scores: _Scores, way: _Way, compared_pairs: Sequence[Comparison]
 ) -> list[ComparisonResult]:
-    pairs = list(combinations(scores.metrics, 2))
-    if not pairs:
-        return []
-    tests = _adjusted(scores, statistic, grouping, pairs, compared_pairs)
-    if statistic == "pearson" and grouping == "pooled" and not scores.design.repeats:
-        classic = [
-            williams(scores.metrics[a].x, scores.metrics[b].x, scores.y, scores.design)
-            for a, b in pairs
-        ]
-        tests += _adjusted(scores, statistic, grouping, pairs, classic)
-    return tests
-
-
-def _adjusted(
-    scores: _Scores,
-    statistic: Statistic,
-    grouping: Grouping,
-    pairs: Sequence[tuple[str, str]],
-    tests: Sequence[Comparison],
-) -> list[ComparisonResult]:
-    adjusted = holm([test.p for test in tests])
+    families = [compared_pairs]
+    if way == ("pearson", "pooled") and not scores.design.repeats:
+        families.append(
+            [
+                williams(one.x, two.x, scores.y, scores.design)
+                for one, two in combinations(scores.metrics.values(), 2)
+            ]
+        )
     return [
         ComparisonResult(
             first=first,
             second=second,
             human=scores.human,
             rater=scores.rater,
-            statistic=statistic,
-            grouping=grouping,
+            statistic=way[0],
+            grouping=way[1],
             difference=number_of(test.difference),
             p=number_of(test.p),
             p_adjusted=number_of(p),
             method=test.method,
             n=test.n,
             groups=Groups(used=test.used, dropped=test.dropped),
-            reason=_reason(test.p),
+            reason=reason_of(test.p),
         )
-        for (first, second), test, p in zip(pairs, tests, adjusted, strict=True)
+        for tests in families
+        for (first, second), test, p in zip(
+            combinations(scores.metrics, 2), tests, holm([test.p for test in tests]), strict=True
+        )
     ]
 
 
@@ -462,15 +399,3 @@ def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> l
         result.model_copy(update={"cluster": cluster})
         for result, cluster in zip(found, rank_clusters(values, table), strict=True)
     ]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _unscaled(value: Value, exponent: int) -> float | None:
-    return None if isinstance(value, Missing) else float(np.ldexp(value, exponent))
-
-
-def _reason(value: Value) -> str | None:
-    return value.reason if isinstance(value, Missing) else None

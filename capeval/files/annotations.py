@@ -39,17 +39,8 @@ FORMATS: Registry[AnnotationReader] = Registry(
 def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     """Return the annotated videos of a file, in its order.
 
-    Parameters
-    ----------
-    path : a JSON list or JSON lines in TUNA's layout; or `NAME:PATH`, where NAME is a format of
-        `FORMATS`
-
-    Raises
-    ------
-    InputError
-        Names the file, the line or index, and the field of the first mistake.
-    UsageError
-        The format cannot be loaded.
+    `path` is JSON in TUNA's layout, or `NAME:PATH`, where NAME is a format of `FORMATS`; UsageError
+    if that cannot be loaded.
     """
     name, file = split_format(path)
     records = json_records(file) if name is None else _records_of(name, file)

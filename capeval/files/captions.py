@@ -20,19 +20,12 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
     """Return the captions of a file, in its order.
 
     `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
-
-    Raises
-    ------
-    InputError
-        Names the file, the line or index, and the field of the first mistake.
     """
     path = Path(path)
-    entries = _whole_entries(path) if unfinished else _entries(path)
-    return validated_records(Caption, entries, file=path)
-
-
-def _whole_entries(path: Path) -> Iterable[tuple[str, Any]]:
-    return ((f"line {n}", value) for n, value in enumerate(whole_lines(path), start=1))
+    if unfinished:
+        lines = ((f"line {n}", value) for n, value in enumerate(whole_lines(path), start=1))
+        return validated_records(Caption, lines, file=path)
+    return validated_records(Caption, _entries(path), file=path)
 
 
 def _entries(path: Path) -> Iterable[tuple[str, Any]]:
@@ -70,11 +63,8 @@ def known_captions(
 ) -> tuple[Caption, ...]:
     """Return the captions that have an annotation, in the order of the annotations.
 
-    Raises
-    ------
-    InputError
-        A caption has no annotation (unless `ignore_unknown`), or none has; there are no captions
-        or no annotations; an index is duplicated.
+    InputError if a caption has no annotation (unless `ignore_unknown`), if none has, if there are
+    no captions or no annotations, or if an index is duplicated.
     """
     if not captions or not annotations:
         what = "annotations" if captions else "captions"

@@ -23,17 +23,7 @@ def is_direct_assessment(table: Table) -> bool:
 
 
 def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
-    """Return `video_id, system, score`, and warnings about skipped rows (line number 0).
-
-    Parameters
-    ----------
-    metric_columns : columns to keep as well
-
-    Raises
-    ------
-    InputError
-        A column is unknown, a line is not a number, or no row rates a caption.
-    """
+    """Return `video_id, system, score` and `metric_columns`, and warnings about skipped rows."""
     table.check_columns({*_COLUMNS, *metric_columns}, list(_NAMES))
     lines = table.names("SID")
     for row, line in enumerate(lines):

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from capeval.errors import InputError
@@ -32,18 +31,9 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 def whole_lines(path: Path) -> list[Any]:
     """Return the values of a file; a killed process may have left its last line incomplete.
 
-    An incomplete last line is ignored; one that lacks only its line break is used. A byte order
-    mark is ignored.
-
-    Raises
-    ------
-    InputError
-        A line that is not the last is not JSON.
+    An incomplete last line is ignored; one that lacks only its line break is used.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
+    data = path.read_bytes() if path.exists() else b""
     values: list[Any] = []
     *lines, last = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if _is_whole(last):
@@ -81,12 +71,7 @@ class JsonlAppender:
             os.ftruncate(self._fd, end)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -126,12 +111,7 @@ def _end_of_last_line(fd: int, size: int) -> int:
 def write_atomic(path: Path, text: str | bytes) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
-    A link is followed: its target is written.
-
-    Raises
-    ------
-    InputError
-        The path is not a regular file: a folder, a device, a pipe, or a circular link.
+    A link is followed: its target is written. InputError if that is no regular file.
     """
     target = _file_at(path)
     target.parent.mkdir(parents=True, exist_ok=True)

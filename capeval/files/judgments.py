@@ -25,13 +25,7 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
 def load_judgments(path: Path) -> dict[str, Judgment]:
     """Return the judgments by index; if a video has several lines, the last one is used.
 
-    A killed process leaves at most an incomplete last line, which is ignored. A video that was
-    judged again after a failure has its newer line further down.
-
-    Raises
-    ------
-    InputError
-        A line is damaged.
+    A video that was judged again after a failure has its newer line further down.
     """
     result: dict[str, Judgment] = {}
     for value in whole_lines(path):

@@ -47,11 +47,7 @@ def match_labels(
     """Return the label of each element, matched by normalised content and not by position.
 
     Content with one misspelt word matches if only one element is so similar; this is noted.
-
-    Raises
-    ------
-    ReplyError
-        Elements are missing, invented, or duplicated with different labels.
+    ReplyError if elements are missing, invented, or duplicated with different labels.
     """
     keys = [normalised(element) for element in elements]
     found: dict[int, Relation] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,72 +30,45 @@ def load_metrics(path: Path | str, name: str) -> list[MetricScores]:
     """Read a file of metric scores.
 
     A CSV has one metric, called `name`. A metrics.jsonl can have several: `name:metric` each.
-
-    Raises
-    ------
-    InputError
-        Names the file, the line and the column of the first mistake.
     """
     table = read_table(path)
-    if "index" not in table.columns:
+    stored = "index" in table.columns
+    if stored:
+        needed = ["index", "metric", "value"]
+        table.check_columns({*needed, "system", "reason", "signature"}, needed)
+    else:
         table.check_columns({"video_id", "system", "score"}, ["video_id", "score"])
-        keys = Keys.of_table(table, "video_id")
+    keys = Keys.of_table(table, "index" if stored else "video_id")
+    if stored:
+        metrics = table.names("metric")
+        keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
+        table.check_unique(keyed, "index, system, metric")
+    else:
+        metrics = [name] * len(keys)
         keys.check_unique(table)
-        values = table.numbers("score", gaps=True).tolist()
-        return [_scores(name, keys, values, ["no score in the file"] * len(keys), str(path))]
-    table.check_columns(
-        {"index", "system", "metric", "value", "reason", "signature"}, ["index", "metric", "value"]
-    )
-    keys = Keys.of_table(table, "index")
-    metrics = table.names("metric")
-    table.check_unique(
-        [(*key, metric) for key, metric in zip(keys, metrics, strict=True)],
-        "index, system, metric",
-    )
-    values = table.numbers("value", gaps=True).tolist()
-    reasons = table.columns.get("reason", [None] * len(keys))
-    signatures = table.columns.get("signature", [None] * len(keys))
-    names = list(dict.fromkeys(metrics))
-    result = []
-    for metric in names:
-        rows = [row for row, of in enumerate(metrics) if of == metric]
-        found = _scores(
-            name if len(names) == 1 else f"{name}:{metric}",
-            keys.take(rows),
-            [values[row] for row in rows],
-            [reasons[row] if isinstance(reasons[row], str) else "no value" for row in rows],
-            str(path),
-        )
-        signed = dict.fromkeys(s for row in rows if isinstance(s := signatures[row], str))
-        found.signatures.extend(signed)
-        result.append(found)
-    return result
-
-
-def _scores(
-    name: str,
-    keys: Keys,
-    values: Sequence[float],
-    reasons: Sequence[str],
-    source: str,
-) -> MetricScores:
-    result = MetricScores(name, sources=[source])
-    for key, value, reason in zip(keys, values, reasons, strict=True):
+    values = table.numbers("value" if stored else "score", gaps=True).tolist()
+    none = [None] * len(keys)
+    reasons = table.columns.get("reason", none)
+    signatures = table.columns.get("signature", none)
+    no_reason = "no value" if stored else "no score in the file"
+    found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
+    for metric, key, value, reason, signature in zip(
+        metrics, keys, values, reasons, signatures, strict=True
+    ):
+        scores = found[metric]
         if math.isnan(value):
-            result.missing[key] = reason
+            scores.missing[key] = reason if isinstance(reason, str) else no_reason
         else:
-            result.scores[key] = value
-    return result
+            scores.scores[key] = value
+        if isinstance(signature, str) and signature not in scores.signatures:
+            scores.signatures.append(signature)
+    for metric, scores in found.items():
+        scores.name = name if len(found) == 1 else f"{name}:{metric}"
+    return list(found.values())
 
 
 def merge(first: MetricScores, second: MetricScores) -> None:
-    """Add the captions of another source to a metric.
-
-    Raises
-    ------
-    ValueError
-        Both have scores of one caption.
-    """
+    """Add the captions of another source to a metric; ValueError if both score a caption."""
     common = (first.scores.keys() | first.missing.keys()) & (
         second.scores.keys() | second.missing.keys()
     )

@@ -10,13 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def packaged(name: str) -> Path:
-    """Return the folder `prompts` or `annotations` of this installation.
-
-    Raises
-    ------
-    InputError
-        The installation is broken.
-    """
+    """Return the folder `prompts` or `annotations` of this installation."""
     for root in (_PACKAGE / "_packaged", _PACKAGE.parent):
         if (root / name).is_dir():
             return root / name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
@@ -55,13 +55,7 @@ class Keys:
 
     @classmethod
     def of_table(cls, table: Table, videos: str = "video_id") -> Keys:
-        """Return the key of each row: the column `videos`, and `system` if there is one.
-
-        Raises
-        ------
-        InputError
-            A name is not valid.
-        """
+        """Return the key of each row: the column `videos`, and `system` if there is one."""
         systems = table.names("system") if "system" in table.columns else None
         return cls(table.names(videos), systems)
 
@@ -93,20 +87,14 @@ class Keys:
         return _numbers(self.systems)
 
     def check_unique(self, table: Table) -> None:
-        """Refuse a table in which two rows have the same key.
-
-        Raises
-        ------
-        InputError
-            Names both lines.
-        """
+        """Refuse a table in which two rows have the same key."""
         cells = np.sort(self.video * (self.system.max(initial=0) + 1) + self.system)
         if (cells[1:] == cells[:-1]).any():
             table.check_unique(list(self), "video_id, system")
 
 
-def _numbers(names: Sequence[str]) -> NDArray[np.int64]:
-    number: dict[str, int] = defaultdict(count().__next__)
+def _numbers(names: Sequence[Hashable]) -> NDArray[np.int64]:
+    number: dict[Hashable, int] = defaultdict(count().__next__)
     return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
 
 
@@ -145,17 +133,7 @@ class LabelTable:
 
 
 def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
-    """Read a human file: CSV, TSV, JSON lines or a JSON list.
-
-    Parameters
-    ----------
-    metric_columns : columns with scores of metrics
-
-    Raises
-    ------
-    InputError
-        Names the file, the line and the column of the first mistake.
-    """
+    """Read a human file; `metric_columns` have scores of metrics."""
     table = read_table(path)
     if "element_id" in table.columns or "label" in table.columns:
         if metric_columns:
@@ -183,14 +161,11 @@ _OF_OTHER_LAYOUTS = ("human", "element_id", "label")
 
 def _check_metric_columns(table: Table, metric_columns: Sequence[str]) -> None:
     for name in metric_columns:
-        if name == "score" or _WIDE.fullmatch(name):
+        has = "human ratings" if name == "score" or _WIDE.fullmatch(name) else ""
+        has = "names" if name in _KEYS else has
+        if has:
             raise table.error(
-                f"the column {shown(name)} has human ratings; --metric-columns takes columns "
-                "with the scores of metrics"
-            )
-        if name in _KEYS:
-            raise table.error(
-                f"the column {shown(name)} has names; --metric-columns takes columns with the "
+                f"the column {shown(name)} has {has}; --metric-columns takes columns with the "
                 "scores of metrics"
             )
 
@@ -221,32 +196,27 @@ def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
 
 
 def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
-    metrics = metric_columns
     table.check_columns(
-        {*_KEYS, "score", *metrics}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
+        {*_KEYS, "score", *metric_columns}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
     )
     keys = Keys.of_table(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
         keys.check_unique(table)
-        values = {name: table.numbers(name, gaps=True) for name in metrics}
+        values = {name: table.numbers(name, gaps=True) for name in metric_columns}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
     table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
-    places: dict[Key, int] = {}
-    for key in keys:
-        places.setdefault(key, len(places))
-    names = tuple(dict.fromkeys(raters))
-    number = {name: at for at, name in enumerate(names)}
+    places, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
     ratings = np.full((len(names), len(places)), np.nan)
-    column = np.array([places[key] for key in keys])
-    ratings[np.array([number[name] for name in raters]), column] = scores
+    column = _numbers(list(keys))
+    ratings[_numbers(raters), column] = scores
     return RatingTable(
         table.file,
         Keys.of(places),
         names,
         ratings,
-        {name: _metric_by_caption(table, name, column, len(places)) for name in metrics},
+        {name: _metric_by_caption(table, name, column, len(places)) for name in metric_columns},
     )
 
 
@@ -269,10 +239,7 @@ def _metric_by_caption(
 
 
 def _labels(table: Table) -> LabelTable:
-    table.check_columns(
-        {"video_id", "system", "element_id", "rater", "label"},
-        ["video_id", "element_id", "label"],
-    )
+    table.check_columns({*_KEYS, "element_id", "label"}, ["video_id", "element_id", "label"])
     keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns
@@ -293,14 +260,12 @@ def _labels(table: Table) -> LabelTable:
                 near = nearest(label, RELATIONS)
                 message = f"{shown(label)} is unknown; one of {valid_names}{near}"
             raise table.error(message, row=row, column="label")
-    names = tuple(dict.fromkeys(raters))
-    number = {name: at for at, name in enumerate(names)}
     return LabelTable(
         table.file,
         keys,
         elements,
-        [number[name] for name in raters],
-        names,
+        _numbers(raters).tolist(),
+        tuple(dict.fromkeys(raters)),
         [_BINARY[label] for label in given] if scale == "binary" else given,
         scale,
         table.lines,

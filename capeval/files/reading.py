@@ -9,6 +9,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,7 @@ _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, co
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, a byte order mark removed.
-
-    Raises
-    ------
-    InputError
-        The file is missing, a folder, unreadable, empty, or not UTF-8.
-    """
+    """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise InputError("is not a regular file; save its content to one", file=path)
@@ -96,46 +91,27 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
-    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file.
-
-    Raises
-    ------
-    InputError
-        Names the file and the line of the first fault.
-    """
+    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file."""
     try:
         return json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
         )
     except json.JSONDecodeError as fault:
-        raise InputError(
-            f"broken JSON at column {fault.colno} ({fault.msg})",
-            file=file,
-            where=f"line {line + fault.lineno - 1}",
-        ) from None
+        problem, at = f"broken JSON at column {fault.colno} ({fault.msg})", fault.lineno - 1
     except _DuplicateKey:
         key, at = _duplicated_key(text)
-        raise InputError(
-            f"the key {cut(key)} is duplicated",
-            file=file,
-            where=f"line {line + at}",
-        ) from None
+        problem = f"the key {cut(key)} is duplicated"
     except _NotANumber as fault:
-        at = _lines_before(text, str(fault).__eq__)
-        raise InputError(
-            f"{str(fault)[:60]} is not a number in JSON",
-            file=file,
-            where=f"line {line + at}",
-        ) from None
+        number = str(fault)
+        problem, at = f"{number[:60]} is not a number in JSON", _lines_before(text, number.__eq__)
     except RecursionError:
-        raise InputError("is nested too deeply", file=file, where=f"line {line}") from None
+        problem, at = "is nested too deeply", 0
     except ValueError:
         # Python limits the digits of an integer that it parses.
         most = sys.get_int_max_str_digits()
         at = _lines_before(text, lambda word: len(word) > most and word.lstrip("-").isdigit())
-        raise InputError(
-            f"has a number of more than {most:,} digits", file=file, where=f"line {line + at}"
-        ) from None
+        problem = f"has a number of more than {most:,} digits"
+    raise InputError(problem, file=file, where=f"line {line + at}")
 
 
 # The text is valid JSON up to the mistake: strings must not be confused with the rest.
@@ -169,13 +145,7 @@ def _lines_before(text: str, is_wanted: Callable[[str], bool]) -> int:
 
 
 def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield `(line number from 1, value)` for every line of JSON lines that is not blank.
-
-    Raises
-    ------
-    InputError
-        A line is not JSON.
-    """
+    """Yield `(line number from 1, value)` for every line of JSON lines that is not blank."""
     # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -183,13 +153,7 @@ def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def json_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield `(place, value)` for every record of a JSON list or of JSON lines.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not JSON, or has no records.
-    """
+    """Yield `(place, value)` for every record of a JSON list or of JSON lines; one is needed."""
     text = read_text(path)
     if text.lstrip()[0] == "[":
         values = parse_json(text, file=path)
@@ -206,30 +170,18 @@ def first_line(path: Path) -> str:
     """Return the first line of a UTF-8 file that is not blank, without a byte order mark.
 
     The rest is not read: another process may still be writing the last line.
-
-    Raises
-    ------
-    InputError
-        The file is missing, a folder, unreadable, empty, or not UTF-8.
     """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return _first_line_of_all(path)
-        with path.open("rb") as file:
-            for line in file:
-                text = _decoded(line.removeprefix(codecs.BOM_UTF8)).strip()
-                if text:
-                    return _first_line_of_all(path) if "\0" in text[:4] else text
-    except (OSError, ValueError):
-        pass
-    return _first_line_of_all(path)
-
-
-def _decoded(line: bytes) -> str:
-    # Only an unfinished line may end in the middle of a character.
-    return codecs.getincrementaldecoder("utf-8")().decode(line, final=line.endswith(b"\n"))
-
-
-def _first_line_of_all(path: Path) -> str:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with suppress(OSError, ValueError):
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open("rb") as file:
+                for line in file:
+                    # Only an unfinished line may end in the middle of a character.
+                    whole = line.endswith(b"\n")
+                    text = decoder.decode(line.removeprefix(codecs.BOM_UTF8), whole).strip()
+                    if text and "\0" not in text[:4]:
+                        return text
+                    if text:
+                        break
     # It raises an error that says what is wrong with the file.
     return read_text(path).strip().split("\n", 1)[0]

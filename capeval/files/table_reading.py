@@ -40,14 +40,7 @@ _Rows = tuple[list[list[str]], Sequence[int]]
 
 
 def read_table(path: Path | str) -> Table:
-    """Read a table; its first character decides on JSON, its header on the delimiter of CSV.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, the header has an unnamed or duplicated column, or a row is not as
-        wide as the header.
-    """
+    """Read a table; its first character decides on JSON, its header on the delimiter of CSV."""
     path = Path(path)
     text = read_text(path)
     if text.lstrip()[0] in "{[":
@@ -60,20 +53,10 @@ def read_table(path: Path | str) -> Table:
 def read_spreadsheet(
     path: Path | str, needed: Collection[str], optional: Collection[str] = ()
 ) -> Table:
-    """Read CSV that was edited in a spreadsheet.
+    """Read the `needed` and `optional` columns of CSV that was edited in a spreadsheet.
 
-    Unlike `read_table`, it ignores the case of column names, pads rows that end early, ignores
-    what columns it was not asked for, and accepts a table without rows.
-
-    Parameters
-    ----------
-    needed : columns that must exist, once
-    optional : columns that may exist, once
-
-    Raises
-    ------
-    InputError
-        The file is not CSV, or a column is missing or duplicated.
+    Unlike `read_table`, it ignores the case of column names, pads rows that end early, and accepts
+    a table without rows.
     """
     path = Path(path)
     text = read_text(path)
@@ -175,8 +158,8 @@ def _check_header(header: Sequence[str], checked: Collection[str], path: Path, l
     for name in header:
         problem = ""
         if name not in checked:
-            continue
-        if not name:
+            pass
+        elif not name:
             problem = "the header has an unnamed column"
         elif header.count(name) > 1:
             problem = f"the column {shown(name)} is duplicated"

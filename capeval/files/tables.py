@@ -56,15 +56,8 @@ class Table:
     ) -> None:
         """Refuse a table that has columns other than `known`, or lacks any `needed` column.
 
-        Parameters
-        ----------
-        hint : what to do about one unknown column, and about several
-        also : names that are suggested for a misspelt column, in addition to the known ones
-
-        Raises
-        ------
-        InputError
-            Names the columns and the most similar known ones.
+        `hint` is what to do about one unknown column, and about several; `also` are further names
+        to suggest for a misspelt column.
         """
         unknown = [name for name in self.columns if name not in known]
         if unknown:
@@ -73,25 +66,13 @@ class Table:
         self.require(needed)
 
     def require(self, needed: Collection[str]) -> None:
-        """Refuse a table that lacks a column.
-
-        Raises
-        ------
-        InputError
-            Names the missing columns and the most similar ones of the table.
-        """
+        """Refuse a table that lacks a column."""
         lacking = [name for name in needed if name not in self.columns]
         if lacking:
             raise self.error(_columns_are("missing", lacking, list(self.columns)))
 
     def names(self, column: str, *, strip: bool = True) -> list[str]:
-        """Return a column of names; `strip` removes the blanks around them.
-
-        Raises
-        ------
-        InputError
-            A name is empty, is not a string, or has a control character.
-        """
+        """Return a column of names, none empty; `strip` removes the blanks around them."""
         values = self.columns[column]
         if self._are_clean(values):
             return values
@@ -137,13 +118,7 @@ class Table:
         )
 
     def numbers(self, column: str, *, gaps: bool = False) -> NDArray[np.float64]:
-        """Return a column of finite numbers; with `gaps` an empty cell is NaN.
-
-        Raises
-        ------
-        InputError
-            A cell is empty, infinite, or not a number.
-        """
+        """Return a column of finite numbers; with `gaps` an empty cell is NaN."""
         values = self.columns[column]
         try:
             # float() also accepts 1_000 and the digits of every script.
@@ -190,13 +165,7 @@ class Table:
         return number
 
     def check_unique(self, keys: Sequence[Any], columns: str) -> None:
-        """Refuse rows with the same key.
-
-        Raises
-        ------
-        InputError
-            Names both lines.
-        """
+        """Refuse rows with the same key."""
         if len(set(keys)) == len(keys):
             return
         first: dict[Any, int] = {}

@@ -46,14 +46,7 @@ class _Result(_Part):
 def load_tuna_results(
     path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> list[Judgment]:
-    """Return one judgment per record; a record that contradicts its annotation is unscored.
-
-    Raises
-    ------
-    InputError
-        The file is not such a list, or an index is missing, duplicated, or without an annotation
-        (unless `ignore_unknown`).
-    """
+    """Return one judgment per record; a record that contradicts its annotation is unscored."""
     known = {annotation.index: annotation for annotation in annotations}
     result: dict[str, Judgment] = {}
     for place, value in json_records(path):

@@ -17,13 +17,7 @@ R = TypeVar("R", Annotation, Caption)
 
 
 def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
-    """Validate one record of a file.
-
-    Raises
-    ------
-    InputError
-        For the first mistake, with file, place and dotted field (list positions from 1).
-    """
+    """Validate one record of a file; the first mistake is raised with its dotted field."""
     if not isinstance(value, dict):
         raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=where)
     try:
@@ -36,13 +30,7 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
 def validated_records(
     model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
 ) -> tuple[R, ...]:
-    """Validate all records of a file, given with their places; every index must be unique.
-
-    Raises
-    ------
-    InputError
-        For the first mistake, as in `validated`, or for a duplicated index.
-    """
+    """Validate all records of a file, given with their places; every index must be unique."""
     seen: dict[str, str] = {}
     result: list[R] = []
     for place, value in records:

@@ -31,10 +31,7 @@ class VideoFolder:
     def find(self, name: str) -> Path:
         """Return the file of a `video` field: a name or a path, with or without its suffix.
 
-        Raises
-        ------
-        VideoError
-            There is no such file, there are several, or the path leads out of the folder.
+        VideoError if no file or several have the name, or if the path leads out of the folder.
         """
         asked = PurePosixPath(name)
         if asked.is_absolute() or ".." in asked.parts or "\\" in name or "\0" in name or not name:

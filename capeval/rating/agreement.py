@@ -59,12 +59,7 @@ def agreement_by_type(
     key: Mapping[str, KeyedItem],
     annotations: Sequence[Annotation],
 ) -> dict[ElementType, Agreement]:
-    """Return the agreement of raters on elements of each type that has labels.
-
-    Parameters
-    ----------
-    key, annotations : consistent with each other, as `check_key` verifies
-    """
+    """Return the agreement of raters on elements of each type that has labels."""
     elements = {annotation.index: annotation.elements for annotation in annotations}
     types = {
         (item, element_id): element.type

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
-from capeval.schema import Annotation, VisualElement
-from capeval.scoring import measures
+from capeval.schema import Annotation, Relation, VisualElement
+from capeval.scoring import measures, weight_counts
 from capeval.stats.values import Floats
 from capeval.text import listed, nearest, shown
 
@@ -37,23 +39,12 @@ def is_comparable(human: str, measure: str | None) -> bool:
     >>> is_comparable("covered", "f1"), is_comparable("covered", "precision")
     (True, False)
     """
-    if human == "score":
-        return True
-    if human == "precision":
-        return measure == "precision"
-    if human == "f1":
-        return measure in (None, "f1")
-    return measure in (None, "recall", "f1")
+    alike = {"precision": ("precision",), "f1": (None, "f1")}
+    return human == "score" or measure in alike.get(human, (None, "recall", "f1"))
 
 
 def from_ratings(table: RatingTable) -> HumanScores:
-    """Return ratings as they are; every caption needs one.
-
-    Raises
-    ------
-    InputError
-        A caption has no rating.
-    """
+    """Return ratings as they are; every caption needs one."""
     unrated = np.flatnonzero(np.isnan(table.ratings).all(axis=0))
     if len(unrated):
         name = caption_name(table.keys[int(unrated[0])])
@@ -61,14 +52,15 @@ def from_ratings(table: RatingTable) -> HumanScores:
     return HumanScores("score", table.file, table.keys, table.raters, table.ratings, table.metrics)
 
 
-def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTable, list[str]]:
-    """Return the labels of annotated videos, and a warning about the others.
+def _as_relation(label: str) -> Relation:
+    """Return a label on the scale of the judge's relations: covered is entailed, else lacking."""
+    if label in {"entailment", "covered"}:
+        return "entailment"
+    return "contradiction" if label == "contradiction" else "lack"
 
-    Raises
-    ------
-    InputError
-        No labelled video has an annotation.
-    """
+
+def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTable, list[str]]:
+    """Return the labels of annotated videos, and a warning about the others."""
     rows = [row for row, video in enumerate(table.keys.videos) if video in annotations]
     if len(rows) == len(table.lines):
         return table, []
@@ -99,42 +91,31 @@ def from_labels(
 ) -> tuple[list[HumanScores], list[str]]:
     """Return the scores computed from labels with the judge's formula, and warnings.
 
-    Binary labels (covered or not) give the weighted share of covered elements. Three-way labels
-    give precision, recall (the weighted share of entailed elements) and F1. A rater's labels of a
-    caption give a score only if they are complete.
-
-    Parameters
-    ----------
-    binary : use three-way labels as covered (entailed) or not
-
-    Raises
-    ------
-    InputError
-        A label is of an element that is not in the annotations.
+    Binary labels (covered or not) give the weighted share of covered elements, and with `binary` so
+    do three-way labels (entailed or not). Otherwise three-way labels give precision, recall (the
+    weighted share of entailed elements) and F1. A rater's labels of a caption give a score only if
+    they are complete.
     """
     known = {index: annotation.elements for index, annotation in annotations.items()}
     captions: dict[Key, int] = {}
-    counts: dict[tuple[int, int], list[int]] = {}
+    given: dict[tuple[int, int], dict[str, Relation]] = defaultdict(dict)
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        labelled = known.get(key[0], {}).get(element)
-        if labelled is None:
+        if element not in known.get(key[0], {}):
             raise _unknown(table, row, known)
         place = captions.setdefault(key, len(captions))
-        count = counts.setdefault((table.rater[row], place), [0, 0, 0, 0])
-        label = table.labels[row]
-        count[0] += labelled.weight * (label in ("entailment", "covered"))
-        count[1] += labelled.weight * (label == "contradiction")
-        count[2] += labelled.weight
-        count[3] += 1
+        given[table.rater[row], place][element] = _as_relation(table.labels[row])
     keys = list(captions)
     values = np.full((len(table.raters), len(keys), 3), np.nan)
     partial = 0
-    for (rater, place), (entailed, contradicted, total, labels) in counts.items():
-        if labels < len(known[keys[place][0]]):
+    for (rater, place), labels in given.items():
+        annotation = annotations[keys[place][0]]
+        if len(labels) < len(known[annotation.index]):
             partial += 1
             continue
+        ordered = (labels[element] for element in known[annotation.index])
+        relations = [list(islice(ordered, size)) for size in annotation.sizes]
         # Rounded, so that an F1 computed from different weights is the same number.
-        values[rater, place] = measures(np.array([entailed, contradicted, total])).round(12)
+        values[rater, place] = measures(weight_counts(annotation, relations)[0]).round(12)
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
     warnings = []
     if partial:

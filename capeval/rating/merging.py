@@ -12,8 +12,8 @@ from capeval.errors import InputError, UsageError
 from capeval.files.csv_formulas import escape, unescape
 from capeval.files.table_reading import read_spreadsheet
 from capeval.files.tables import CONTROL, Table
-from capeval.rating.sheet import KEY_COLUMNS, csv_text, element_ids, key_check
-from capeval.schema import RELATIONS, Annotation, Relation
+from capeval.rating.sheet import KEY_COLUMNS, csv_text, key_check
+from capeval.schema import RELATIONS, Annotation, Relation, element_ids
 from capeval.text import nearest, shown
 
 HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
@@ -50,13 +50,7 @@ class RatedFile:
 
 
 def read_key(path: Path) -> dict[str, KeyedItem]:
-    """Return the caption of each id, in the sheet's order.
-
-    Raises
-    ------
-    InputError
-        The file is not a key, an id or a caption is duplicated, or a row was changed.
-    """
+    """Return the caption of each id, in the sheet's order."""
     *needed, check = KEY_COLUMNS
     table = read_spreadsheet(path, needed, [check])
     # A video's index may end in a blank, so cells are not stripped.
@@ -78,34 +72,24 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
                 row=row,
                 column="elements",
             )
-        if check in table.columns:
-            _check_row((items[row], videos[row], systems[row], sizes), table, row)
+        made = key_check(items[row], videos[row], systems[row], sizes)
+        if check in table.columns and table.columns[check][row].strip() != made:
+            raise table.error(
+                "the row is not as `capeval rate sheet` wrote it; make the sheet again with the "
+                "same runs and seed to restore its key",
+                row=row,
+                column=check,
+            )
         found[items[row]] = KeyedItem(videos[row], systems[row], counts)
     if not found:
         raise InputError("has no items", file=path)
     return found
 
 
-def _check_row(cells: tuple[str, ...], table: Table, row: int) -> None:
-    if table.columns["check"][row].strip() != "c" + key_check(*cells):
-        raise table.error(
-            "the row is not as `capeval rate sheet` wrote it; make the sheet again with the same "
-            "runs and seed to restore its key",
-            row=row,
-            column="check",
-        )
-
-
 def check_key(
     key: Mapping[str, KeyedItem], annotations: Sequence[Annotation], *, file: Path
 ) -> None:
-    """Check a key against the annotations.
-
-    Raises
-    ------
-    InputError
-        A video is unknown to them or has different elements.
-    """
+    """Check that the annotations have the videos of a key, with the same number of elements."""
     known = {annotation.index: annotation for annotation in annotations}
     for item_id, item in key.items():
         annotation = known.get(item.video_id)
@@ -116,8 +100,7 @@ def check_key(
                 file=file,
                 where=item_id,
             )
-        sizes = tuple(len(event.visual_elements) for event in annotation.events)
-        if sizes != item.elements:
+        if annotation.sizes != item.elements:
             raise InputError(
                 f"the elements of {shown(item.video_id)} in the annotations differ from the sheet; "
                 "name the annotations that the sheet was made from",
@@ -127,22 +110,11 @@ def check_key(
 
 
 def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
-    """Return the labels of one rater.
-
-    Reads the columns `item_id`, `element_id`, `label` and, if there is one, `rater`. If `rater` is
-    not filled in, the rater is the file's stem. Other columns and the order of the rows do not
-    matter.
-
-    Raises
-    ------
-    InputError
-        An item, an element or a label is unknown, an element is duplicated, or there are two
-        raters.
-    """
-    table = read_spreadsheet(path, ("item_id", "element_id", "label"), ("rater",))
+    """Return the labels of one rater; the order of the rows does not matter."""
+    columns = ("item_id", "element_id", "label")
+    table = read_spreadsheet(path, columns, ("rater",))
     items, element_cells, given = (
-        [cell.strip() for cell in table.columns[name]]
-        for name in ("item_id", "element_id", "label")
+        [cell.strip() for cell in table.columns[name]] for name in columns
     )
     known: dict[str, set[str]] = {}
     places: list[Place] = []
@@ -161,8 +133,15 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
                 column="element_id",
             )
         places.append(place)
+        if label and label.lower() not in _LABELS:
+            raise table.error(
+                f"{shown(label)} is unknown; one of {', '.join(RELATIONS)}, or {', '.join(_SHORT)}"
+                f"{nearest(label, RELATIONS)}",
+                row=row,
+                column="label",
+            )
         if label:
-            labels[place] = _label(label, table, row)
+            labels[place] = _LABELS[label.lower()]
     table.check_unique(places, "item_id, element_id")
     every = [(i, element) for i, item in key.items() for element in element_ids(item.elements)]
     return RatedFile(_rater(table, path), path, labels, tuple(p for p in every if p not in labels))
@@ -225,29 +204,10 @@ def _unknown_item(item: str, known: list[str]) -> str:
     return f"{shown(item)} is unknown to the key{nearest(item, known)}"
 
 
-def _label(text: str, table: Table, row: int) -> Relation:
-    label = _LABELS.get(text.lower())
-    if label is None:
-        raise table.error(
-            f"{shown(text)} is unknown; one of {', '.join(RELATIONS)}, or {', '.join(_SHORT)}"
-            f"{nearest(text, list(RELATIONS))}",
-            row=row,
-            column="label",
-        )
-    return label
-
-
 def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:
-    """Return the raters' files sorted by name; each rater must have one file, with every label.
+    """Return the raters' files sorted by name; each rater must have one file.
 
-    Parameters
-    ----------
-    partial : accept missing labels
-
-    Raises
-    ------
-    InputError, UsageError
-        Two files have the same rater, a file has no labels, or labels are missing.
+    It must have every label, or with `partial` some.
     """
     named: dict[str, RatedFile] = {}
     for file in files:
@@ -278,19 +238,13 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
 
     Names that a spreadsheet would read as formulas are escaped; `load_human` unescapes them.
     """
-    order = sorted(key, key=lambda item: (key[item].video_id, key[item].system))
-    return csv_text(
-        HUMAN_COLUMNS,
-        (
-            (
-                *map(escape, (key[item].video_id, key[item].system)),
-                element,
-                escape(file.rater),
-                file.labels[item, element],
-            )
-            for item in order
-            for element in element_ids(key[item].elements)
-            for file in files
-            if (item, element) in file.labels
-        ),
-    )
+    rows: list[tuple[str, ...]] = []
+    for item, keyed in sorted(key.items(), key=lambda one: (one[1].video_id, one[1].system)):
+        names = tuple(map(escape, (keyed.video_id, keyed.system)))
+        for element in element_ids(keyed.elements):
+            rows += [
+                (*names, element, escape(file.rater), label)
+                for file in files
+                if (label := file.labels.get((item, element)))
+            ]
+    return csv_text(HUMAN_COLUMNS, rows)

@@ -30,15 +30,8 @@ DEFAULT_VIDEOS = 40
 """The number in the TUNA paper's study."""
 
 SHEET_COLUMNS = (
-    "item_id",
-    "video",
-    "element_id",
-    "type",
-    "content",
-    "label",
-    "rater",
-    "event",
-    "caption",
+    *("item_id", "video", "element_id", "type", "content"),
+    *("label", "rater", "event", "caption"),
 )
 KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "check")
 
@@ -79,25 +72,12 @@ def draw_sheet(
     per_video: int | None = None,
     seed: int = 0,
 ) -> RatingSheet:
-    """Sample videos and captions.
+    """Sample `videos` videos, and `per_video` captions of each (by default those of all systems).
 
     Sampling is stratified by the set of a video's visual characteristics, in proportion to the size
     of each stratum (method of largest remainders). With `per_video`, systems are balanced within
     each stratum and then overall, as far as they have captions. The position of each system among
-    a video's captions is counterbalanced.
-
-    Parameters
-    ----------
-    annotations : all videos that can be sampled
-    captions : for each system, its captions by index
-    videos : how many to sample; by default `DEFAULT_VIDEOS`, or all if there are fewer
-    per_video : captions of each video; by default those of all systems
-    seed : for `numpy.random.default_rng`
-
-    Raises
-    ------
-    UsageError
-        There are too few videos or systems, or a name has a control character.
+    a video's captions is counterbalanced. `captions` are by system and index.
     """
     systems = sorted(captions)
     for what, names in (("run", systems), ("video", [a.index for a in annotations])):
@@ -202,15 +182,6 @@ def _shares(sizes: Sequence[int], total: int, rng: np.random.Generator) -> list[
     return shares
 
 
-def element_ids(counts: Iterable[int]) -> list[str]:
-    """Return the ids of a video's elements, given how many each event has.
-
-    >>> element_ids([2, 1])
-    ['1.1', '1.2', '2.1']
-    """
-    return [f"{event}.{n}" for event, size in enumerate(counts, 1) for n in range(1, size + 1)]
-
-
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     r"""Return CSV with a header.
 
@@ -251,29 +222,25 @@ def sheet_csv(sheet: RatingSheet) -> str:
 
 
 def key_check(*cells: str) -> str:
-    """Return the checksum of a key's row, which follows a "c" in its column `check`.
-
-    It detects changed rows: a spreadsheet turns 007 into 7.
-    """
-    return hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
+    """Return the checksum of a key's row; it detects that a spreadsheet turned 007 into 7."""
+    # The letter keeps spreadsheets from reading it as a number.
+    return "c" + hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
 
 
 def key_csv(sheet: RatingSheet) -> str:
     """Return the key: video, system and number of elements of each event, for each id."""
     rows = []
     for item in sheet.items:
-        sizes = " ".join(str(len(event.visual_elements)) for event in item.annotation.events)
+        sizes = " ".join(map(str, item.annotation.sizes))
         names = (item.item_id, item.annotation.index, item.system, sizes)
-        rows.append((*map(escape, names), "c" + key_check(*names)))
+        rows.append((*map(escape, names), key_check(*names)))
     return csv_text(KEY_COLUMNS, rows)
 
 
 def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:
     """Return the sheet as one self-contained page; only the videos are separate files.
 
-    Parameters
-    ----------
-    sources : the URL of each video that was found, relative to the page, by index
+    `sources` has the URL of each video that was found, relative to the page, by index.
     """
     page = _TEMPLATE.read_text(encoding="utf-8")
     style, script = (_only(page, tag) for tag in ("style", "script"))

@@ -8,6 +8,7 @@ from capeval.schema.annotation import (
     ElementType,
     Event,
     VisualElement,
+    element_ids,
 )
 from capeval.schema.caption import Caption
 from capeval.schema.judgment import (
@@ -58,6 +59,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "VisualElement",
+    "element_ids",
     "endpoint_name",
     "lacking",
 ]

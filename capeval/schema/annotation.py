@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -31,6 +33,15 @@ def _as_list(value: Any) -> Any:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
+
+
+def element_ids(sizes: Iterable[int]) -> list[str]:
+    """Return the ids of a video's elements, given how many each event has.
+
+    >>> element_ids([2, 1])
+    ['1.1', '1.2', '2.1']
+    """
+    return [f"{event}.{n}" for event, size in enumerate(sizes, 1) for n in range(1, size + 1)]
 
 
 class _Model(BaseModel):
@@ -69,13 +80,15 @@ class Annotation(_Model):
     @property
     def elements(self) -> dict[str, VisualElement]:
         """The visual elements by id (EVENT.ELEMENT, both from 1), in order."""
-        return {
-            f"{number}.{place}": element
-            for number, event in enumerate(self.events, start=1)
-            for place, element in enumerate(event.visual_elements, start=1)
-        }
+        elements = chain.from_iterable(event.visual_elements for event in self.events)
+        return dict(zip(element_ids(self.sizes), elements, strict=True))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of visual elements of each event."""
+        return tuple(len(event.visual_elements) for event in self.events)
 
     @property
     def element_count(self) -> int:
         """The number of visual elements in all events."""
-        return sum(len(event.visual_elements) for event in self.events)
+        return sum(self.sizes)
