@@ -13,7 +13,7 @@ import numpy as np
 from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, VisualElement
-from capeval.scoring import measures, weight_counts
+from capeval.scoring import Reference, measures
 from capeval.stats.values import Floats
 from capeval.text import listed, nearest, shown
 
@@ -107,15 +107,23 @@ def from_labels(
     keys = list(captions)
     values = np.full((len(table.raters), len(keys), 3), np.nan)
     partial = 0
+    reference = Reference(list(annotations.values()))
+    whole: list[tuple[int, int]] = []
+    rows: list[int] = []
+    relations: list[list[list[Relation]]] = []
     for (rater, place), labels in given.items():
         annotation = annotations[keys[place][0]]
         if len(labels) < len(known[annotation.index]):
             partial += 1
             continue
         ordered = (labels[element] for element in known[annotation.index])
-        relations = [list(islice(ordered, size)) for size in annotation.sizes]
+        relations.append([list(islice(ordered, size)) for size in annotation.sizes])
+        rows.append(reference.rows[annotation.index])
+        whole.append((rater, place))
+    if whole:
         # Rounded, so that an F1 computed from different weights is the same number.
-        values[rater, place] = measures(weight_counts(annotation, relations)[0]).round(12)
+        found = measures(reference.counts(rows, relations)[:, 0]).round(12)
+        values[tuple(zip(*whole, strict=True))] = found
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
     warnings = []
     if partial:
