@@ -22,6 +22,7 @@ import numpy as np
 from capeval.errors import UsageError
 from capeval.files.csv_formulas import escape
 from capeval.files.jsonl import dumps
+from capeval.files.judgments import short_hash
 from capeval.files.tables import CONTROL
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 from capeval.text import shown
@@ -129,7 +130,7 @@ def draw_sheet(
         for system in drawn[place][1]
     ]
     seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text in rows]
-    name = hashlib.sha256(dumps(seen).encode("utf-8")).hexdigest()[:8]
+    name = short_hash(seen)[:8]
     return RatingSheet(
         name,
         tuple(
@@ -224,7 +225,7 @@ def sheet_csv(sheet: RatingSheet) -> str:
 def key_check(*cells: str) -> str:
     """Return the checksum of a key's row; it detects that a spreadsheet turned 007 into 7."""
     # The letter keeps spreadsheets from reading it as a number.
-    return "c" + hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
+    return "c" + short_hash(cells)[:8]
 
 
 def key_csv(sheet: RatingSheet) -> str:
