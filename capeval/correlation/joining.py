@@ -153,6 +153,4 @@ def in_order(joined: Joined) -> Joined:
 
 def _by_name(names: list[str]) -> Ints:
     """Return the rank of each name in alphabetical order."""
-    places = np.empty(len(names), dtype=np.int64)
-    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return places
+    return np.argsort(np.argsort(np.array(names, dtype=object)))
