@@ -46,10 +46,7 @@ class Registry(Generic[T]):
     def load(self, name: str) -> T:
         """Import and return the implementation that a name means.
 
-        Raises
-        ------
-        UsageError
-            The name is unknown, two packages claim it, or the plugin is broken.
+        UsageError if the name is unknown, two packages claim it, or the plugin is broken.
         """
         if name in self.packaged:
             module, _, attribute = self.packaged[name].partition(":")
@@ -65,12 +62,9 @@ class Registry(Generic[T]):
         if len(points) > 1:
             packages = " and ".join(sorted(map(_package, points)))
             raise UsageError(f"the {self.noun} {shown(name)} is provided by {packages}")
-        return self._imported(name, points[0])
-
-    def _imported(self, name: str, point: EntryPoint) -> T:
-        where = f"the {self.noun} {shown(name)} of the package {_package(point)}"
+        where = f"the {self.noun} {shown(name)} of the package {_package(points[0])}"
         try:
-            found: T = point.load()
+            found: T = points[0].load()
             fault = self.check(found)
         except (Exception, SystemExit) as error:
             # Whatever another package raises while it is imported is its fault, not ours.

@@ -21,10 +21,9 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
-    HumanScores,
     annotated,
+    check_rated,
     from_labels,
-    from_ratings,
     is_comparable,
 )
 from capeval.runs.folder import RunFolder
@@ -62,7 +61,7 @@ class Inputs:
     table: RatingTable | LabelTable
     annotations: tuple[Annotation, ...] | None
     sources: Sources
-    scores: Sequence[HumanScores]
+    scores: Sequence[RatingTable]
     warnings: Sequence[str]
 
 
@@ -80,7 +79,7 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(request.human)])
     if isinstance(table, RatingTable):
-        return Inputs(table, annotations, sources, [from_ratings(table)], table.warnings)
+        return Inputs(table, annotations, sources, [check_rated(table)], table.warnings)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
     left_out: list[str] = []

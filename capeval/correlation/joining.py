@@ -10,8 +10,7 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import Key, Keys, caption_name
-from capeval.rating.human_scores import HumanScores
+from capeval.files.ratings import Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
 from capeval.text import listed, shown
@@ -48,7 +47,7 @@ def caption_names(keys: Sequence[Key], reasons: Mapping[Key, str]) -> str:
     )
 
 
-def _renamed(human: HumanScores, metric: MetricScores) -> MetricScores:
+def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
     """Return a metric whose captions have the same names as in the human file.
 
     If one side names no systems, the other side must have only one.
@@ -74,7 +73,7 @@ def _renamed(human: HumanScores, metric: MetricScores) -> MetricScores:
 
 
 def join(
-    human: HumanScores, metrics: Sequence[MetricScores], missing: IfMissing = "error"
+    human: RatingTable, metrics: Sequence[MetricScores], missing: IfMissing = "error"
 ) -> Joined:
     """Join on video and system; every metric is compared on the same captions.
 
@@ -120,7 +119,7 @@ def join(
     return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(warnings))
 
 
-def _no_overlap(human: HumanScores, metric: MetricScores) -> str:
+def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
     example = next(iter(metric.scores), None)
     if example is None:
         reason = next(iter(metric.missing.values()), "it has no captions")
@@ -153,6 +152,4 @@ def in_order(joined: Joined) -> Joined:
 
 def _by_name(names: list[str]) -> Ints:
     """Return the rank of each name in alphabetical order."""
-    places = np.empty(len(names), dtype=np.int64)
-    places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return places
+    return np.argsort(np.argsort(np.array(names, dtype=object)))

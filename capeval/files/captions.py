@@ -30,28 +30,24 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
 
 def _entries(path: Path) -> Iterable[tuple[str, Any]]:
     text = read_text(path)
-    if text.lstrip()[0] == "{":
-        try:
-            whole = parse_json(text, file=path)
-        except InputError:
-            # Several objects, one per line, are JSON lines: read below.
-            if "\n" not in text.strip() or not _first_line_is_object(text):
-                raise
-        else:
-            if "caption" in whole:
-                return [("line 1", whole)]
-            if not whole:
-                raise InputError("has no captions", file=path)
-            return [
-                (f"entry {n}", {"index": index, "caption": caption})
-                for n, (index, caption) in enumerate(whole.items(), start=1)
-            ]
-    return json_records(path)
-
-
-def _first_line_is_object(text: str) -> bool:
-    first = text.lstrip().split("\n", 1)[0].rstrip()
-    return first.startswith("{") and first.endswith("}")
+    first, _, rest = text.strip().partition("\n")
+    if not first.startswith("{"):
+        return json_records(path)
+    try:
+        whole = parse_json(text, file=path)
+    except InputError:
+        # Several objects, one per line, are JSON lines.
+        if rest and first.rstrip().endswith("}"):
+            return json_records(path)
+        raise
+    if "caption" in whole:
+        return [("line 1", whole)]
+    if not whole:
+        raise InputError("has no captions", file=path)
+    return [
+        (f"entry {n}", {"index": index, "caption": caption})
+        for n, (index, caption) in enumerate(whole.items(), start=1)
+    ]
 
 
 def known_captions(

@@ -93,20 +93,17 @@ def _place_of(
 
 
 def _misspelt_element(content: str, keys: Sequence[str], left: Sequence[int]) -> int | None:
-    near = [place for place in left if _one_word_off(content.split(), keys[place].split())]
+    near = [place for place in left if _is_one_slip(content.split(), keys[place].split())]
     # If two elements are equally similar, it is unclear which one is meant.
     return near[0] if len({keys[place] for place in near}) == 1 else None
 
 
-def _one_word_off(given: Sequence[str], meant: Sequence[str]) -> bool:
-    if len(given) != len(meant):
+def _is_one_slip(given: Sequence[str], meant: Sequence[str]) -> bool:
+    changed = [(a, b) for a, b in zip(given, meant, strict=False) if a != b]
+    if len(given) != len(meant) or len(changed) != 1:
         return False
-    changed = [(a, b) for a, b in zip(given, meant, strict=True) if a != b]
-    return len(changed) == 1 and _is_misspelt(*changed[0])
-
-
-def _is_misspelt(given: str, meant: str) -> bool:
+    one, other = changed[0]
     # "left" for "right", "2" for "3" and "unlocked" for "locked" are different statements.
-    if given[0] != meant[0] or any(c.isdigit() for c in given + meant):
+    if one[0] != other[0] or any(c.isdigit() for c in one + other):
         return False
-    return SequenceMatcher(None, given, meant).ratio() >= _SAME_WORD
+    return SequenceMatcher(None, one, other).ratio() >= _SAME_WORD

@@ -108,6 +108,8 @@ class RatingTable:
     raters : (raters,) names
     ratings : (raters, captions), NaN for a caption that a rater did not rate
     metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
+    name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
+        if computed from labels
     """
 
     file: Path
@@ -116,6 +118,7 @@ class RatingTable:
     ratings: NDArray[np.float64]
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    name: str = "score"
 
 
 @dataclass(frozen=True)

@@ -268,35 +268,24 @@ def _rows_of(path: Path, text: str, delimiter: str) -> Iterator[_Rows]:
     """Yield the rows, many at a time; must run within `_long_cells`."""
     # Kept as it is: a line break inside quotes belongs to its cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    one_line_each = '"' not in text
     while True:
-        start = reader.line_num + 1
-        numbers: Sequence[int]
+        rows: list[list[str]] = []
+        lines: list[int] = []
         error = None
-        if one_line_each:
-            rows = list(islice(reader, _ROWS_AT_ONCE))
-            numbers = range(start, start + len(rows))
-        else:
-            rows, numbers, error = _numbered(path, reader)
+        start = reader.line_num + 1
+        try:
+            for row in islice(reader, _ROWS_AT_ONCE):
+                rows.append(row)
+                lines.append(start)
+                start = reader.line_num + 1
+        except csv.Error as fault:
+            why = str(fault)
+            why = next((better for part, better in _QUOTE_ERRORS.items() if part in why), why)
+            error = InputError(f"is not CSV ({why})", file=path, where=f"line {start}")
         if rows:
-            yield rows, numbers
+            yield rows, lines
         # Mistakes in the rows above are reported first.
         if error:
             raise error
         if not rows:
             return
-
-
-def _numbered(path: Path, reader: Any) -> tuple[list[list[str]], list[int], InputError | None]:
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    start = reader.line_num + 1
-    try:
-        for row in islice(reader, _ROWS_AT_ONCE):
-            rows.append(row)
-            numbers.append(start)
-            start = reader.line_num + 1
-    except csv.Error as error:
-        why = next((why for part, why in _QUOTE_ERRORS.items() if part in str(error)), str(error))
-        return rows, numbers, InputError(f"is not CSV ({why})", file=path, where=f"line {start}")
-    return rows, numbers, None

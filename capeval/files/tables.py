@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError
 from capeval.files.csv_formulas import unescape
-from capeval.text import cut, nearest, shown
+from capeval.text import cut, listed, nearest, shown
 
 LARGEST = 1e150
 """Statistics square numbers and add the squares up; beyond this limit, floats would overflow."""
@@ -192,9 +192,9 @@ def _columns_are(problem: str, names: Sequence[str], suggested: Sequence[str]) -
     """Return a message about unknown or missing columns, with suggestions for similar names."""
     if len(names) == 1:
         return f"the column {shown(names[0])} is {problem}{nearest(names[0], suggested)}"
-    listed = []
-    for name in names[:_MOST_NAMED]:
-        near = nearest(name, suggested).removeprefix("; ")
-        listed.append(shown(name) + (f" ({near})" if near else ""))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"the columns {', '.join(listed)}{more} are {problem}"
+    suggestions = [nearest(name, suggested).removeprefix("; ") for name in names]
+    texts = [
+        shown(name) + (f" ({near})" if near else "")
+        for name, near in zip(names, suggestions, strict=True)
+    ]
+    return f"the columns {listed(texts, _MOST_NAMED)} are {problem}"

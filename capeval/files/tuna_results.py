@@ -68,29 +68,27 @@ def load_tuna_results(
 
 
 def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
-    index = annotation.index
     try:
         stored = _Result.model_validate(value)
-    except ValidationError as faults:
-        fault = faults.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in fault["loc"])
-        return Unscored(index=index, reason=f"{field}: {fault['msg']}", provenance=_PROVENANCE)
-    try:
         notes: list[str] = []
         matches = _matches(stored, len(annotation.events))
         numbers = [number for number in matches if number is not None]
         if numbers != sorted(numbers):
             notes.append("match: the matches go back in time; scored as they were judged")
         return Scored(
-            index=index,
+            index=annotation.index,
             candidate_events=stored.candidate_events,
             matches=matches,
             relations=_relations(stored, annotation, matches, notes),
             notes=tuple(notes),
             provenance=_PROVENANCE,
         )
-    except ReplyError as fault_of_file:
-        return Unscored(index=index, reason=str(fault_of_file), provenance=_PROVENANCE)
+    except ValidationError as faults:
+        fault = faults.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    except ReplyError as error:
+        reason = str(error)
+    return Unscored(index=annotation.index, reason=reason, provenance=_PROVENANCE)
 
 
 def _matches(stored: _Result, references: int) -> tuple[int | None, ...]:

@@ -67,15 +67,13 @@ def agreement_by_type(
         for element_id, element in elements[keyed.video_id].items()
     }
     found: dict[ElementType, Agreement] = {}
-    for of_type in ELEMENT_TYPES:
+    for of in ELEMENT_TYPES:
         parts = [
-            replace(
-                file, labels={p: label for p, label in file.labels.items() if types[p] == of_type}
-            )
+            replace(file, labels={p: label for p, label in file.labels.items() if types[p] == of})
             for file in files
         ]
         if any(part.labels for part in parts):
-            found[of_type] = agreement(parts)
+            found[of] = agreement(parts)
     return found
 
 

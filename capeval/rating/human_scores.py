@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
@@ -14,20 +13,7 @@ from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, VisualElement
 from capeval.scoring import Reference, measures
-from capeval.stats.values import Floats
 from capeval.text import listed, nearest, shown
-
-
-@dataclass(frozen=True)
-class HumanScores:
-    """One kind of human score; `ratings` is (raters, captions), NaN for an unrated caption."""
-
-    name: str
-    file: Path
-    keys: Keys
-    raters: tuple[str, ...]
-    ratings: Floats
-    metrics: dict[str, Floats] = field(default_factory=dict)
 
 
 def is_comparable(human: str, measure: str | None) -> bool:
@@ -43,13 +29,13 @@ def is_comparable(human: str, measure: str | None) -> bool:
     return human == "score" or measure in alike.get(human, (None, "recall", "f1"))
 
 
-def from_ratings(table: RatingTable) -> HumanScores:
+def check_rated(table: RatingTable) -> RatingTable:
     """Return ratings as they are; every caption needs one."""
     unrated = np.flatnonzero(np.isnan(table.ratings).all(axis=0))
     if len(unrated):
         name = caption_name(table.keys[int(unrated[0])])
         raise InputError("no rater rated this caption", file=table.file, where=shown(name))
-    return HumanScores("score", table.file, table.keys, table.raters, table.ratings, table.metrics)
+    return table
 
 
 def _as_relation(label: str) -> Relation:
@@ -88,7 +74,7 @@ def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTab
 
 def from_labels(
     table: LabelTable, annotations: Mapping[str, Annotation], *, binary: bool = False
-) -> tuple[list[HumanScores], list[str]]:
+) -> tuple[list[RatingTable], list[str]]:
     """Return the scores computed from labels with the judge's formula, and warnings.
 
     Binary labels (covered or not) give the weighted share of covered elements, and with `binary` so
@@ -137,7 +123,7 @@ def from_labels(
     names = ("covered",) if binary or table.scale == "binary" else ("f1", "recall", "precision")
     column = {"precision": 0, "recall": 1, "covered": 1, "f1": 2}
     return [
-        HumanScores(name, table.file, kept, table.raters, values[:, scored, column[name]])
+        RatingTable(table.file, kept, table.raters, values[:, scored, column[name]], name=name)
         for name in names
     ], warnings
 

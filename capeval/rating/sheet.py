@@ -6,9 +6,7 @@ the key, maps them to systems.
 
 from __future__ import annotations
 
-import base64
 import csv
-import hashlib
 import io
 import re
 from collections import Counter
@@ -21,7 +19,8 @@ import numpy as np
 
 from capeval.errors import UsageError
 from capeval.files.csv_formulas import escape
-from capeval.files.jsonl import dumps
+from capeval.files.html_page import policy_hash, script_json
+from capeval.files.judgments import short_hash
 from capeval.files.tables import CONTROL
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 from capeval.text import shown
@@ -129,7 +128,7 @@ def draw_sheet(
         for system in drawn[place][1]
     ]
     seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text in rows]
-    name = hashlib.sha256(dumps(seen).encode("utf-8")).hexdigest()[:8]
+    name = short_hash(seen)[:8]
     return RatingSheet(
         name,
         tuple(
@@ -224,7 +223,7 @@ def sheet_csv(sheet: RatingSheet) -> str:
 def key_check(*cells: str) -> str:
     """Return the checksum of a key's row; it detects that a spreadsheet turned 007 into 7."""
     # The letter keeps spreadsheets from reading it as a number.
-    return "c" + hashlib.sha256(dumps(cells).encode("utf-8")).hexdigest()[:8]
+    return "c" + short_hash(cells)[:8]
 
 
 def key_csv(sheet: RatingSheet) -> str:
@@ -245,7 +244,7 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
     page = _TEMPLATE.read_text(encoding="utf-8")
     style, script = (_only(page, tag) for tag in ("style", "script"))
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
         "media-src 'self' file:; base-uri 'none'; form-action 'none'"
     )
     data = {
@@ -254,7 +253,7 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
         "items": [_shown(item, (sources or {}).get(item.annotation.index)) for item in sheet.items],
     }
     # The data last: placeholders in them must not be replaced.
-    return page.replace("{{policy}}", policy).replace("{{data}}", _json_for_html(data))
+    return page.replace("{{policy}}", policy).replace("{{data}}", script_json(data))
 
 
 def _shown(item: Item, source: str | None) -> dict[str, Any]:
@@ -276,16 +275,6 @@ def _shown(item: Item, source: str | None) -> dict[str, Any]:
     }
 
 
-def _json_for_html(data: object) -> str:
-    """Return JSON that can neither end the script element around it nor begin a comment."""
-    return dumps(data).translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
-
-
 def _only(page: str, tag: str) -> str:
     (found,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
     return str(found)
-
-
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -12,8 +12,8 @@ from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import LabelTable
-from capeval.rating.human_scores import HumanScores, is_comparable
+from capeval.files.ratings import LabelTable, RatingTable
+from capeval.rating.human_scores import is_comparable
 from capeval.reporting.figures import Confusion, Scatter
 from capeval.schema import Annotation
 from capeval.stats.raters import combine
@@ -60,7 +60,7 @@ def scatters_of(
 
 
 def _scatter(
-    sides: Inputs, human: HumanScores, judge: str, order: Sequence[str], seed: int
+    sides: Inputs, human: RatingTable, judge: str, order: Sequence[str], seed: int
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
@@ -100,7 +100,7 @@ def _scatter(
     )
 
 
-def _of_these_systems(human: HumanScores, metric: MetricScores) -> tuple[HumanScores, int]:
+def _of_these_systems(human: RatingTable, metric: MetricScores) -> tuple[RatingTable, int]:
     """Return the human scores of a metric's systems, and how many are of other systems."""
     systems = {system for _, system in (*metric.scores, *metric.missing)}
     kept = [place for place, (_, system) in enumerate(human.keys) if system in systems]

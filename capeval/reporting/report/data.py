@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.files.jsonl import dumps
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.viewer.cards import ElementView, VideoCard
 from capeval.runs.judged_run import JudgedRun
@@ -80,15 +79,6 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
             for cards in zip(*(one.cards for one in shown), strict=True)
         ],
     }
-
-
-def embedded(data: object) -> str:
-    """Return JSON that cannot end the script element that it stands in, nor begin a comment.
-
-    >>> embedded("</script>")
-    '"\\\\u003c/script\\\\u003e"'
-    """
-    return dumps(data).translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 def _elements(card: VideoCard) -> list[ElementView]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from markupsafe import Markup
 
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
+from capeval.files.html_page import policy_hash, script_json
 from capeval.judging.split_checks import clean
 from capeval.llm.prices import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
@@ -28,7 +27,7 @@ from capeval.reporting.numbers import (
 )
 from capeval.reporting.report.breakdowns import breakdowns
 from capeval.reporting.report.charts import shares
-from capeval.reporting.report.data import Shown, embedded, payload
+from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
@@ -126,12 +125,12 @@ def report_html(
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
         policy=(
-            f"default-src 'none'; img-src data:; script-src {_digest(script)}; "
-            f"style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; img-src data:; script-src {policy_hash(script)}; "
+            f"style-src {policy_hash(style)}; base-uri 'none'; form-action 'none'"
         ),
         style=Markup(style),  # noqa: S704 # files of ours
         script=Markup(script),  # noqa: S704
-        data=Markup(embedded(payload(shown, strips))),  # noqa: S704 # escaped for its place
+        data=Markup(script_json(payload(shown, strips))),  # noqa: S704 # escaped for its place
         heads=heads,
         findings=_side_by_side([head.findings for head in heads]),
         notices=notices(
@@ -192,11 +191,6 @@ def _template() -> jinja2.Template:
     }
     environment.globals["NOTHING"] = NOTHING
     return environment.get_template("report.html.jinja")
-
-
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _head(one: Shown, prices: Mapping[str, Price] | None) -> _Head:
