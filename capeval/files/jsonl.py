@@ -140,8 +140,8 @@ def _file_at(path: Path) -> Path:
     except FileNotFoundError:
         return target
     except (OSError, ValueError) as fault:
-        # ValueError: a path with a NUL in it.
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        # ValueError: how Python puts it depends on its version.
+        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
         raise InputError(f"cannot be written ({reason})", file=path) from None
     if stat.S_ISDIR(mode):
         raise InputError("is a folder; name a file in it", file=path)

@@ -30,8 +30,8 @@ def read_text(path: Path) -> str:
     except IsADirectoryError:
         raise InputError("is a folder; name a file", file=path) from None
     except (OSError, ValueError) as fault:
-        # ValueError: a path with a NUL in it.
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        # ValueError: how Python puts it depends on its version.
+        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
         raise InputError(f"cannot be read ({reason})", file=path) from None
     if data.startswith(_WIDE_MARKS) or b"\x00" in data[:4]:
         raise InputError("is UTF-16 or UTF-32; save it as UTF-8", file=path)

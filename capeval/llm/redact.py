@@ -113,6 +113,10 @@ class Redactor:
     def filter(self, record: logging.LogRecord) -> bool:
         """Hide secrets in a log record; lets every record through."""
         record.msg, record.args = self(record.getMessage()), None
+        if record.exc_info:
+            # The traceback of a failed call contains its address.
+            record.exc_text = self(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
         return True
 
 

@@ -257,13 +257,17 @@ def _opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStr
         raise MissingExtra(_MISSING) from None
 
     left = max(guard.left, 0.001)
+    # Version 19 has dropped the option, and never fails at a title that is not UTF-8.
+    tolerant: dict[str, Any] = (
+        {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
+    )
     try:
         container = av.open(
             f"file:{path}",
             "r",
             container_options=_OPTIONS,
-            metadata_errors="replace",
             timeout=(left, left),
+            **tolerant,
         )
     except av.FFmpegError as fault:
         raise VideoError(_why_not(path, fault), file=path) from None

@@ -169,7 +169,7 @@ def test_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
         ("folder", "is a folder"),
         ("circle", "cannot be written (Too many levels"),
         ("below a file", "cannot be written (Not a directory)"),
-        ("NUL", "cannot be written (embedded null"),
+        ("NUL", "cannot be written (its name has a NUL character)"),
     ],
 )
 def test_only_files_are_ever_replaced(tmp_path: Path, kind: str, told: str) -> None:

@@ -73,7 +73,7 @@ def test_byte_order_mark_is_read() -> None:
         ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
         ("folder", "folder: is a folder; name a file"),
         ("annotations.json/x", "annotations.json/x: cannot be read (Not a directory)"),
-        ("a\x00b", r"a\x00b: cannot be read (embedded null byte)"),
+        ("a\x00b", r"a\x00b: cannot be read (its name has a NUL character)"),
         ("n" * 300, f"{'n' * 299}…"),
     ],
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from functools import reduce
 from importlib.metadata import version
+from operator import add
 from typing import Final
 
 import numpy as np
@@ -135,12 +138,21 @@ def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.f
         # In the order of the text: the sum of floats must not depend on the order of a set.
         mentioned = dict.fromkeys(concept.removeprefix(NOT) for concept in reading.concepts)
         weights = [worth[concept] for concept in mentioned if concept in worth]
-        size = sum(reading.concepts.values()) + 1.0
+        size = _total(reading.concepts.values()) + 1.0
         scale = size**-0.5
         rows.append(
-            [scale * sum(column) for column in zip(*weights, strict=True)] if weights else none
+            [scale * _total(column) for column in zip(*weights, strict=True)] if weights else none
         )
     return np.array(rows, dtype=np.float64).reshape(len(readings), len(reference.events))
+
+
+def _total(numbers: Iterable[float]) -> float:
+    """Add numbers from left to right.
+
+    From Python 3.12 on, `sum` adds floats with less rounding. The last digit decides between two
+    events that fit equally well, so verdicts would depend on the version of Python.
+    """
+    return reduce(add, numbers, 0.0)
 
 
 def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
