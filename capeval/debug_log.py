@@ -32,14 +32,9 @@ _MOST_CHARACTERS = 20_000
 
 
 def start_debug_log(path: Path) -> None:
-    """Record the events of this process in a file, until the process ends.
+    """Record the events of this process in a file, until the process ends; raises `UsageError`.
 
     An existing debug log is continued.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be written, is a run's own, or is there already and is no debug log.
     """
     check_output(path, (), option="--debug")
     try:

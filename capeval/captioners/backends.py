@@ -35,13 +35,7 @@ def is_plugin(name: str) -> bool:
 
 
 async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
-    """Return the captioner of another package, made with `arguments`; `name` is the model's.
-
-    Raises
-    ------
-    UsageError
-        The plugin is broken, or does not take one of the arguments.
-    """
+    """Return the captioner of another package, made with `arguments`; `name` is the model's."""
     where = f"the captioner {shown(backend)}"
     factory = BACKENDS.load(backend)
     try:
@@ -78,11 +72,6 @@ def as_captioner(
     ----------
     name : of the model; the object's own if not given
     settings : recorded before the object's own
-
-    Raises
-    ------
-    UsageError
-        The object is no captioner.
     """
     called = getattr(own, "name", None) if name is None else name
     if not callable(getattr(own, "caption", None)):

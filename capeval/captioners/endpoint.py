@@ -80,13 +80,7 @@ class EndpointCaptioner:
         return self.max_concurrency
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
-        """Return one outcome per request, in order.
-
-        Raises
-        ------
-        EndpointRefused, EndpointDown, BudgetReached
-            No video can be captioned any more.
-        """
+        """Return one outcome per request, in order."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
@@ -154,13 +148,6 @@ async def open_endpoint(
     """Open the captioner of an endpoint with its client, cache and meter.
 
     Without an entry it is the sole model of `choice.base_url`.
-
-    Raises
-    ------
-    UsageError
-        There is no key, or no model of that name.
-    EndpointRefused
-        The endpoint cannot be asked for its models.
     """
     meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
     base_url = choice.base_url or (entry and entry.base_url) or endpoint_url(None)

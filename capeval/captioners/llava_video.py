@@ -177,11 +177,6 @@ def build_config(
 
     `folder` is the checkpoint's, if it is local: a tower of another size than so400m is
     measured from its tensors.
-
-    Raises
-    ------
-    UsageError
-        The checkpoint is built in a way that this class does not follow.
     """
     tower = str(published.get("mm_vision_tower", ""))
     # Patch and image size are in the tower's name: siglip-so400m-patch14-384.

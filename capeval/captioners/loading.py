@@ -63,13 +63,7 @@ class LoadOptions(TypedDict, total=False):
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
-    """Load `model`, a hub id or a folder, that the run calls `name`.
-
-    Raises
-    ------
-    UsageError
-        It is not available, has code of its own, takes no video, or does not fit the device.
-    """
+    """Load `model`, a hub id or a folder, that the run calls `name`; raises `UsageError`."""
     transformers.logging.set_verbosity_error()
     with _one_line_errors(model):
         published = _config_file(model, options.get("revision"))

@@ -27,13 +27,7 @@ class Merge:
 def try_to_merge(
     run: RunFolder, shard: Shard, annotations: tuple[Annotation, ...], path: str
 ) -> Merge:
-    """Merge the shards of a run if every one is there and done; the shard must not be held.
-
-    Raises
-    ------
-    InputError
-        Their lines do not go together.
-    """
+    """Merge the shards of a run if every one is there and done; the shard must not be held."""
     with run.locked(wait=WAIT_FOR_OTHERS):
         parts = {part.shard: part for part in parts_of(run.path)}
         if not parts:  # another shard that ended at the same time has done it
@@ -61,17 +55,7 @@ def _is_held(run: RunFolder, part: Part) -> bool:
 
 
 def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) -> Generation:
-    """Merge whatever shards of a run are there, done or not.
-
-    Raises
-    ------
-    UsageError
-        There are no shards.
-    RunLocked
-        One is still at work.
-    InputError
-        Their lines do not go together.
-    """
+    """Merge whatever shards of a run are there, done or not."""
     with run.locked():
         parts = parts_of(run.path)
         if not parts:

@@ -85,13 +85,6 @@ async def caption_videos(
     """Caption videos; `record` is called with each outcome as soon as it is known.
 
     `threads` videos are decoded at a time. A video without frames or caption is an `Uncaptioned`.
-
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached
-        No further video can be captioned; what was recorded stays.
-    UsageError
-        The decoder is not installed, or the first videos all fail alike.
     """
     await _Pipeline(jobs, reader, captioner, record).run(threads)
 

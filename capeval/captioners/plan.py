@@ -40,13 +40,7 @@ class Wanted:
     shard: Shard | None = None
 
     def chosen(self) -> tuple[Annotation, ...]:
-        """Return the annotated videos that `--only`, `--shard` and `--limit` leave.
-
-        Raises
-        ------
-        InputError
-            `only` names a video that is not annotated.
-        """
+        """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
         chosen = select(
             tuple(enumerate(self.annotations)),
             lambda placed: placed[1].index,
@@ -169,14 +163,7 @@ def settings_id(settings: Mapping[str, Any]) -> str:
 def plan_generation(
     run: RunFolder, wanted: Wanted, captioner: Captioner, reader: FrameReader
 ) -> GenerationPlan:
-    """Find out what is left to caption.
-
-    Raises
-    ------
-    InputError
-        The run was made with other settings or for other videos, its files are damaged, or there
-        is no video at all.
-    """
+    """Find out what is left to caption; raises `InputError`."""
     settings = generation_settings(wanted, captioner, reader)
     same_settings(run, settings)
     part = Part(run.path, wanted.shard)

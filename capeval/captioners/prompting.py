@@ -47,11 +47,6 @@ def load_caption_prompts(file: Path | None, default: str = "tuna-cap-v1") -> Cap
     """Return the prompt of a file; or without one the data's own, else the `default`.
 
     `default` is a packaged prompt set or a file.
-
-    Raises
-    ------
-    InputError
-        There is no such prompt.
     """
     if file is not None:
         return CaptionPrompts(read_text(file).strip(), file.name, questions=False)

@@ -53,15 +53,6 @@ async def generate_run(
     """Generate a run, or a shard of it; the last shard to finish merges them all.
 
     `dollars` returns what the captioner's calls have cost so far.
-
-    Raises
-    ------
-    InputError, RunLocked
-        The run cannot be continued with these settings, or another process works on it.
-    EndpointRefused
-        No call can succeed; what was generated before is kept.
-    OSError
-        The captions cannot be written; those written before are kept.
     """
     work = GenerationWork(run, wanted, captioner, reader, dollars)
     finished = await execute(work, progress)

@@ -62,15 +62,7 @@ class OpenCaptioner:
 
 
 def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
-    """Return the catalogue's entry for a choice; None where only the endpoint knows it.
-
-    Raises
-    ------
-    UsageError
-        There is no such model, it cannot be reached, or none is named.
-    InputError
-        The user's own catalogue is not right.
-    """
+    """Return the catalogue's entry for a choice; None where only the endpoint knows it."""
     catalogue = read_catalogue(CONFIG)
     name = choice.model
     if choice.captioner is not None:
@@ -107,17 +99,7 @@ def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
 async def open_captioner(
     choice: CaptionerChoice, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open a captioner; its model or connections close with the block.
-
-    Raises
-    ------
-    UsageError, MissingExtra
-        The choice does not make a captioner.
-    InputError
-        The user's prices or catalogue are not right.
-    EndpointRefused
-        The endpoint cannot be asked for its models.
-    """
+    """Open a captioner; its model or connections close with the block."""
     entry = choose_model(choice)
     if choice.captioner is not None and entry is not None:
         yield OpenCaptioner(as_captioner(choice.captioner), entry, Meter())

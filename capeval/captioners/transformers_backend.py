@@ -70,13 +70,6 @@ class TransformersCaptioner:
             How many videos at a time; auto grows into the memory that is free.
         options
             As `capeval.captioners.loading.LoadOptions` explains.
-
-        Raises
-        ------
-        MissingExtra
-            `capeval[generate]` is not installed.
-        UsageError
-            The model is not available, or does not fit.
         """
         tokens = options.get("max_new_tokens")
         if tokens is not None and tokens < 1:
@@ -268,13 +261,7 @@ class TransformersCaptioner:
 async def open_transformers(
     entry: ModelEntry, choice: CaptionerChoice, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry into this process, for as long as the block lasts.
-
-    Raises
-    ------
-    MissingExtra, UsageError
-        As `TransformersCaptioner.load`.
-    """
+    """Load the model of a catalogue entry into this process, for as long as the block lasts."""
     del on_notice  # loading reports nothing
     captioner = await asyncio.to_thread(
         TransformersCaptioner.load,

@@ -58,11 +58,6 @@ async def judge_caption(
 
     An empty caption lacks every element and costs nothing. If any repeat fails, the caption is
     unscored: a majority of fewer votes than requested would be a different measurement.
-
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached, CacheMiss
-        No caption can be judged any more.
     """
     tally = Tally()
     inputs = inputs_of(judge, annotation, caption)
@@ -135,13 +130,7 @@ async def judge_captions(
     concurrency: int,
     record: Callable[[Judgment], None],
 ) -> None:
-    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once.
-
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached
-        No further caption can be judged; what was recorded remains.
-    """
+    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once."""
     todo = iter(work)
     stopped: list[Exception] = []
     workers: list[asyncio.Task[None]] = []

@@ -87,13 +87,7 @@ def _placeholder_pattern(names: Iterable[str], doubled_braces: bool) -> re.Patte
 
 
 def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
-    """Load a packaged set by its name, or any folder with a `set.toml`.
-
-    Raises
-    ------
-    InputError
-        There is no such set, or its files are not valid.
-    """
+    """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`."""
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
         # A plain name means a packaged set; a folder of that name is given as ./NAME.

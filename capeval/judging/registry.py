@@ -48,13 +48,7 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
 
 
 def load_judge(name: str) -> PreparedJudge:
-    """Return the registered judge of this name.
-
-    Raises
-    ------
-    UsageError
-        It cannot be imported or made, or it lacks something that a judge needs.
-    """
+    """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     try:
         judge = make()
@@ -71,11 +65,6 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
 
     `label` names it in messages. A trusted judge is quick, deterministic and tested with this
     package: it runs in the event loop, and its verdicts are not checked again.
-
-    Raises
-    ------
-    UsageError
-        It lacks something that a judge needs.
     """
     if isinstance(judge, PreparedJudge):
         return judge

@@ -60,12 +60,6 @@ def read_reply(
     read : checks one value against the contract and notes what it repaired
     stage : the stage, with which the notes begin
     material : the judged texts
-
-    Raises
-    ------
-    ReplyError
-        There is no complete JSON value, none that meets the contract, two that differ, or one
-        that is quoted from the judged texts.
     """
     if len(text) > _MAX_REPLY:
         raise ReplyError(f"the reply is far too long ({len(text):,} characters)")

@@ -55,13 +55,7 @@ class JudgingWork:
         return self._source.run.locked() if self._source.run else nullcontext()
 
     def plan(self) -> JudgingPlan:
-        """Compare stored verdicts with the captions, the annotations and the judge of today.
-
-        Raises
-        ------
-        InputError
-            Stored judgments are damaged, `only` names no caption, or the run has other captions.
-        """
+        """Compare stored verdicts with the captions, the annotations and the judge of today."""
         source = self._source
         source.check()
         by_index = {annotation.index: annotation for annotation in source.annotations}

@@ -88,17 +88,7 @@ class OpenJudge:
 async def open_judge(
     choice: JudgeChoice, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[OpenJudge]:
-    """Open a judge; its connections close with the block.
-
-    Raises
-    ------
-    UsageError
-        The options do not fit together, or a registered judge is broken.
-    InputError
-        The prompts or `capeval.toml` are not valid.
-    EndpointRefused
-        The endpoint does not list its models.
-    """
+    """Open a judge; its connections close with the block."""
     model = choice.model
     if model is None or (isinstance(model, str) and model not in JUDGES):
         async with _open_chat_model(choice, model, on_notice) as opened:

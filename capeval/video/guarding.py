@@ -70,13 +70,7 @@ def guarded(
     seconds: float,
     cancel: threading.Event | None,
 ) -> T:
-    """Run `work` in a thread of its own; one stuck in native code is abandoned in time.
-
-    Raises
-    ------
-    VideoError
-        A step took longer than `seconds`.
-    """
+    """Run `work` in a thread of its own; one stuck in native code is abandoned in time."""
     guard = Guard(path, seconds)
     results: list[T] = []
     faults: list[BaseException] = []

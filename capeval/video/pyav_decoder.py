@@ -119,13 +119,7 @@ class PyAVDecoder:
 
 
 def check_is_video(path: Path, guard: Guard) -> None:
-    """Open a file and look for a video stream, no more.
-
-    Raises
-    ------
-    VideoError
-        There is none.
-    """
+    """Open a file and look for a video stream, no more; raises `VideoError`."""
     with _opened(path, guard):
         pass
 
