@@ -9,7 +9,6 @@ from pathlib import Path
 from capeval.api.options import GenerateOptions, takes
 from capeval.api.sync_async import blocking
 from capeval.captioners.estimate import GenerationEstimate, estimate_generation
-from capeval.captioners.merging import Merge, merge_parts
 from capeval.captioners.plan import (
     Generation,
     GenerationPlan,
@@ -19,7 +18,7 @@ from capeval.captioners.plan import (
     plan_generation,
 )
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.run import generate_run
+from capeval.captioners.run import Merge, generate_run, merge_parts
 from capeval.captioners.selection import (
     CaptionerChoice,
     OpenCaptioner,

@@ -15,8 +15,8 @@ from capeval.errors import UsageError
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
     from capeval.captioners.estimate import GenerationEstimate
-    from capeval.captioners.merging import Merge
     from capeval.captioners.plan import Generation
+    from capeval.captioners.run import Merge
     from capeval.captioners.selection import OpenCaptioner
     from capeval.cli.session import Session
 

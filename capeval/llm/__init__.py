@@ -5,8 +5,7 @@ from capeval.llm.cache import CacheInfo, ReplyCache, default_cache_path
 from capeval.llm.client import OpenAIChatClient, endpoint_url
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.meter import Meter
-from capeval.llm.prices import Price, price_of, read_prices
+from capeval.llm.meter import Meter, Price, price_of, read_prices
 from capeval.llm.redact import Redactor, public_url
 from capeval.llm.retry import RetryDecision
 from capeval.llm.types import (

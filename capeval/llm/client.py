@@ -23,12 +23,11 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.transport import open_sdk
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
-from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
+from capeval.llm.wire import Negotiation, body_of, cut_while_thinking, parse_json, reply_from
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:

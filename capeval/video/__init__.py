@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from capeval.video.decoding import DECODERS, Decoder, FrameReader, decoder_named, open_reader
+from capeval.video.decoding import (
+    DECODERS,
+    Decoder,
+    FrameReader,
+    decoder_named,
+    open_reader,
+    prefetch,
+)
 from capeval.video.frames import FrameSet, Timeline
-from capeval.video.prefetching import prefetch
 from capeval.video.sampling import (
     Dynamic,
     Fps,

@@ -8,7 +8,7 @@ import pytest
 
 from capeval.errors import BudgetReached, InputError, UsageError
 from capeval.llm import Asker, ChatReply, ChatRequest, Meter, Price, price_of, read_prices
-from capeval.llm.prices import prices_as_of
+from capeval.llm.meter import prices_as_of
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.judging.split_checks import clean
-from capeval.llm.prices import Price, price_of, prices_as_of
+from capeval.llm.meter import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
