@@ -173,9 +173,9 @@ class Asker:
                 if self.cache is None
                 else self.cache.reason_for_miss(request, self.base_url)
             )
-        with await self.meter.admit(request) as ticket:
+        async with self.meter.admit(request) as paid:
             reply = await self.client.complete(request)
-            ticket.paid(request, reply)
+            paid(reply)
         return reply
 
     def _keep(

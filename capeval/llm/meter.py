@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -126,8 +127,10 @@ class Meter:
         self._prices = dict(prices or {})
         self._known: dict[str, Price | None] = {}
         self._costs: dict[str, tuple[int, float]] = {}
-        self._expected = 0.0
-        self._in_flight = 0
+        self.expected = 0.0
+        """US dollars that the calls in flight are expected to cost."""
+        self.in_flight = 0
+        """Real calls under way."""
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -135,16 +138,6 @@ class Meter:
     def calls(self) -> int:
         """Real calls that were answered."""
         return self.usage.calls
-
-    @property
-    def in_flight(self) -> int:
-        """Real calls under way."""
-        return self._in_flight
-
-    @property
-    def expected(self) -> float:
-        """US dollars that the calls in flight are expected to cost."""
-        return self._expected
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None where it is not known."""
@@ -154,16 +147,35 @@ class Meter:
 
     def require(self) -> None:
         """Raise `BudgetReached` if no further call may be made."""
-        if self.cap is not None and self.spent + self._expected >= self.cap:
+        if self.cap is not None and self.spent + self.expected >= self.cap:
             self._refuse()
 
-    async def admit(self, request: ChatRequest) -> Ticket:
-        """Return the ticket for one real call; raises `BudgetReached`, `UsageError`.
+    @asynccontextmanager
+    async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
+        """Admit one real call for the block, whose reply is passed to the function that it gets.
 
-        Near the cap it waits for calls in flight, whose cost decides whether this one may go.
+        Near the cap it waits for calls in flight, whose cost decides whether this one may go;
+        raises `BudgetReached`, `UsageError`.
         """
+        expected = await self._start(request)
+
+        def paid(reply: ChatReply) -> None:
+            asked, answered = _input_tokens(request), len(reply.text) // 4 + 1
+            guess = Usage(calls=1, input_tokens=asked, output_tokens=answered)
+            self.paid(request.model, reply.usage, guess)
+
+        try:
+            yield paid
+        finally:
+            self.in_flight -= 1
+            self.expected = self.expected - expected if self.in_flight else 0.0
+            self._changed.set()
+
+    async def _start(self, request: ChatRequest) -> float:
+        """Return what a call is expected to cost, counted as in flight once there is room."""
         if self.cap is None:
-            return Ticket(self, request.model, 0.0)
+            self.in_flight += 1
+            return 0.0
         if self.price(request.model) is None:
             raise UsageError(
                 f"a cost cap needs the price of {request.model}: "
@@ -171,12 +183,14 @@ class Meter:
             )
         async with self._gate:
             expected = self._estimate(request)
-            while self._in_flight and self.spent + self._expected + expected > self.cap:
+            while self.in_flight and self.spent + self.expected + expected > self.cap:
                 self._changed.clear()
                 await self._changed.wait()
             if self.spent + expected > self.cap:
                 self._refuse()
-            return Ticket(self, request.model, expected)
+            self.in_flight += 1
+            self.expected += expected
+            return expected
 
     def served(self, usage: Usage) -> None:
         """Count a call that the cache answered."""
@@ -206,7 +220,7 @@ class Meter:
         raise BudgetReached(
             f"the cost cap of ${self.cap:.2f} leaves no room for another call: "
             f"${self.spent:.4f} spent"
-            + (f", ${self._expected:.4f} under way" if self._in_flight else "")
+            + (f", ${self.expected:.4f} under way" if self.in_flight else "")
         )
 
     def _estimate(self, request: ChatRequest) -> float:
@@ -217,38 +231,6 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         tokens = Usage(input_tokens=_input_tokens(request), output_tokens=output)
         return 0.0 if price is None else price.cost(tokens)
-
-    def _start(self, expected: float) -> None:
-        self._in_flight += 1
-        self._expected += expected
-
-    def _end(self, expected: float) -> None:
-        self._in_flight -= 1
-        self._expected = self._expected - expected if self._in_flight else 0.0
-        self._changed.set()
-
-
-class Ticket:
-    """One real call on a meter: in flight inside the `with`, counted by `paid`."""
-
-    __slots__ = ("_expected", "_meter", "_model")
-
-    def __init__(self, meter: Meter, model: str, expected: float) -> None:
-        self._meter, self._model, self._expected = meter, model, expected
-        meter._start(expected)  # noqa: SLF001 - one mechanism in two classes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._meter._end(self._expected)  # noqa: SLF001
-
-    def paid(self, request: ChatRequest, reply: ChatReply) -> None:
-        """Count what the call consumed."""
-        guess = Usage(
-            calls=1, input_tokens=_input_tokens(request), output_tokens=len(reply.text) // 4 + 1
-        )
-        self._meter.paid(self._model, reply.usage, guess)
 
 
 def _input_tokens(request: ChatRequest) -> int:

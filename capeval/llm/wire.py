@@ -42,23 +42,18 @@ class Plan:
         ]
         return tuple(names)
 
-    def without(self, parameter: str) -> Plan:
-        """Return the plan that gives up `parameter`, or the next best form of it."""
-        match parameter:
-            case "temperature":
-                return replace(self, temperature=False)
-            case "seed":
-                return replace(self, seed=False)
-            case "max_tokens":
-                return replace(self, length="max_completion_tokens")
-            case "max_completion_tokens":
-                return replace(self, length="none")
-            case "response_format":
-                if self.format == "json_schema":
-                    return replace(self, format="json_object")
-                return replace(self, format="none")
-            case _:
-                raise ValueError(f"not a negotiable parameter: {parameter}")
+    def weaker(self, parameter: str) -> dict[str, Any]:
+        """Return the change that gives up `parameter`, or takes the next best form of it."""
+        changes: dict[str, dict[str, Any]] = {
+            "temperature": {"temperature": False},
+            "seed": {"seed": False},
+            "max_tokens": {"length": "max_completion_tokens"},
+            "max_completion_tokens": {"length": "none"},
+            "response_format": {
+                "format": "json_object" if self.format == "json_schema" else "none"
+            },
+        }
+        return changes[parameter]
 
 
 class Negotiation:
@@ -84,12 +79,10 @@ class Negotiation:
     def give_up(self, model: str, parameter: str, used: Plan, reason: str) -> None:
         """Record that `model` refused `parameter` in a call made by the plan `used`."""
         now = self.plan(model)
-        refused = used.without(parameter)
-        aspects = ("temperature", "seed", "length", "format")
-        aspect = next(name for name in aspects if getattr(refused, name) != getattr(used, name))
-        if getattr(now, aspect) != getattr(used, aspect):
+        changed = used.weaker(parameter)
+        if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
             return  # another call found it out while this one was under way
-        self._plans[model] = now.without(parameter)
+        self._plans[model] = replace(now, **changed)
         self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
 
 

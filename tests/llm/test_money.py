@@ -88,7 +88,8 @@ def test_the_cap_stops_the_next_call() -> None:
 
 async def test_a_cap_needs_a_price(ask_for: Requests) -> None:
     with pytest.raises(UsageError, match=r'\[prices."own"\]'):
-        await Meter(cap=1.0).admit(ask_for(model="own"))
+        async with Meter(cap=1.0).admit(ask_for(model="own")):
+            pytest.fail("it was admitted")
 
 
 class Dear:
