@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
 
-from capeval.schema import Usage
+    from capeval.schema import Usage
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,6 @@ class Captioner(Protocol):
     async def aclose(self) -> None:
         """Release the model or the connections."""
         ...
-
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Inputs(Protocol):

@@ -4,46 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_plugin
 from capeval.captioners.catalogue import HUB_PREFIX, ModelEntry, find_model, read_catalogue
-from capeval.captioners.images import ImageKind
-from capeval.captioners.protocol import Captioner, SimpleCaptioner
+from capeval.captioners.options import GenerateOptions
+from capeval.captioners.protocol import Captioner
 from capeval.config import CONFIG
 from capeval.errors import UsageError
-from capeval.llm import ChatClient, Meter
+from capeval.llm import Meter
 from capeval.text import one_line
 
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
-
-
-@dataclass(frozen=True)
-class CaptionerChoice:
-    """Which captioner, and how it is run.
-
-    `model` is a name of the catalogue or of a plugin, `hf:ORG/NAME`, or what a server calls it;
-    None means the sole model of `base_url`. `client` replaces the network and `captioner`
-    everything. The catalogue decides what is None.
-    """
-
-    model: str | None = None
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    max_new_tokens: int | None = None
-    batch_size: int | Literal["auto"] = "auto"
-    device: str | None = None
-    images: ImageKind | None = None
-    jpeg_quality: int = 90
-    max_side: int | None = None
-    max_concurrency: int = 32
-    timeout: float = 300.0
-    max_cost: float | None = None
-    cache_path: Path | None = None
-    client: ChatClient | None = field(default=None, repr=False)
-    captioner: Captioner | SimpleCaptioner | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -61,14 +34,14 @@ class OpenCaptioner:
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
-def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
-    """Return the catalogue's entry for a choice; None where only the endpoint knows it."""
+def choose_model(options: GenerateOptions) -> ModelEntry | None:
+    """Return the catalogue's entry for the options; None where only the endpoint knows it."""
     catalogue = read_catalogue(CONFIG)
-    name = choice.model
-    if choice.captioner is not None:
-        called = as_captioner(choice.captioner).name
+    name = options.model
+    if name is not None and not isinstance(name, str):
+        called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
-    served = choice.base_url or choice.client
+    served = options.base_url or options.client
     if name is not None and not name.strip():
         raise UsageError("--model is empty; name a model (`capeval models` lists them)")
     if name is None:
@@ -97,14 +70,14 @@ def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    choice: CaptionerChoice, *, on_notice: Callable[[str], None] = lambda _: None
+    options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[OpenCaptioner]:
     """Open a captioner; its model or connections close with the block."""
-    entry = choose_model(choice)
-    if choice.captioner is not None and entry is not None:
-        yield OpenCaptioner(as_captioner(choice.captioner), entry, Meter())
+    entry = choose_model(options)
+    if entry is not None and not isinstance(options.model, str | None):
+        yield OpenCaptioner(as_captioner(options.model), entry, Meter())
     elif entry is not None and is_plugin(entry.reached):
-        captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, choice))
+        captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
         try:
             yield OpenCaptioner(captioner, entry, Meter())
         finally:
@@ -114,19 +87,19 @@ async def open_captioner(
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-        async with backend(entry, choice, on_notice) as opened:
+        async with backend(entry, options, on_notice) as opened:
             yield opened
 
 
-def _arguments(entry: ModelEntry, choice: CaptionerChoice) -> dict[str, Any]:
+def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
     """Return what a plugin is made with: its options, and what is set of the common ones."""
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
     arguments |= {
-        "max_new_tokens": choice.max_new_tokens or arguments.get("max_new_tokens"),
-        "device": choice.device,
-        "batch_size": None if choice.batch_size == "auto" else choice.batch_size,
+        "max_new_tokens": options.max_new_tokens or arguments.get("max_new_tokens"),
+        "device": options.device,
+        "batch_size": None if options.batch_size == "auto" else options.batch_size,
     }
     given = {name: value for name, value in arguments.items() if value is not None}
     return {**given, **entry.options}

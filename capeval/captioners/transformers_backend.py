@@ -18,8 +18,9 @@ from capeval.captioners.devices import (
     release,
     require_generate_extra,
 )
+from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
-from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
+from capeval.captioners.selection import OpenCaptioner
 from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.schema import Usage
@@ -259,7 +260,7 @@ class TransformersCaptioner:
 
 @asynccontextmanager
 async def open_transformers(
-    entry: ModelEntry, choice: CaptionerChoice, on_notice: Callable[[str], None]
+    entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process, for as long as the block lasts."""
     del on_notice  # loading reports nothing
@@ -268,9 +269,9 @@ async def open_transformers(
         entry.hub or entry.name,
         name=entry.name,
         revision=entry.revision,
-        device=choice.device or "auto",
-        batch_size=choice.batch_size,
-        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
+        device=options.device or "auto",
+        batch_size=options.batch_size,
+        max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
         system_prompt=entry.system,
         **entry.options,
     )

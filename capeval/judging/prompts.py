@@ -16,9 +16,8 @@ from capeval.errors import InputError
 from capeval.files.packaged import packaged
 from capeval.files.reading import read_text
 from capeval.files.validation import validated
+from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.text import nearest
-
-DEFAULT_PROMPTS = "tuna-cap-v1"
 
 Stage = Literal["split", "match", "classify"]
 _DATA: dict[Stage, tuple[str, ...]] = {

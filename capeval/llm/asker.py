@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
-from capeval.errors import CacheMiss, CapevalError, ReplyError
+from capeval.config import CONFIG
+from capeval.errors import CacheMiss, CapevalError, ReplyError, UsageError
 from capeval.llm.cache import ReplyCache, State, request_key
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.meter import Meter
+from capeval.llm.meter import Meter, read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
     Answer,
@@ -94,6 +97,17 @@ class Asker:
             if self._under_way.get(key) is mine:
                 del self._under_way[key]
             mine.set_result(end)
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
+        return await self.client.models() if isinstance(self.client, CheckedClient) else ()
+
+    async def only_model(self, option: str) -> str:
+        """Return the endpoint's only model; raises `UsageError` where `option` must name one."""
+        models = await self.models()
+        if len(models) == 1:
+            return models[0]
+        raise UsageError(f"name one of the endpoint's models with {option}{listed(models)}")
 
     def _from_another(self, answer: Answer[None], check: Callable[[ChatReply], T]) -> Answer[T]:
         value = check(answer.replies[-1])
@@ -193,6 +207,11 @@ class Asker:
             self.cache.mark(so_far.keys[-1:], state)
 
 
+def listed(models: Sequence[str]) -> str:
+    """Return the models that an endpoint has, as a message goes on with them."""
+    return f"; it has {', '.join(models[:20])}" if models else ""
+
+
 def _as_cached(replies: tuple[ChatReply, ...]) -> tuple[ChatReply, ...]:
     return tuple(replace(reply, cached=True) for reply in replies)
 
@@ -221,3 +240,37 @@ class CheckedClient:
                     self._meter.paid(request.model, reply.usage)
                     self._checked.add(request.model)
         return await self._client.complete(request)
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return await self._client.models()
+
+
+@asynccontextmanager
+async def open_asker(
+    base_url: str,
+    key: str | None,
+    *,
+    client: ChatClient | None = None,
+    offline: bool = False,
+    cache: str | Path | None = None,
+    max_cost: float | None = None,
+    on_notice: Callable[[str], None],
+    **settings: Any,
+) -> AsyncIterator[Asker]:
+    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
+
+    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
+    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
+    """
+    meter = Meter(prices=read_prices(CONFIG), cap=max_cost)
+    replies = ReplyCache(cache, on_notice=on_notice)
+    try:
+        if client is not None or offline:
+            yield Asker(client, replies, base_url=base_url, meter=meter)
+            return
+        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
+            checked = CheckedClient(endpoint, meter)
+            yield Asker(checked, replies, base_url=base_url, meter=meter)
+    finally:
+        replies.close()

@@ -72,7 +72,7 @@ class ReplyCache:
     """
 
     def __init__(
-        self, path: Path | None = None, *, on_notice: Callable[[str], None] | None = None
+        self, path: str | Path | None = None, *, on_notice: Callable[[str], None] | None = None
     ) -> None:
         self.path = default_cache_path() if path is None else Path(path)
         self.notices: list[str] = []
