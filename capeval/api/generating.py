@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from capeval.api.sync_async import blocking
-from capeval.captioners.estimate import GenerationEstimate, estimate_generation
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.plan import (
     Generation,
@@ -20,8 +19,10 @@ from capeval.captioners.plan import (
 from capeval.captioners.prompting import load_caption_prompts
 from capeval.captioners.run import Merge, generate_run, merge_parts
 from capeval.captioners.selection import (
+    GenerationEstimate,
     OpenCaptioner,
     choose_model,
+    estimate_generation,
     open_captioner,
 )
 from capeval.errors import UsageError

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
-from capeval.judging.estimate import Estimate, estimate
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
 from capeval.judging.run import JudgingPlan, JudgingWork
-from capeval.judging.selection import OpenJudge, is_configured, open_judge
+from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configured, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder

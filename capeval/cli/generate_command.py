@@ -15,10 +15,9 @@ from capeval.options import FRAMES, LIMITS, OUTPUT
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
-    from capeval.captioners.estimate import GenerationEstimate
     from capeval.captioners.plan import Generation
     from capeval.captioners.run import Merge
-    from capeval.captioners.selection import OpenCaptioner
+    from capeval.captioners.selection import GenerationEstimate, OpenCaptioner
     from capeval.cli.session import Session
 
 HELP = (

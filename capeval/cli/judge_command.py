@@ -15,8 +15,7 @@ from capeval.options import LIMITS, OUTPUT
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
-    from capeval.judging.estimate import Estimate
-    from capeval.judging.selection import OpenJudge
+    from capeval.judging.selection import Estimate, OpenJudge
 
 HELP = (
     "Judge captions event by event and score them: precision, recall and F1.\n\n"

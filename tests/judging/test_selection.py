@@ -13,11 +13,10 @@ import pytest
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import short_hash
-from capeval.judging.estimate import estimate
 from capeval.judging.options import JudgeOptions
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import is_configured, open_judge
+from capeval.judging.selection import estimate, is_configured, open_judge
 from capeval.llm import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
