@@ -66,12 +66,9 @@ def as_captioner(
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Captioner:
-    """Return a whole `Captioner` from an object with at least a method `caption`.
+    """Return a whole `Captioner` from an object with a method `caption`; raises `UsageError`.
 
-    Parameters
-    ----------
-    name : of the model; the object's own if not given
-    settings : recorded before the object's own
+    `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """
     called = getattr(own, "name", None) if name is None else name
     if not callable(getattr(own, "caption", None)):

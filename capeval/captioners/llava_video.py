@@ -289,19 +289,10 @@ class LlavaVideoInputs:
     """Turns requests into a left-padded batch of token ids and pixels."""
 
     def __init__(
-        self,
-        tokenizer: Any,
-        config: LlavaVideoConfig,
-        *,
-        system: str,
-        gap: str,
-        timed: bool,
+        self, tokenizer: Any, config: LlavaVideoConfig, *, system: str, gap: str, timed: bool
     ) -> None:
-        self._tokenizer = tokenizer
-        self._config = config
-        self._system = system
-        self._gap = gap
-        self._timed = timed
+        self._tokenizer, self._config = tokenizer, config
+        self._system, self._gap, self._timed = system, gap, timed
         vision: Any = config.vision_config
         self._size = int(vision.image_size)
         self._tokens = tokens_per_frame(

@@ -336,8 +336,7 @@ class _NativeInputs:
     def __init__(
         self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
     ) -> None:
-        self._processor = processor
-        self._system_prompt = system_prompt
+        self._processor, self._system_prompt = processor, system_prompt
         self._options = options
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:

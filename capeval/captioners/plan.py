@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,19 +82,10 @@ class GenerationPlan(Plan[CaptionOutcome]):
     asked: int
     """How many videos this plan is for, done or not."""
 
-    @property
-    def settings_id(self) -> str:
-        """A short hash of the settings, which every caption line carries."""
-        return settings_id(self.settings)
-
 
 @dataclass(frozen=True)
 class Generation:
-    """What came of it.
-
-    `captions` are all lines of the run (or shard) in the annotations' order; `ungenerated` the
-    reasons of the videos that were asked for and have none.
-    """
+    """The captions of a run or shard in the annotations' order, and why other videos have none."""
 
     run: RunFolder
     shard: Shard | None
@@ -113,7 +105,7 @@ class Generation:
             for line in self.captions
             for warning in line.get("warnings", ())
         )
-        return {_without_runs(warning): count for warning, count in sorted(counts.items())}
+        return {re.sub("N{2,}", "N", warning): counts[warning] for warning in sorted(counts)}
 
     @property
     def revisions(self) -> list[str]:
@@ -156,7 +148,7 @@ def generation_settings(
 
 
 def settings_id(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of settings."""
+    """Return a short hash of settings, which every caption line carries."""
     return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
 
 
@@ -282,11 +274,9 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The lines that this plan need not make again: the run's, and its own part's."""
-    files = [run.captions, *([part.captions] if part.shard else [])]
-    lines: dict[str, dict[str, Any]] = {}
-    for file in files:
-        lines |= checked_lines(file, settings_id(settings))
-    return lines
+    expected = settings_id(settings)
+    lines = checked_lines(run.captions, expected)
+    return lines | checked_lines(part.captions, expected) if part.shard else lines
 
 
 def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
@@ -332,9 +322,3 @@ def write_part(
         write_jsonl(part.ungenerated, left)
     else:
         part.ungenerated.unlink(missing_ok=True)
-
-
-def _without_runs(text: str) -> str:
-    while "NN" in text:
-        text = text.replace("NN", "N")
-    return text

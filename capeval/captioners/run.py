@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,13 +89,8 @@ def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) 
 def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
     """Raise `RunLocked` where a shard is still at work."""
     for part in parts:
-        try:
-            with run.locked(part=part.lock):
-                continue
-        except RunLocked:
-            raise RunLocked(
-                f"{run.path}: shard {part.shard} is still at work; wait for it"
-            ) from None
+        if _is_held(run, part):
+            raise RunLocked(f"{run.path}: shard {part.shard} is still at work; wait for it")
 
 
 def merge_into(
@@ -196,9 +191,14 @@ class GenerationWork:
         self._reader, self._dollars = reader, dollars
         self._usage = Usage()
 
-    def locked(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
         """Hold the run, or the shard of it."""
-        return _locked(self._run, self._wanted)
+        shard = self._wanted.shard
+        with self._run.locked(part=shard.label if shard else ""):
+            if shard is None:
+                nobody_works_on(parts_of(self._run.path), self._run)
+            yield
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
@@ -281,15 +281,6 @@ class GenerationWork:
         )
 
 
-@contextmanager
-def _locked(run: RunFolder, wanted: Wanted) -> Iterator[None]:
-    shard = wanted.shard
-    with run.locked(part=shard.label if shard else ""):
-        if shard is None:
-            nobody_works_on(parts_of(run.path), run)
-        yield
-
-
 def _lines(done: Mapping[str, CaptionOutcome]) -> dict[str, Mapping[str, Any]]:
     return {index: one.line for index, one in done.items() if one.line is not None}
 
@@ -306,7 +297,7 @@ def _caption_line(
         "frames": dict(frames),
         "prompt": prompt_hash(job.prompt),
         "generation": plan.settings["generation"],
-        "settings": plan.settings_id,
+        "settings": settings_id(plan.settings),
         **({"details": dict(outcome.details)} if outcome.details else {}),
         "usage": outcome.usage.model_dump(),
         "seconds": round(outcome.seconds, 3),

@@ -1,4 +1,4 @@
-"""Choosing a captioner by name, and opening it with its backend."""
+"""Choosing a captioner, opening it with its backend, and what it is expected to cost."""
 
 from __future__ import annotations
 

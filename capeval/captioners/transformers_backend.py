@@ -46,8 +46,7 @@ class TransformersCaptioner:
     def __init__(
         self, loaded: LoadedModel, *, name: str, batch_size: int | Literal["auto"] = "auto"
     ) -> None:
-        self._loaded = loaded
-        self._name = name
+        self._loaded, self.name = loaded, name
         self._size = BatchSize(batch_size)
 
     @classmethod
@@ -61,16 +60,9 @@ class TransformersCaptioner:
     ) -> TransformersCaptioner:
         """Load a model that transformers has a class for; none of its repository's code runs.
 
-        Parameters
-        ----------
-        model
-            A hub id, or a folder in the same layout.
-        name
-            The name of the run and in its caption lines; `model` if not given.
-        batch_size
-            How many videos at a time; auto grows into the memory that is free.
-        options
-            As `capeval.captioners.loading.LoadOptions` explains.
+        `model` is a hub id or a folder in the same layout, and `name` what the run calls it;
+        `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
+        and `UsageError`.
         """
         tokens = options.get("max_new_tokens")
         if tokens is not None and tokens < 1:
@@ -81,11 +73,6 @@ class TransformersCaptioner:
         called = model if name is None else name
         loaded = load_model(model, name=called, **options)
         return cls(loaded, name=called, batch_size=batch_size)
-
-    @property
-    def name(self) -> str:
-        """The model, as the run and the caption lines name it."""
-        return self._name
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -142,9 +129,7 @@ class TransformersCaptioner:
         self, requests: Sequence[CaptionRequest], stop: threading.Event
     ) -> list[Outcome] | None:
         """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
-        device = self._loaded.device
         refused = ""
-        exhausted = False
         try:
             return self._generate(requests, stop)
         except _Refused as error:
@@ -152,23 +137,17 @@ class TransformersCaptioner:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            exhausted = True
         # Out here the failed batch's tensors are no longer held by the exception.
-        release(device)
-        if exhausted:
+        release(self._loaded.device)
+        if not refused:
             self._size.failed(len(requests))
-            if len(requests) > 1:
-                return None
-            request = requests[0]
-            return [Uncaptioned(request.index, _too_large(request, self._loaded))]
-        if len(requests) > 1:
-            # One video must not cost the others their captions.
-            return [
-                outcome
-                for request in requests
-                for outcome in (self._attempt([request], stop) or [])
-            ]
-        return [Uncaptioned(requests[0].index, refused)]
+        if len(requests) == 1:
+            reason = refused or _too_large(requests[0], self._loaded)
+            return [Uncaptioned(requests[0].index, reason)]
+        if not refused:
+            return None
+        # One video must not cost the others their captions.
+        return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
     def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         import torch
@@ -230,7 +209,7 @@ class TransformersCaptioner:
             text=text,
             usage=Usage(calls=1, input_tokens=prompt, output_tokens=len(tokens)),
             seconds=seconds,
-            model=self._name,
+            model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
             details={"batch": batch, "device": str(loaded.device), **_versions()},

@@ -1,4 +1,4 @@
-"""Choosing a judge and opening it: a registered or given judge, or a chat model."""
+"""Choosing a judge, opening it, and what judging with it is expected to cost."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ async def estimate(
                 await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)
             except CacheMiss:
                 expected = _expected(annotation, caption.caption, opened.prompts)
-                for stage in _from(tally.stage):
+                for stage in _STAGES[_STAGES.index(tally.stage) if tally.stage in _STAGES else 0 :]:
                     before = result.stages.get(stage, Usage())
                     result.stages[stage] = before + expected[stage]
             except CapevalError:
@@ -230,8 +230,3 @@ def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[
             output_tokens=14 * len(elements) + 10 + echoed,
         ),
     }
-
-
-def _from(stage: str) -> tuple[Stage, ...]:
-    names = [str(name) for name in _STAGES]
-    return _STAGES[names.index(stage) if stage in names else 0 :]
