@@ -28,14 +28,7 @@ def _tokens(*texts: str) -> int:
 class LLMJudge(PreparedJudge):
     """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
-    Parameters
-    ----------
-    asker : caches, checks and meters the calls
-    model : the name that the endpoint gives it
-    prompts : the templates and their reply contract
-    base_url : the endpoint's address; verdicts record it
-    endpoint : the endpoint's name, if one is configured; see `schema.endpoint_name`
-    concurrency : how many captions are judged at the same time
+    `endpoint` is the name that is configured for `base_url`, if any; see `schema.endpoint_name`.
     """
 
     def __init__(
@@ -204,11 +197,7 @@ def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[in
 
     The longest non-decreasing subsequence is kept; among several, the one with the most words,
     then the one whose events come earliest.
-
-    Parameters
-    ----------
-    matches : one reference number (from 1) or None per candidate event.
-    sizes : number of words of each candidate event.
+    `matches` are reference numbers (from 1) or None, `sizes` the words, per candidate event.
 
     >>> repair_order([1, 3, 2, None, 3], [5, 9, 4, 1, 6])
     [1, 3, None, None, 3]

@@ -114,6 +114,7 @@ class _PolicyReader:
 
 
 PathT = TypeVar("PathT", str, Path)
+T = TypeVar("T")
 
 
 def prefetch(
@@ -159,8 +160,6 @@ def prefetch(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _first(
-    waiting: deque[tuple[PathT, Future[FrameSet | VideoError]]],
-) -> tuple[PathT, FrameSet | VideoError]:
+def _first(waiting: deque[tuple[PathT, Future[T]]]) -> tuple[PathT, T]:
     video, future = waiting.popleft()
     return video, future.result()

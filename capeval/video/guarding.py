@@ -64,11 +64,7 @@ class Guard:
 
 
 def guarded(
-    work: Callable[[Guard], T],
-    path: Path,
-    *,
-    seconds: float,
-    cancel: threading.Event | None,
+    work: Callable[[Guard], T], path: Path, seconds: float, cancel: threading.Event | None
 ) -> T:
     """Run `work` in a thread of its own; one stuck in native code is abandoned in time."""
     guard = Guard(path, seconds)
