@@ -19,7 +19,6 @@ JUDGE, MODEL, FRAMES, MACHINES = "Judge", "Model", "Frames", "Several machines"
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT")
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,18 @@ class Option:
 
 
 def option(
-    default: T, kind: Any, text: str, *, panel: str, flag: str | None = None, **settings: Any
-) -> T:
-    """Declare a field that is an option of the command too."""
+    text: str,
+    panel: str,
+    default: Any = None,
+    kind: Any = None,
+    *,
+    flag: str | None = None,
+    **settings: Any,
+) -> Any:
+    """Declare a field that is an option of the command too, by default a text or None."""
+    kind = kind or (str | None if default is None else type(default))
     metadata = {"option": Option(kind, text, panel, flag, settings)}
-    found: T = field(default=default, metadata=metadata)
-    return found
+    return field(default=default, metadata=metadata)
 
 
 def options_of(options: type) -> dict[str, tuple[Option, Any]]:

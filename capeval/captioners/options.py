@@ -49,96 +49,69 @@ class GenerateOptions:
     """
 
     model: str | Captioner | SimpleCaptioner | None = option(
-        None,
-        str | None,
-        "A model of the catalogue, hf:ORG/NAME, or a server's name for its model.",
-        panel=MODEL,
+        "A model of the catalogue, hf:ORG/NAME, or a server's name for its model.", MODEL
     )
     annotations: str | Path | None = option(
-        None,
-        str | None,
         "Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.",
-        panel=INPUTS,
+        INPUTS,
         metavar="FILE",
     )
     _: KW_ONLY
-    base_url: str | None = option(None, str | None, f"{ENDPOINT}.", panel=MODEL)
+    base_url: str | None = option(f"{ENDPOINT}.", MODEL)
     prompt: str | Path | None = option(
-        None,
-        str | None,
         "The prompt for every video. Default: the annotations' question where they have one, "
         "else tuna-cap-v1.",
-        panel=MODEL,
+        MODEL,
         metavar="FILE",
     )
     max_new_tokens: int | None = option(
+        "Tokens a caption may have. Default: the catalogue's, 1024 for most.",
+        MODEL,
         None,
         int | None,
-        "Tokens a caption may have. Default: the catalogue's, 1024 for most.",
-        panel=MODEL,
         min=1,
     )
     batch_size: int | Literal["auto"] = option(
-        "auto", str, "Videos at a time on a device: a number or auto.", panel=MODEL
+        "Videos at a time on a device: a number or auto.", MODEL, "auto"
     )
-    device: str | None = option(
-        None, str | None, "cuda, mps or cpu. Default: the best available.", panel=MODEL
-    )
+    device: str | None = option("cuda, mps or cpu. Default: the best available.", MODEL)
     videos: str | Path | None = option(
-        None,
-        str | None,
         "Folder of the videos. Default: videos/ beside the annotations, else that folder.",
-        panel=INPUTS,
+        INPUTS,
         metavar="DIR",
     )
-    run: str | None = option(
-        None, str | None, "Name of the run. Default: the model's.", panel=INPUTS
-    )
-    only: Collection[str] = option((), list[str] | None, ONLY, panel=INPUTS, metavar="INDEX")
-    limit: int | None = option(None, int | None, LIMIT, panel=INPUTS, min=1)
+    run: str | None = option("Name of the run. Default: the model's.", INPUTS)
+    only: Collection[str] = option(ONLY, INPUTS, (), list[str] | None, metavar="INDEX")
+    limit: int | None = option(LIMIT, INPUTS, None, int | None, min=1)
     frames: str | FrameReader | None = option(
-        None,
-        str | None,
         "32 spread evenly, 2fps, or auto (2 a second below 16 s, else 1). "
         "Default: the catalogue's.",
-        panel=FRAMES,
+        FRAMES,
     )
-    decoder: str = option("pyav", str, "pyav or decord.", panel=FRAMES)
+    decoder: str = option("pyav or decord.", FRAMES, "pyav")
     shuffle: int | None = None
     images: ImageKind | None = option(
-        None,
-        str | None,
         "How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM). "
         "Default: the catalogue's, jpeg for most.",
-        panel=FRAMES,
+        FRAMES,
     )
-    jpeg_quality: int = option(90, int, "Quality of JPEGs.", panel=FRAMES, min=1, max=100)
+    jpeg_quality: int = option("Quality of JPEGs.", FRAMES, 90, min=1, max=100)
     max_side: int | None = option(
+        "Shrink frames for an endpoint to this many pixels. Default: not shrunk.",
+        FRAMES,
         None,
         int | None,
-        "Shrink frames for an endpoint to this many pixels. Default: not shrunk.",
-        panel=FRAMES,
         min=16,
     )
     shard: str | None = option(
-        None,
-        str | None,
-        "Do part I of N; the last part to finish merges all.",
-        panel=MACHINES,
-        metavar="I/N",
+        "Do part I of N; the last part to finish merges all.", MACHINES, metavar="I/N"
     )
     merge: bool = option(
-        False,
-        bool,
-        "Merge the shards of --run that exist, and stop.",
-        panel=MACHINES,
-        flag="--merge",
+        "Merge the shards of --run that exist, and stop.", MACHINES, False, flag="--merge"
     )
-    max_concurrency: int = option(32, int, "Calls at a time.", panel=LIMITS, min=1, max=4096)
-    timeout: float = option(
-        300.0, float, "Seconds for one call.", panel=LIMITS, min=0.1, max=86_400
-    )
-    max_cost: float | None = option(None, float | None, MAX_COST, panel=LIMITS, min=0.0)
+    max_concurrency: int = option("Calls at a time.", LIMITS, 32, min=1, max=4096)
+    timeout: float = option("Seconds for one call.", LIMITS, 300.0, min=0.1, max=86_400)
+    max_cost: float | None = option(MAX_COST, LIMITS, None, float | None, min=0.0)
     api_key: str | None = field(default=None, repr=False)
     runs: str | Path = "runs"
     cache: str | Path | None = None

@@ -38,55 +38,36 @@ class JudgeOptions:
 
     captions: str | Path | Mapping[str, str] | Sequence[Caption]
     annotations: str | Path | Sequence[Annotation] | None = option(
-        None,
-        str | None,
-        "Annotations (JSON or JSONL); 'sample' for the bundled ones.",
-        panel=INPUTS,
-        metavar="FILE",
+        "Annotations (JSON or JSONL); 'sample' for the bundled ones.", INPUTS, metavar="FILE"
     )
     _: KW_ONLY
     run: str | None = option(
-        None,
-        str | None,
-        "Name of the run that a captions file becomes. Default: the file's stem.",
-        panel=INPUTS,
+        "Name of the run that a captions file becomes. Default: the file's stem.", INPUTS
     )
-    only: Collection[str] = option((), list[str] | None, ONLY, panel=INPUTS, metavar="INDEX")
-    limit: int | None = option(None, int | None, LIMIT, panel=INPUTS, min=1)
+    only: Collection[str] = option(ONLY, INPUTS, (), list[str] | None, metavar="INDEX")
+    limit: int | None = option(LIMIT, INPUTS, None, int | None, min=1)
     ignore_unknown: bool = option(
-        False,
-        bool,
         "Skip captions whose index is not in the annotations.",
-        panel=INPUTS,
+        INPUTS,
+        False,
         flag="--ignore-unknown",
     )
     judge: str | Judge | None = option(
-        None,
-        str | None,
         "A chat model; 'lexical', the baseline that only compares words; or the judge of an "
         "installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.",
-        panel=JUDGE,
+        JUDGE,
     )
-    base_url: str | None = option(
-        None, str | None, f"{ENDPOINT}. Default: OPENAI_BASE_URL.", panel=JUDGE
-    )
+    base_url: str | None = option(f"{ENDPOINT}. Default: OPENAI_BASE_URL.", JUDGE)
     prompts: str | Path = option(
-        DEFAULT_PROMPTS, str, "A packaged prompt set, or a folder with one.", panel=JUDGE
+        "A packaged prompt set, or a folder with one.", JUDGE, DEFAULT_PROMPTS
     )
     repeats: int = option(
-        1,
-        int,
-        "Judge each caption this many times; the majority label counts.",
-        panel=JUDGE,
-        min=1,
-        max=100,
+        "Judge each caption this many times; the majority label counts.", JUDGE, 1, min=1, max=100
     )
-    max_concurrency: int = option(64, int, "Calls at a time.", panel=LIMITS, min=1, max=4096)
-    timeout: float = option(
-        120.0, float, "Seconds for one call.", panel=LIMITS, min=0.1, max=86_400
-    )
-    max_cost: float | None = option(None, float | None, MAX_COST, panel=LIMITS, min=0.0)
-    seed: int = option(0, int, "Seed of the bootstrap.", panel=OUTPUT, min=0)
+    max_concurrency: int = option("Calls at a time.", LIMITS, 64, min=1, max=4096)
+    timeout: float = option("Seconds for one call.", LIMITS, 120.0, min=0.1, max=86_400)
+    max_cost: float | None = option(MAX_COST, LIMITS, None, float | None, min=0.0)
+    seed: int = option("Seed of the bootstrap.", OUTPUT, 0, min=0)
     api_key: str | None = field(default=None, repr=False)
     runs: str | Path = "runs"
     cache: str | Path | None = None
