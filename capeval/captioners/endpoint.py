@@ -26,10 +26,9 @@ from capeval.tracing import about
 
 @dataclass(frozen=True)
 class EndpointCaptioner:
-    """Sends the frames of each video, then its prompt, in one message.
+    """Sends the frames of each video and its prompt in one message; a caption may be cut off.
 
-    `name` is the name in runs and caption lines; `served` the name that the endpoint knows.
-    A caption that is cut off is kept with a warning: a caption is not a contract.
+    `name` is that of runs and caption lines; `served` the one that the endpoint knows.
     """
 
     asker: Asker
@@ -45,10 +44,7 @@ class EndpointCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption.
-
-        The endpoint's address is not part of it: several servers may share the work on one run.
-        """
+        """Everything but frames and prompt that decides a caption, whatever the address."""
         return {
             "backend": "endpoint",
             "model": self.served,
@@ -59,7 +55,7 @@ class EndpointCaptioner:
         }
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
-        """Return one outcome per request, in order."""
+        """Return one outcome per request, in order; raises what ends the whole run."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
@@ -124,10 +120,7 @@ def _caption(reply: ChatReply) -> str:
 async def open_endpoint(
     entry: ModelEntry | None, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open the captioner of an endpoint with its client, cache and meter.
-
-    Without an entry it is the sole model of `options.base_url`.
-    """
+    """Open an endpoint's captioner; without an entry it is the endpoint's only model."""
     base_url = options.base_url or (entry and entry.base_url) or endpoint_url(None)
     key, key_help = (None, "") if options.client else _key(entry, options, base_url)
     async with open_asker(

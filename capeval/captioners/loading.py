@@ -221,11 +221,7 @@ def _finish(
 def _greedy(
     loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
 ) -> GenerationConfig:
-    """Return the checkpoint's own decoding, made greedy.
-
-    What the checkpoint sets besides sampling, such as a repetition penalty, stays: the published
-    results were made with it.
-    """
+    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
     for name in _SAMPLING:
         if hasattr(config, name):

@@ -82,10 +82,7 @@ async def caption_videos(
     record: Record,
     threads: int = 2,
 ) -> None:
-    """Caption videos; `record` is called with each outcome as soon as it is known.
-
-    `threads` videos are decoded at a time. A video without frames or caption is an `Uncaptioned`.
-    """
+    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`."""
     await _Pipeline(jobs, reader, captioner, record).run(threads)
 
 

@@ -68,9 +68,8 @@ class CaptionOutcome:
 class GenerationPlan(Plan[CaptionOutcome]):
     """What generating will do.
 
-    `kept` has the caption lines that are stored and the failures of earlier runs, `todo` the jobs
-    of the videos to caption now. `missing` are the reasons of videos that have no file; `again`
-    counts stored captions that are written again because their prompt or video file changed.
+    `missing` are the reasons of videos that have no file; `again` counts stored captions that are
+    written again because their prompt or video changed; `asked` all videos, done or not.
     """
 
     run: RunFolder
@@ -80,7 +79,6 @@ class GenerationPlan(Plan[CaptionOutcome]):
     missing: Mapping[str, str]
     again: int
     asked: int
-    """How many videos this plan is for, done or not."""
 
 
 @dataclass(frozen=True)

@@ -129,12 +129,10 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory and everything needed to use it.
+    """A model of transformers in memory, and everything needed to use it.
 
-    `model` is a transformers model that generates; `tokenizer` reads what it wrote;
-    `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
-    read, if it says so; `settings` records how requests become inputs. `penalty` is a repetition
-    penalty over the written tokens alone; one in `generation` counts the prompt's tokens too.
+    `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
+    tokens alone; one in `generation` counts the prompt's tokens too.
     """
 
     model: Any

@@ -118,10 +118,7 @@ _OTHER_IMAGE_TOKENS = 1000
 
 @dataclass(frozen=True)
 class GenerationEstimate:
-    """Videos, frames of a typical one, tokens, and US dollars; `cost` is None without a price.
-
-    What the cache holds is not known before the frames are read, so it is counted as well.
-    """
+    """Videos, frames of a typical one, tokens, and US dollars; `cost` is None without a price."""
 
     videos: int
     frames: int

@@ -35,10 +35,8 @@ Outcome = Captioned | Uncaptioned
 class TransformersCaptioner:
     """A video-language model of transformers, decoding greedily on one device.
 
-    Requests of one frame count go through together, padded on the left. In float32 a batch writes
-    what its videos write alone; in bfloat16 a caption can depend on what it was batched with, so
-    each records its batch. When memory runs out the batch is halved and goes on, down to one video,
-    which is then left uncaptioned.
+    In bfloat16 a caption can depend on what it was batched with, so each records its batch. When
+    memory runs out the batch is halved, down to one video, which is then left uncaptioned.
     """
 
     concurrency = 1
@@ -76,11 +74,7 @@ class TransformersCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption.
-
-        The batch size is not among them: it may differ from one machine to the next, and each
-        caption records its own.
-        """
+        """Everything but frames and prompt that decides a caption; not the batch size."""
         return {
             "backend": "transformers",
             "revision": self._loaded.revision,
@@ -93,10 +87,7 @@ class TransformersCaptioner:
         return self._size.value
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
-        """Return one outcome per request, in order.
-
-        A cancelled call stops after the token that is being written.
-        """
+        """Return one outcome per request, in order; stops after a token when it is cancelled."""
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._caption, requests, stop)
@@ -241,7 +232,7 @@ class TransformersCaptioner:
 async def open_transformers(
     entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry into this process, for as long as the block lasts."""
+    """Load the model of a catalogue entry into this process for the block."""
     del on_notice  # loading reports nothing
     captioner = await asyncio.to_thread(
         TransformersCaptioner.load,

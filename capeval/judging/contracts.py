@@ -38,10 +38,7 @@ class Part:
 
 
 class Contract(ABC):
-    """Shows data to the judge and reads its replies; `notes` collects what was repaired.
-
-    Every reader takes a value of the reply's JSON and raises `ReplyError`.
-    """
+    """Shows data to the judge and reads a reply's JSON; `notes` collects what was repaired."""
 
     schemas: Mapping[Stage, ReplySchema] = {}
     """The JSON schema per stage, for endpoints that enforce one; it must be an object."""

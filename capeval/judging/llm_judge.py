@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import CONTRACTS, Contract, Part
+from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import read_reply
@@ -41,20 +41,17 @@ class LLMJudge(PreparedJudge):
         endpoint: str | None = None,
         concurrency: int = 1,
     ) -> None:
-        self._asker, self._prompts, self._contract = asker, prompts, CONTRACTS[prompts.contract]
+        self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
         self._endpoint = endpoint or endpoint_name(base_url)
         self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return today's identity, and that of older versions, which held the address.
-
-        A stored verdict counts under its own address if that address has this endpoint's name.
-        """
+        """Return today's identity, and that of older versions, which held the address."""
         if made.base_url and made.endpoint_name != self._endpoint:
             return (self.identity,)
-        return (self.identity, (self.name, made.base_url or "", self._prompts.hash))
+        return (self.identity, (self.name, made.base_url or "", self.templates.hash))
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
@@ -62,9 +59,7 @@ class LLMJudge(PreparedJudge):
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
-        stages = _Stages(
-            self._asker, self.name, self._prompts, self._contract, repeat, tally, notes
-        )
+        stages = _Stages(self, repeat, tally, notes)
         events = await stages.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
@@ -95,13 +90,13 @@ class LLMJudge(PreparedJudge):
 class _Stages:
     """The stages of one repeat for one caption."""
 
-    asker: Asker
-    model: str
-    prompts: PromptSet
-    contract: Contract
+    judge: LLMJudge
     repeat: int
     tally: Tally
     notes: list[str]
+
+    def __post_init__(self) -> None:
+        self.contract = CONTRACTS[self.judge.templates.contract]
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
@@ -160,8 +155,8 @@ class _Stages:
         self.tally.stage = stage
         about(stage=stage)
         request = ChatRequest(
-            model=self.model,
-            messages=({"role": "user", "content": self.prompts.render(stage, data)},),
+            model=self.judge.name,
+            messages=({"role": "user", "content": self.judge.templates.render(stage, data)},),
             max_tokens=max_tokens,
             repeat=self.repeat,
             schema=self.contract.schemas.get(stage),
@@ -171,7 +166,7 @@ class _Stages:
             return read_reply(reply.text, read, stage, material)
 
         try:
-            answer = await self.asker.ask(request, check)
+            answer = await self.judge.asker.ask(request, check)
         except (ReplyBroken, ReplyRefused) as failure:
             self._count(stage, failure)
             raise

@@ -53,10 +53,7 @@ class _SetFile(_Strict):
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Three templates and the reply contract that they request.
-
-    `hash` is the SHA-256 (hex) of the set file and the templates.
-    """
+    """Three templates and their reply contract; `hash` is the SHA-256 of the set's files."""
 
     name: str
     hash: str

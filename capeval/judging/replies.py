@@ -99,11 +99,7 @@ def _have_same_shape(one: Any, other: Any) -> bool:
 
 
 def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
-    """Yield the values (lists and objects) that may be a reply's answer, the likeliest first.
-
-    Each comes with a note of how it differs from strict JSON alone (empty if it does not), and
-    the text that it was read from.
-    """
+    """Yield what may be a reply's answer, the likeliest first, each with its form and source."""
     text = text.lstrip("\ufeff").strip()
     for whole, form in _values(text):
         yield whole, form, text

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -169,18 +170,13 @@ async def judge_captions(
 
 @dataclass(frozen=True)
 class JudgingPlan(Plan[Judgment]):
-    """`todo` are pairs of annotation and caption; `stale` counts stored verdicts that are judged
-    again, by what has changed since.
-    """
+    """`todo` are pairs of annotation and caption; `stale` counts verdicts by what has changed."""
 
     stale: Mapping[str, int]
 
 
 class JudgingWork:
-    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`.
-
-    A judge's folder is created with its first verdict, whether from the cache or the endpoint.
-    """
+    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`."""
 
     labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
 
@@ -220,7 +216,7 @@ class JudgingWork:
                 stale[changed] += 1
             else:
                 kept[caption.index] = judgment
-        chosen = select(source.captions, _index, only=self._only, limit=self._limit)
+        chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
         todo = [
             (by_index[caption.index], caption)
             for caption in chosen
@@ -273,7 +269,3 @@ class JudgingWork:
         """Return what the judge's calls used."""
         usage = self._opened.meter.usage
         return Spent(usage.input_tokens + usage.output_tokens, self._opened.meter.spent)
-
-
-def _index(caption: Caption) -> str:
-    return caption.index

@@ -27,6 +27,7 @@ from capeval.llm.types import (
 from capeval.tracing import trace
 
 T = TypeVar("T")
+Check = Callable[[ChatReply], T]
 
 DECLINED = {"content_filter", "refusal"}
 
@@ -58,12 +59,7 @@ class Asker:
         self._under_way: dict[str, asyncio.Future[_End]] = {}
 
     async def ask(
-        self,
-        request: ChatRequest,
-        check: Callable[[ChatReply], T],
-        *,
-        attempts: int = 3,
-        whole: bool = True,
+        self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
     ) -> Answer[T]:
         """Return what `check` makes of a reply; where it raises `ReplyError`, ask again.
 
@@ -109,7 +105,7 @@ class Asker:
             return models[0]
         raise UsageError(f"name one of the endpoint's models with {option}{listed(models)}")
 
-    def _from_another(self, answer: Answer[None], check: Callable[[ChatReply], T]) -> Answer[T]:
+    def _from_another(self, answer: Answer[None], check: Check[T]) -> Answer[T]:
         value = check(answer.replies[-1])
         shared = _as_cached(answer.replies)
         for reply in shared:
@@ -117,11 +113,7 @@ class Asker:
         return Answer(value, shared, answer.complaints)
 
     async def _converse(
-        self,
-        request: ChatRequest,
-        check: Callable[[ChatReply], T],
-        attempts: int,
-        whole: bool,
+        self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
     ) -> Answer[T]:
         so_far = _Conversation()
         current = request

@@ -164,8 +164,7 @@ class OpenAIChatClient:
     async def preflight(self, model: str) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
 
-        Raises `EndpointRefused` for a refused key, an unknown model, an endpoint that cannot be
-        reached or is none.
+        Raises `EndpointRefused`.
         """
         request = ChatRequest(model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA)
         patience = min(self._timeout, self._patience)

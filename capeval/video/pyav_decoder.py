@@ -211,11 +211,7 @@ class _Taken:
 
 
 def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return an array whose memory goes back to the system with it.
-
-    Arrays of some tens of MB that one thread allocates and another frees would otherwise pile up
-    in the allocator's pools of both.
-    """
+    """Return an array whose memory goes back to the system, not into the allocator's pools."""
     return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
 
 
