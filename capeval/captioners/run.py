@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,39 +174,35 @@ async def generate_run(
     return replace(merge.generation, new=mine.new, usage=mine.usage), merge
 
 
+@dataclass
 class GenerationWork:
     """Captions the videos of a run with one captioner; see `capeval.runs.engine.Work`."""
 
     labels = Labels(doing="captioning", item="video", done="done", failed="ungenerated")
 
-    def __init__(
-        self,
-        run: RunFolder,
-        wanted: Wanted,
-        captioner: Captioner,
-        reader: FrameReader,
-        dollars: Callable[[], float],
-    ) -> None:
-        self._run, self._wanted, self._captioner = run, wanted, captioner
-        self._reader, self._dollars = reader, dollars
-        self._usage = Usage()
+    run: RunFolder
+    wanted: Wanted
+    captioner: Captioner
+    reader: FrameReader
+    dollars: Callable[[], float]
+    usage: Usage = field(default_factory=Usage)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run, or the shard of it."""
-        shard = self._wanted.shard
-        with self._run.locked(part=shard.label if shard else ""):
+        shard = self.wanted.shard
+        with self.run.locked(part=shard.label if shard else ""):
             if shard is None:
-                nobody_works_on(parts_of(self._run.path), self._run)
+                nobody_works_on(parts_of(self.run.path), self.run)
             yield
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
-        run, wanted = self._run, self._wanted
+        run, wanted = self.run, self.wanted
         if wanted.shard is None and parts_of(run.path):
-            same_settings(run, generation_settings(wanted, self._captioner, self._reader))
+            same_settings(run, generation_settings(wanted, self.captioner, self.reader))
             merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
-        return plan_generation(run, wanted, self._captioner, self._reader)
+        return plan_generation(run, wanted, self.captioner, self.reader)
 
     def create(self, plan: GenerationPlan) -> None:
         """Write the manifest."""
@@ -237,10 +233,10 @@ class GenerationWork:
             if isinstance(outcome, Uncaptioned):
                 record(CaptionOutcome(job.index, None, outcome.reason))
             else:
-                self._usage += outcome.usage
+                self.usage += outcome.usage
                 record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
 
-        await caption_videos(plan.todo, self._reader, self._captioner, record=captioned)
+        await caption_videos(plan.todo, self.reader, self.captioner, record=captioned)
 
     def line(
         self, plan: GenerationPlan, outcome: CaptionOutcome
@@ -258,7 +254,7 @@ class GenerationWork:
 
     def spent(self) -> Spent:
         """Return what the captions used."""
-        return Spent(self._usage.input_tokens + self._usage.output_tokens, self._dollars())
+        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
 
     def generation(self, finished: Finished[GenerationPlan, CaptionOutcome]) -> Generation:
         """Return the result of this run or shard."""
@@ -276,7 +272,7 @@ class GenerationWork:
                 if a.index not in lines
             },
             new=len(finished.new & lines.keys()),
-            usage=self._usage,
+            usage=self.usage,
             stopped=finished.stopped,
         )
 

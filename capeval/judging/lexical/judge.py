@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Final
 
@@ -60,16 +61,8 @@ class LexicalJudge:
 
     def __init__(self) -> None:
         self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
-        self._references: OrderedDict[Annotation, Reference] = OrderedDict()
-
-    def prepare(self, annotation: Annotation) -> Reference:
-        """Read an annotation; the last few thousand are cached."""
-        found = self._references.get(annotation)
-        if found is None:
-            found = self._references[annotation] = prepare(annotation)
-            if len(self._references) > _CACHED:
-                self._references.popitem(last=False)
-        return found
+        self.prepare: Final = lru_cache(_CACHED)(prepare)
+        """Reads an annotation; the last few thousand are cached."""
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything.
@@ -90,16 +83,9 @@ class LexicalJudge:
             matches=tuple(None if match is None else match + 1 for match in matches),
             relations=tuple(
                 tuple(
-                    relations(
-                        event,
-                        [
-                            reading
-                            for reading, match in zip(readings, matches, strict=True)
-                            if match == place
-                        ],
-                    )
+                    relations(event, [r for r, m in zip(readings, matches, strict=True) if m == n])
                 )
-                for place, event in enumerate(reference.events)
+                for n, event in enumerate(reference.events)
             ),
             notes=tuple(notes),
         )
@@ -117,16 +103,13 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
             # No description has so many words, and stemming a megabyte of noise would take seconds.
             unread, text = True, []
         reading = read(text, words)
-        if readings and not reading.actor and not _ends_sentence(pieces[len(readings) - 1]):
+        before_end = pieces[len(readings) - 1][-4:]
+        if readings and not reading.actor and _SENTENCE_ENDS.isdisjoint(before_end):
             # "A girl looks up, then runs away": the clause before names who runs.
             before = readings[-1]
             reading = reading._replace(actor=before.actor, actor_concept=before.actor_concept)
         readings.append(reading)
     return readings, unread
-
-
-def _ends_sentence(piece: str) -> bool:
-    return not _SENTENCE_ENDS.isdisjoint(piece[-4:])
 
 
 def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.float64]:
