@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,15 +158,9 @@ def plan_generation(
     same_settings(run, settings)
     part = Part(run.path, wanted.shard)
     stored = _stored(run, part, settings)
-    indexes = {annotation.index for annotation in wanted.annotations}
-    if strangers := [index for index in stored if index not in indexes]:
-        raise InputError(
-            f"has a caption of {shown(strangers[0])}, which {wanted.annotations_path} does not "
-            "know; choose another --run",
-            file=run.path,
-        )
-    prompts = {a.index: wanted.prompts.of(a) for a in wanted.annotations}
     by_index = {annotation.index: annotation for annotation in wanted.annotations}
+    refuse_unknown(stored, by_index, wanted.annotations_path, run, "; choose another --run")
+    prompts = {index: wanted.prompts.of(annotation) for index, annotation in by_index.items()}
     folder = VideoFolder(wanted.videos)
     lines = {
         index: line
@@ -186,9 +180,9 @@ def plan_generation(
             file=wanted.videos,
         )
     failed = {
-        index: str(line.get("reason"))
-        for index, line in lines_by_index(part.ungenerated).items()
-        if index in indexes and index not in lines
+        index: reason
+        for index, reason in stored_reasons(part).items()
+        if index in by_index and index not in lines
     }
     kept = {index: CaptionOutcome(index, line) for index, line in lines.items()} | {
         index: CaptionOutcome(index, None, reason)
@@ -275,6 +269,22 @@ def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str
     expected = settings_id(settings)
     lines = checked_lines(run.captions, expected)
     return lines | checked_lines(part.captions, expected) if part.shard else lines
+
+
+def stored_reasons(part: Part) -> dict[str, str]:
+    """Return why videos of a run or shard have no caption."""
+    lines = lines_by_index(part.ungenerated)
+    return {index: str(line.get("reason")) for index, line in lines.items()}
+
+
+def refuse_unknown(
+    indexes: Iterable[str], known: Container[str], path: str, run: RunFolder, advice: str = ""
+) -> None:
+    """Raise `InputError` where a caption's index is not in the annotations at `path`."""
+    for index in indexes:
+        if index not in known:
+            problem = f"has a caption of {shown(index)}, which {path} does not know{advice}"
+            raise InputError(problem, file=run.path)
 
 
 def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:

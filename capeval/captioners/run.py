@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +18,10 @@ from capeval.captioners.plan import (
     generation_settings,
     in_order,
     plan_generation,
+    refuse_unknown,
     same_settings,
     settings_id,
+    stored_reasons,
     write_part,
 )
 from capeval.captioners.prompting import prompt_hash
@@ -31,7 +33,6 @@ from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Part, Shard, lines_by_index, parts_of
 from capeval.schema import Annotation, Usage
-from capeval.text import shown
 from capeval.version import __version__
 from capeval.video import FrameReader
 
@@ -53,7 +54,7 @@ def try_to_merge(
     with run.locked(wait=WAIT_FOR_OTHERS):
         parts = {part.shard: part for part in parts_of(run.path)}
         if not parts:  # another shard that ended at the same time has done it
-            return Merge(_merged(run, annotations, ()))
+            return Merge(_merged(run, annotations))
         known = set(lines_by_index(run.captions))
         for part in parts.values():
             known |= set(lines_by_index(part.captions)) | set(lines_by_index(part.ungenerated))
@@ -105,40 +106,27 @@ def merge_into(
     reasons: dict[str, str] = {}
     for part in (Part(run.path), *parts):
         lines |= checked_lines(part.captions, expected)
-        for index, line in lines_by_index(part.ungenerated).items():
-            reasons[index] = str(line.get("reason"))
-    indexes = {annotation.index for annotation in annotations}
-    if strangers := [index for index in lines if index not in indexes]:
-        raise InputError(
-            f"has a caption of {shown(strangers[0])}, which {path} does not know", file=run.path
-        )
+        reasons |= stored_reasons(part)
+    refuse_unknown(lines, {annotation.index for annotation in annotations}, path, run)
     captions = in_order(annotations, lines)
     write_part(Part(run.path), annotations, captions, reasons)
     # Killed before this line, the next merge does the same again.
     for part in parts:
         for file in (part.captions, part.ungenerated, run.path / f".lock.{part.lock}"):
             file.unlink(missing_ok=True)
-    return _merged(run, annotations, captions)
+    return _merged(run, annotations)
 
 
-def _merged(
-    run: RunFolder,
-    annotations: Sequence[Annotation],
-    captions: Collection[Mapping[str, Any]],
-) -> Generation:
-    if not captions:
-        captions = in_order(annotations, lines_by_index(run.captions))
+def _merged(run: RunFolder, annotations: Sequence[Annotation]) -> Generation:
+    captions = in_order(annotations, lines_by_index(run.captions))
     have = {line["index"] for line in captions}
-    reasons = {
-        index: str(line.get("reason"))
-        for index, line in lines_by_index(Part(run.path).ungenerated).items()
-    }
+    reasons = stored_reasons(Part(run.path))
     return Generation(
         run=run,
         shard=None,
         annotated=len(annotations),
         asked=len(annotations),
-        captions=tuple(captions),
+        captions=captions,
         ungenerated={
             a.index: reasons.get(a.index, "not generated yet")
             for a in annotations

@@ -39,14 +39,8 @@ class OpenJudge:
     concurrency: int
     prompts: PromptSet | None = None
     """The templates of a chat model; None for any other judge."""
-    base_url: str | None = None
     offline: PreparedJudge | None = None
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether the scores are a baseline's."""
-        return self.judge.is_baseline
 
     @property
     def prompt_name(self) -> str | None:
@@ -83,7 +77,7 @@ async def open_judge(
     prepared = load_judge(judge) if isinstance(judge, str) else prepare_judge(judge)
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, None, prepared.base_url, prepared)
+        yield OpenJudge(prepared, Meter(), concurrency, None, prepared)
     finally:
         prepared.close()
 
@@ -128,7 +122,7 @@ async def _open_chat_model(
             )
             for each in (asker, unpaid)
         )
-        yield OpenJudge(judge, asker.meter, judge.concurrency, prompts, judge.base_url, cached)
+        yield OpenJudge(judge, asker.meter, judge.concurrency, prompts, cached)
 
 
 def _configured_names(file: Path) -> dict[str, str]:

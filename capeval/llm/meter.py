@@ -125,7 +125,6 @@ class Meter:
         self.guessed = 0
         """Calls for which the endpoint reported no tokens; their cost is estimated."""
         self._prices = dict(prices or {})
-        self._known: dict[str, Price | None] = {}
         self._costs: dict[str, tuple[int, float]] = {}
         self.expected = 0.0
         """US dollars that the calls in flight are expected to cost."""
@@ -141,9 +140,7 @@ class Meter:
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None where it is not known."""
-        if model not in self._known:
-            self._known[model] = price_of(model, self._prices)
-        return self._known[model]
+        return price_of(model, self._prices)
 
     def require(self) -> None:
         """Raise `BudgetReached` if no further call may be made."""

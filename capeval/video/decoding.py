@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -34,23 +34,11 @@ class Decoder(Protocol):
         ...
 
 
-def _pyav(*, threads: int, timeout: float) -> Decoder:
-    from capeval.video.pyav_decoder import PyAVDecoder
-
-    return PyAVDecoder(threads=threads, timeout=timeout)
-
-
-def _decord(*, threads: int, timeout: float) -> Decoder:  # noqa: ARG001 # always one
-    from capeval.video.decord_decoder import DecordDecoder
-
-    return DecordDecoder(timeout=timeout)
-
-
-DECODERS: dict[str, Callable[..., Decoder]] = {"pyav": _pyav, "decord": _decord}
+DECODERS = ("pyav", "decord")
 
 
 def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
-    """Return the decoder of that name; `threads` 0 leaves their number to it.
+    """Return the decoder of that name; `threads` 0 leaves their number to it (decord has one).
 
     `timeout` is the number of seconds without progress after which the video is given up: for PyAV
     between two packets, for decord over the whole of counting or of decoding.
@@ -64,7 +52,13 @@ def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEO
     """
     if name not in DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
-    return DECODERS[name](threads=threads, timeout=timeout)
+    if name == "decord":
+        from capeval.video.decord_decoder import DecordDecoder
+
+        return DecordDecoder(timeout=timeout)
+    from capeval.video.pyav_decoder import PyAVDecoder
+
+    return PyAVDecoder(threads=threads, timeout=timeout)
 
 
 class FrameReader(Protocol):

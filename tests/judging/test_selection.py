@@ -77,8 +77,8 @@ async def test_what_makes_no_judge_is_told(
 async def test_a_url_alone_takes_the_sole_model() -> None:
     async with LoopbackServer(models=("some-model",)) as server:
         async with open_judge(JudgeOptions({}, base_url=server.url)) as opened:
-            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
-            assert not opened.is_baseline
+            assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
+            assert not opened.judge.is_baseline
         assert server.calls == 0
 
 
@@ -95,7 +95,7 @@ async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatc
     async with LoopbackServer(models=("some-model",)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         async with open_judge(JudgeOptions({})) as opened:
-            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
+            assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
 
 
 async def test_the_estimate_counts_what_is_left_to_pay() -> None:
@@ -140,7 +140,7 @@ async def test_a_model_without_a_price_costs_nobody_knows() -> None:
 async def test_lexical_costs_nothing() -> None:
     async with open_judge(JudgeOptions({}, judge="lexical")) as opened:
         expected = await estimate(WORK, opened, repeats=1)
-        assert (expected.usage.calls, expected.cost, opened.is_baseline) == (0, 0.0, True)
+        assert (expected.usage.calls, expected.cost, opened.judge.is_baseline) == (0, 0.0, True)
 
 
 @dataclass(frozen=True)
