@@ -11,13 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import (
-    BudgetReached,
-    JudgeError,
-    ReplyError,
-    RequestRefused,
-    RetriesExhausted,
-)
+from capeval.errors import BudgetReached, JudgeError, ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.judgments import caption_hash, judgment_line, reference_hash, short_hash
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import BudgetReached, InputError, UsageError
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, Price, price_of, read_prices
-from capeval.llm.meter import prices_as_of
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter
+from capeval.llm.meter import Price, price_of, prices_as_of, read_prices
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]
