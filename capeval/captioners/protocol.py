@@ -117,13 +117,7 @@ class Inputs(Protocol):
     """Turns requests into one left-padded batch."""
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
-        """Return what `generate` takes, on the processor.
-
-        Raises
-        ------
-        ValueError
-            The processor refuses a video or a prompt.
-        """
+        """Return what `generate` takes, on the processor; raises `ValueError` to refuse a video."""
         ...
 
 

@@ -196,10 +196,7 @@ _ANSWER_START = re.compile(r"""[\[{]\s*["'\[{(]""")
 
 
 def _balanced(text: str) -> tuple[list[str], str]:
-    """Return the outermost bracketed substrings, and what is still open at the end of the text.
-
-    Brackets inside double-quoted strings are ignored.
-    """
+    """Return the outermost bracketed substrings, and what is still open at the end of the text."""
     pieces: list[str] = []
     stack: list[str] = []
     start = at = 0

@@ -144,10 +144,7 @@ class OpenAIChatClient:
         self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Make one call, however many attempts it takes.
-
-        Raises `EndpointRefused`, `EndpointDown`, `RequestRefused`, `RetriesExhausted`.
-        """
+        """Make one call, however many attempts it takes; raises `EndpointError`."""
         effort = _Effort(self._attempts, self._patience, self._rng)
         try:
             reply = await self._persist(request, effort)

@@ -65,10 +65,7 @@ class LexicalJudge:
         """Reads an annotation; the last few thousand are cached."""
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
-        """Judge one caption, which may be any text; an empty one lacks everything.
-
-        Time grows with the caption's length times the number of reference events.
-        """
+        """Judge one caption, which may be any text; an empty one lacks everything."""
         reference = self.prepare(annotation)
         pieces, repeats = split(clean(caption))
         notes = [repeats_note(repeats)] if repeats else []
