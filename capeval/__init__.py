@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
-    from capeval.api.options import GenerateOptions as GenerateOptions
-    from capeval.api.options import JudgeOptions as JudgeOptions
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
     from capeval.api.rating_files import rate_merge as rate_merge
@@ -44,8 +42,10 @@ if TYPE_CHECKING:
     from capeval.api.scoring import check_scores_async as check_scores_async
     from capeval.api.scoring import score as score
     from capeval.api.scoring import score_async as score_async
+    from capeval.captioners.options import GenerateOptions as GenerateOptions
     from capeval.captioners.plan import Generation as Generation
     from capeval.correlation.result import Correlations as Correlations
+    from capeval.judging.options import JudgeOptions as JudgeOptions
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
@@ -58,7 +58,8 @@ _HOMES = {
     "capeval.api.inspecting": "inspect inspect_async",
     "capeval.api.judging": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard leaderboard_async",
-    "capeval.api.options": "GenerateOptions JudgeOptions",
+    "capeval.captioners.options": "GenerateOptions",
+    "capeval.judging.options": "JudgeOptions",
     "capeval.api.plotting": "plot plot_async",
     "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
     "capeval.api.reports": "report report_async",

@@ -21,13 +21,7 @@ _TABLES = ("endpoints", "models", "prices")
 
 
 def read_config(file: Path, table: str) -> Mapping[str, Any]:
-    """Return one table of a configuration file by entry; empty if there is no file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or has an unknown table.
-    """
+    """Return one table of a configuration file by entry; empty if there is no file."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

@@ -32,15 +32,7 @@ _MOST_CHARACTERS = 20_000
 
 
 def start_debug_log(path: Path) -> None:
-    """Record the events of this process in a file, until the process ends.
-
-    An existing debug log is continued.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be written, is a run's own, or is there already and is no debug log.
-    """
+    """Record this process's events in a new or an existing debug log; raises `UsageError`."""
     check_output(path, (), option="--debug")
     try:
         if path.exists() and path.stat().st_size and not _is_debug_log(path):

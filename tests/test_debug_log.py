@@ -14,7 +14,8 @@ import pytest
 
 from capeval.debug_log import start_debug_log, stop_debug_log
 from capeval.errors import UsageError
-from capeval.llm import Asker, ChatRequest, CheckedClient, Meter, OpenAIChatClient, ReplyCache
+from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
+from capeval.llm.asker import CheckedClient
 from capeval.tracing import LOG, about, trace
 from tests.cli_runs import capeval
 from tests.server import LoopbackServer, completion, failure, rate_limited

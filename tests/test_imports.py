@@ -15,13 +15,14 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 # Every package may import these.
-COMMON = {"errors", "text", "version", "config", "plugins", "tracing"}
+COMMON = {"errors", "text", "version", "config", "options", "plugins", "tracing"}
 ROOMS: dict[str, set[str]] = {
     "schema": set(),
     "errors": {"text"},
     "text": set(),
     "version": set(),
     "config": {"errors", "text"},
+    "options": set(),
     "plugins": {"errors", "text"},
     "tracing": set(),
     "files": {"schema"},
@@ -44,11 +45,11 @@ ROOMS |= {"reporting": set(ROOMS)}
 ROOMS |= {"api": set(ROOMS)}
 ROOMS |= {
     "cli": set(ROOMS),
-    "__init__": {"api", "correlation", "captioners", "schema", "scoring"},
+    "__init__": {"api", "correlation", "captioners", "judging", "schema", "scoring"},
     "__main__": {"cli"},
 }
 # These import nothing else of capeval.
-ALONE = {"schema", "text", "version", "config", "errors", "plugins", "tracing"}
+ALONE = {"schema", "text", "version", "config", "errors", "options", "plugins", "tracing"}
 HEAVY = {
     "torch",
     "scipy",

@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capeval.api.options import GenerateOptions, takes
 from capeval.api.sync_async import blocking
-from capeval.captioners.estimate import GenerationEstimate, estimate_generation
-from capeval.captioners.merging import Merge, merge_parts
+from capeval.captioners.options import GenerateOptions
 from capeval.captioners.plan import (
     Generation,
     GenerationPlan,
@@ -19,15 +17,17 @@ from capeval.captioners.plan import (
     plan_generation,
 )
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.run import generate_run
+from capeval.captioners.run import Merge, generate_run, merge_parts
 from capeval.captioners.selection import (
-    CaptionerChoice,
+    GenerationEstimate,
     OpenCaptioner,
     choose_model,
+    estimate_generation,
     open_captioner,
 )
 from capeval.errors import UsageError
 from capeval.files.videos import VideoFolder
+from capeval.options import takes
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
@@ -103,13 +103,12 @@ async def open_generating(
     for name, value in (("--run", options.run), ("--frames", options.frames)):
         if isinstance(value, str) and not value.strip():
             raise UsageError(f"{name} is empty; leave it off or give it a value")
-    choice = _choice(options)
-    entry = choose_model(choice)
+    entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     wanted = _wanted(options, entry.prompt if entry else None)
     if entry:
         _reader(options, entry.frames)
-    async with open_captioner(choice, on_notice=on_notice) as opened:
+    async with open_captioner(options, on_notice=on_notice) as opened:
         yield GeneratingSession(options, wanted, opened)
 
 
@@ -131,27 +130,6 @@ def merge_shards(options: GenerateOptions) -> Generation:
     if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     return merge_parts(run, annotations_of(str(path)), str(path))
-
-
-def _choice(options: GenerateOptions) -> CaptionerChoice:
-    model = options.model
-    return CaptionerChoice(
-        model=model if isinstance(model, str) else None,
-        base_url=options.base_url,
-        api_key=options.api_key,
-        max_new_tokens=options.max_new_tokens,
-        batch_size=options.batch_size,
-        device=options.device,
-        images=options.images,
-        jpeg_quality=options.jpeg_quality,
-        max_side=options.max_side,
-        max_concurrency=options.max_concurrency,
-        timeout=options.timeout,
-        max_cost=options.max_cost,
-        cache_path=None if options.cache is None else Path(options.cache),
-        client=options.client,
-        captioner=None if model is None or isinstance(model, str) else model,
-    )
 
 
 def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:

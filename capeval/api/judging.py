@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.api.options import JudgeOptions, takes
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
-from capeval.judging.estimate import Estimate, estimate
+from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
 from capeval.judging.run import JudgingPlan, JudgingWork
-from capeval.judging.selection import JudgeChoice, OpenJudge, is_configured, open_judge
+from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configured, open_judge
+from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, is_taken
@@ -28,10 +28,8 @@ from capeval.runs.sources import (
     run_name,
     sample_captions,
 )
-from capeval.schema import Caption, Scored
+from capeval.schema import Scored
 from capeval.scoring import Scores
-
-Captions = str | Path | Mapping[str, str] | Sequence[Caption]
 
 
 @dataclass(frozen=True)
@@ -179,32 +177,16 @@ async def open_judging(
     UsageError, InputError, EndpointRefused
         No judge can be opened.
     """
-    choice = _choice(options, targets, offline=offline)
-    async with open_judge(choice, on_notice=on_notice) as opened:
+    chosen = options
+    if options.judge is None and not offline and not is_configured(options):
+        if not all(target.load().is_sample for target in targets):
+            raise UsageError(
+                "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
+                "or take the baseline that only compares words with --judge lexical"
+            )
+        chosen = JudgeOptions(options.captions, judge=LEXICAL)
+    async with open_judge(chosen, offline=offline, on_notice=on_notice) as opened:
         yield JudgingSession(options, targets, opened, on_notice)
-
-
-def _choice(options: JudgeOptions, targets: Sequence[Target], *, offline: bool) -> JudgeChoice:
-    choice = JudgeChoice(
-        model=options.judge,
-        base_url=options.base_url,
-        api_key=options.api_key,
-        prompts=options.prompts,
-        max_concurrency=options.max_concurrency,
-        timeout=options.timeout,
-        max_cost=options.max_cost,
-        cache_path=None if options.cache is None else Path(options.cache),
-        offline=offline,
-        client=options.client,
-    )
-    if options.judge is not None or offline or is_configured(choice):
-        return choice
-    if all(target.load().is_sample for target in targets):
-        return JudgeChoice(model=LEXICAL)
-    raise UsageError(
-        "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
-        "or take the baseline that only compares words with --judge lexical"
-    )
 
 
 def targets_named(

@@ -12,7 +12,7 @@ from capeval.captioners.plan import default_videos
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
-from capeval.llm.prices import read_prices
+from capeval.llm.meter import read_prices
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels

@@ -35,13 +35,7 @@ def is_plugin(name: str) -> bool:
 
 
 async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
-    """Return the captioner of another package, made with `arguments`; `name` is the model's.
-
-    Raises
-    ------
-    UsageError
-        The plugin is broken, or does not take one of the arguments.
-    """
+    """Return the captioner of another package, made with `arguments`; `name` is the model's."""
     where = f"the captioner {shown(backend)}"
     factory = BACKENDS.load(backend)
     try:
@@ -72,17 +66,9 @@ def as_captioner(
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Captioner:
-    """Return a whole `Captioner` from an object with at least a method `caption`.
+    """Return a whole `Captioner` from an object with a method `caption`; raises `UsageError`.
 
-    Parameters
-    ----------
-    name : of the model; the object's own if not given
-    settings : recorded before the object's own
-
-    Raises
-    ------
-    UsageError
-        The object is no captioner.
+    `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """
     called = getattr(own, "name", None) if name is None else name
     if not callable(getattr(own, "caption", None)):

@@ -101,13 +101,7 @@ class ModelEntry(BaseModel):
 
 
 def read_catalogue(user_file: Path | None = None) -> dict[str, ModelEntry]:
-    """Return all models by name; `[models."NAME"]` tables of `user_file` change or add some.
-
-    Raises
-    ------
-    InputError
-        The user's file is not right.
-    """
+    """Return all models by name; `[models."NAME"]` tables of `user_file` change or add some."""
     entries = {name: _entry(TABLE, name, table) for name, table in _packaged().items()}
     for name, table in ({} if user_file is None else read_config(user_file, "models")).items():
         entries[name] = _own_entry(user_file or TABLE, name, table)
@@ -139,13 +133,7 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
 
 
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
-    """Return the entry of a model, or one made for `hf:ORG/NAME` or `hf:FOLDER`.
-
-    Raises
-    ------
-    UsageError
-        There is none of that name.
-    """
+    """Return the entry of a model, or one made for `hf:ORG/NAME` or `hf:FOLDER`."""
     if name in catalogue:
         return catalogue[name]
     if name.startswith(HUB_PREFIX):

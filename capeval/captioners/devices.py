@@ -35,15 +35,7 @@ _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
 
 
 def require_generate_extra() -> None:
-    """Import what running a model in this process needs.
-
-    Raises
-    ------
-    MissingExtra
-        A package is not installed.
-    UsageError
-        torchvision was built for another torch; transformers cannot process videos without it.
-    """
+    """Import what running a model in this process needs; raises `MissingExtra`, `UsageError`."""
     for name in _NEEDED:
         try:
             importlib.import_module(name)
@@ -86,16 +78,10 @@ def place(
     dtype: str = "auto",
     alternatives: Mapping[str, int] = SMALL_MODELS,
 ) -> Placement:
-    """Return where `model`, which has that many `parameters`, runs.
+    """Return where `model`, which has so many `parameters`, runs; raises `UsageError`.
 
-    `device` is auto, cuda, mps or cpu, with an index where there are several ("cuda:1"); `dtype`
-    is auto (bfloat16 on an accelerator, float32 on a processor), bfloat16, float16 or float32;
-    the message names those of `alternatives`, smaller models, that would fit.
-
-    Raises
-    ------
-    UsageError
-        There is no such device, or it has too little free memory.
+    `device` is auto, cuda, mps or cpu, or one of several ("cuda:1"); `dtype` auto is bfloat16, on a
+    processor float32. The message names those of the smaller `alternatives` that would fit.
     """
     import torch
 

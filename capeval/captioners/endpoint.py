@@ -8,58 +8,43 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, without_thinking
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.captioners.images import ImageForm, encode
+from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
-from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
+from capeval.captioners.selection import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
-from capeval.llm import (
-    Asker,
-    ChatReply,
-    ChatRequest,
-    CheckedClient,
-    Meter,
-    OpenAIChatClient,
-    ReplyCache,
-    endpoint_url,
-    read_prices,
-)
+from capeval.llm import Asker, ChatReply, ChatRequest, endpoint_url
+from capeval.llm.asker import listed, open_asker
 from capeval.llm.client import DEFAULT_URL
 from capeval.tracing import about
 
 
 @dataclass(frozen=True)
 class EndpointCaptioner:
-    """Sends the frames of each video, then its prompt, in one message.
+    """Sends the frames of each video and its prompt in one message; a caption may be cut off.
 
-    `model` is the name in runs and caption lines; `served` the name that the endpoint knows.
-    A caption that is cut off is kept with a warning: a caption is not a contract.
+    `name` is that of runs and caption lines; `served` the one that the endpoint knows.
     """
 
     asker: Asker
-    model: str
+    name: str
     served: str
     form: ImageForm
     system: str | None = None
     max_new_tokens: int = 1024
     temperature: float | None = 0.0
-    max_concurrency: int = 32
-
-    @property
-    def name(self) -> str:
-        """The model, as the run and the caption lines name it."""
-        return self.model
+    concurrency: int = 32
+    # The endpoint batches by itself.
+    batch_size: ClassVar[int] = 1
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption.
-
-        The endpoint's address is not part of it: several servers may share the work on one run.
-        """
+        """Everything but frames and prompt that decides a caption, whatever the address."""
         return {
             "backend": "endpoint",
             "model": self.served,
@@ -69,24 +54,8 @@ class EndpointCaptioner:
             "images": self.form.settings(),
         }
 
-    @property
-    def batch_size(self) -> int:
-        """One: the endpoint batches by itself."""
-        return 1
-
-    @property
-    def concurrency(self) -> int:
-        """How many videos may be captioned at a time."""
-        return self.max_concurrency
-
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
-        """Return one outcome per request, in order.
-
-        Raises
-        ------
-        EndpointRefused, EndpointDown, BudgetReached
-            No video can be captioned any more.
-        """
+        """Return one outcome per request, in order; raises what ends the whole run."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
@@ -124,7 +93,7 @@ class EndpointCaptioner:
             text=answer.value,
             usage=answer.usage,
             seconds=time.perf_counter() - started,
-            model=self.model,
+            model=self.name,
             revision=reply.model,
             warnings=tuple(warnings),
             details={
@@ -149,47 +118,48 @@ def _caption(reply: ChatReply) -> str:
 
 @asynccontextmanager
 async def open_endpoint(
-    entry: ModelEntry | None, choice: CaptionerChoice, on_notice: Callable[[str], None]
+    entry: ModelEntry | None, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open the captioner of an endpoint with its client, cache and meter.
-
-    Without an entry it is the sole model of `choice.base_url`.
-
-    Raises
-    ------
-    UsageError
-        There is no key, or no model of that name.
-    EndpointRefused
-        The endpoint cannot be asked for its models.
-    """
-    meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
-    base_url = choice.base_url or (entry and entry.base_url) or endpoint_url(None)
-    cache = ReplyCache(choice.cache_path, on_notice=on_notice)
-    try:
-        if choice.client is not None:
-            entry = entry or ModelEntry(name=choice.model or "model", reached="endpoint")
-            asker = Asker(choice.client, cache, base_url=base_url, meter=meter)
-            yield _opened(entry, entry.name, choice, asker)
-            return
-        key, key_help = _key(entry, choice, base_url)
-        async with OpenAIChatClient(
-            base_url,
-            key,
-            key_help=key_help,
-            timeout=choice.timeout,
-            patience=max(300.0, 2 * choice.timeout),
-            max_concurrency=choice.max_concurrency,
-            on_notice=on_notice,
-        ) as client:
-            entry, served = await _served(entry, choice, client)
-            asker = Asker(CheckedClient(client, meter), cache, base_url=base_url, meter=meter)
-            yield _opened(entry, served, choice, asker)
-    finally:
-        cache.close()
+    """Open an endpoint's captioner; without an entry it is the endpoint's only model."""
+    base_url = options.base_url or (entry and entry.base_url) or endpoint_url(None)
+    key, key_help = (None, "") if options.client else _key(entry, options, base_url)
+    async with open_asker(
+        base_url,
+        key,
+        client=options.client,
+        cache=options.cache,
+        max_cost=options.max_cost,
+        on_notice=on_notice,
+        key_help=key_help,
+        timeout=options.timeout,
+        patience=max(300.0, 2 * options.timeout),
+        max_concurrency=options.max_concurrency,
+    ) as asker:
+        if options.client is not None:
+            entry = entry or ModelEntry(name="model", reached="endpoint")
+            served = entry.name
+        else:
+            entry, served = await _served(entry, options, asker)
+        form = ImageForm(
+            options.images or (entry.images if options.base_url else "jpeg"),
+            options.jpeg_quality,
+            options.max_side,
+        )
+        captioner = EndpointCaptioner(
+            asker=asker,
+            name=entry.name,
+            served=served,
+            form=form,
+            system=entry.system,
+            max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
+            temperature=entry.temperature,
+            concurrency=options.max_concurrency,
+        )
+        yield OpenCaptioner(captioner, entry, asker.meter, asker.base_url)
 
 
 def _key(
-    entry: ModelEntry | None, choice: CaptionerChoice, base_url: str
+    entry: ModelEntry | None, options: GenerateOptions, base_url: str
 ) -> tuple[str | None, str]:
     """Return the key that is meant for an address, and how to give it one.
 
@@ -197,61 +167,39 @@ def _key(
     the author of the file could collect the keys of everyone who uses it.
     """
     variable: str | None = "OPENAI_API_KEY"
-    is_from_catalogue = not choice.base_url and entry is not None and bool(entry.base_url)
+    is_from_catalogue = not options.base_url and entry is not None and bool(entry.base_url)
     if entry is not None and is_from_catalogue:
         variable = entry.key
         own = f'add key = "VARIABLE" to [models."{entry.name}"] in {CONFIG}'
-        if entry.has_own_address and choice.api_key:
+        if entry.has_own_address and options.api_key:
             raise UsageError(
                 f"the address of {entry.name} comes from {CONFIG} and gets only a key named there: "
                 f"{own}, or pass base_url as well"
             )
         if variable is None:
             return None, own
-    key = choice.api_key or os.environ.get(variable or "") or None
-    if key is None and (is_from_catalogue or (base_url == DEFAULT_URL and not choice.base_url)):
+    key = options.api_key or os.environ.get(variable or "") or None
+    if key is None and (is_from_catalogue or (base_url == DEFAULT_URL and not options.base_url)):
         raise UsageError(f"no key: set {variable}, or name a local server with --base-url")
     return key, f"set {variable}"
 
 
 async def _served(
-    entry: ModelEntry | None, choice: CaptionerChoice, client: OpenAIChatClient
+    entry: ModelEntry | None, options: GenerateOptions, asker: Asker
 ) -> tuple[ModelEntry, str]:
     """Return the entry, and what the endpoint calls its model."""
-    if entry is not None and (not choice.base_url or entry.hub is None or entry.name == entry.hub):
+    if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):
         return entry, entry.name
-    models = await client.models()
-    named = f"; it has {', '.join(models[:20])}" if models else ""
     if entry is None:
-        if len(models) != 1:
-            raise UsageError(f"name one of the endpoint's models with --model{named}")
-        catalogue = read_catalogue(CONFIG)
-        known = [e for e in catalogue.values() if models[0] in (e.name, e.hub)]
-        entry = known[0] if known else ModelEntry(name=models[0], reached="endpoint")
-        return entry.model_copy(update={"name": models[0], "reached": "endpoint"}), models[0]
+        only = await asker.only_model("--model")
+        known = [e for e in read_catalogue(CONFIG).values() if only in (e.name, e.hub)]
+        entry = known[0] if known else ModelEntry(name=only, reached="endpoint")
+        return entry.model_copy(update={"name": only, "reached": "endpoint"}), only
+    models = await asker.models()
     for name in (entry.name, entry.hub):
         if name in models:
             return entry, name
     raise UsageError(
-        f"{client.base_url} does not serve {entry.hub} or {entry.name}{named}; "
+        f"{asker.base_url} does not serve {entry.hub} or {entry.name}{listed(models)}; "
         "give the name that it serves the model by as --model"
     )
-
-
-def _opened(entry: ModelEntry, served: str, choice: CaptionerChoice, asker: Asker) -> OpenCaptioner:
-    form = ImageForm(
-        choice.images or (entry.images if choice.base_url else "jpeg"),
-        choice.jpeg_quality,
-        choice.max_side,
-    )
-    captioner = EndpointCaptioner(
-        asker=asker,
-        model=entry.name,
-        served=served,
-        form=form,
-        system=entry.system,
-        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
-        temperature=entry.temperature,
-        max_concurrency=choice.max_concurrency,
-    )
-    return OpenCaptioner(captioner, entry, asker.meter, asker.base_url)

@@ -70,11 +70,7 @@ PoolMode = Literal["bilinear", "average", "max"]
 
 @dataclass(frozen=True)
 class Preset:
-    """One way to use a set of weights: the pooling, the wording's gaps, the caption's length.
-
-    `pool_mode` None keeps the checkpoint's own; `gap` separates the clauses of the time
-    instruction.
-    """
+    """The pooling (None keeps the checkpoint's), the gap between a prompt's clauses, the length."""
 
     pool_mode: PoolMode | None
     gap: str
@@ -117,10 +113,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
     def get_video_features(
         self, pixel_values_videos: torch.Tensor, **_: Any
     ) -> BaseModelOutputWithPooling:
-        """Return the embeddings of (batch, frames, channels, height, width) pixels.
-
-        `pooler_output` is (batch, frames x tokens a frame, hidden size).
-        """
+        """Return the embeddings of (batch, frames, channels, height, width) pixels."""
         batch = pixel_values_videos.shape[0]
         parts = pixel_values_videos.flatten(0, 1).split(_FRAMES_AT_A_TIME)
         embedded = torch.cat([self._embed(part) for part in parts])
@@ -150,11 +143,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
 
 
 class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration):
-    """LLaVA-Video with its language-model head.
-
-    `from_pretrained(..., config=build_config(...), key_mapping=KEY_MAP)` reads the published
-    checkpoint.
-    """
+    """LLaVA-Video with its language-model head; `KEY_MAP` reads the published checkpoint."""
 
     config_class = LlavaVideoConfig
     # The closing norm is in the checkpoint and is not used.
@@ -173,15 +162,9 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
 def build_config(
     published: Mapping[str, Any], *, model: str, preset: Preset, folder: Path | None = None
 ) -> LlavaVideoConfig:
-    """Return the configuration that `published`, the checkpoint's config.json, describes.
+    """Return the configuration that a checkpoint's config.json describes; raises `UsageError`.
 
-    `folder` is the checkpoint's, if it is local: a tower of another size than so400m is
-    measured from its tensors.
-
-    Raises
-    ------
-    UsageError
-        The checkpoint is built in a way that this class does not follow.
+    A tower of another size than so400m is measured from the tensors of a local `folder`.
     """
     tower = str(published.get("mm_vision_tower", ""))
     # Patch and image size are in the tower's name: siglip-so400m-patch14-384.
@@ -271,11 +254,7 @@ def _tower_shape(
 def chat_prompt(
     request: CaptionRequest, *, system: str, gap: str, timed: bool = True
 ) -> tuple[str, str]:
-    r"""Return the text before the frames and the text after them, as in the model's training.
-
-    `timed` adds the video's length and the times of the frames, as the checkpoint's
-    `add_time_instruction` requires.
-    """
+    """Return the text before the frames and the text after them, as in the model's training."""
     times = ",".join(f"{time:.2f}s" for time in request.times)
     # No gap before the last sentence in either wording.
     last = "Please answer the following questions related to this video."
@@ -294,19 +273,10 @@ class LlavaVideoInputs:
     """Turns requests into a left-padded batch of token ids and pixels."""
 
     def __init__(
-        self,
-        tokenizer: Any,
-        config: LlavaVideoConfig,
-        *,
-        system: str,
-        gap: str,
-        timed: bool,
+        self, tokenizer: Any, config: LlavaVideoConfig, *, system: str, gap: str, timed: bool
     ) -> None:
-        self._tokenizer = tokenizer
-        self._config = config
-        self._system = system
-        self._gap = gap
-        self._timed = timed
+        self._tokenizer, self._config = tokenizer, config
+        self._system, self._gap, self._timed = system, gap, timed
         vision: Any = config.vision_config
         self._size = int(vision.image_size)
         self._tokens = tokens_per_frame(

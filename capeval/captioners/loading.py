@@ -63,13 +63,7 @@ class LoadOptions(TypedDict, total=False):
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
-    """Load `model`, a hub id or a folder, that the run calls `name`.
-
-    Raises
-    ------
-    UsageError
-        It is not available, has code of its own, takes no video, or does not fit the device.
-    """
+    """Load `model`, a hub id or a folder, that the run calls `name`; raises `UsageError`."""
     transformers.logging.set_verbosity_error()
     with _one_line_errors(model):
         published = _config_file(model, options.get("revision"))
@@ -227,11 +221,7 @@ def _finish(
 def _greedy(
     loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
 ) -> GenerationConfig:
-    """Return the checkpoint's own decoding, made greedy.
-
-    What the checkpoint sets besides sampling, such as a repetition penalty, stays: the published
-    results were made with it.
-    """
+    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
     for name in _SAMPLING:
         if hasattr(config, name):
@@ -342,8 +332,7 @@ class _NativeInputs:
     def __init__(
         self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
     ) -> None:
-        self._processor = processor
-        self._system_prompt = system_prompt
+        self._processor, self._system_prompt = processor, system_prompt
         self._options = options
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:

@@ -82,17 +82,7 @@ async def caption_videos(
     record: Record,
     threads: int = 2,
 ) -> None:
-    """Caption videos; `record` is called with each outcome as soon as it is known.
-
-    `threads` videos are decoded at a time. A video without frames or caption is an `Uncaptioned`.
-
-    Raises
-    ------
-    EndpointRefused, EndpointDown, BudgetReached
-        No further video can be captioned; what was recorded stays.
-    UsageError
-        The decoder is not installed, or the first videos all fail alike.
-    """
+    """Caption videos, `threads` of them decoded at a time; pass each outcome to `record`."""
     await _Pipeline(jobs, reader, captioner, record).run(threads)
 
 
@@ -149,13 +139,13 @@ class _Pipeline:
                     self._reading -= 1
                 self._arrive(number, read)
                 del read
-                self._notify()
+                self._changed.set()
         finally:
             self._readers -= 1
             if self._readers == 0:
                 while self._waiting:
-                    self._batch_up(next(iter(self._waiting)))
-            self._notify()
+                    self._ready.append(self._waiting.pop(next(iter(self._waiting))))
+            self._changed.set()
 
     async def _read(self, job: Job) -> _Read | None:
         try:
@@ -203,14 +193,12 @@ class _Pipeline:
         count = len(read.frames.indices)
         self._waiting.setdefault(count, []).append(read)
         if len(self._waiting[count]) >= self._size:
-            self._batch_up(count)
+            self._ready.append(self._waiting.pop(count))
         waiting = [read for group in self._waiting.values() for read in group]
         # Videos of many different frame counts: waiting longer would only block the readers.
         if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
-            self._batch_up(max(self._waiting, key=lambda count: len(self._waiting[count])))
-
-    def _batch_up(self, count: int) -> None:
-        self._ready.append(self._waiting.pop(count))
+            fullest = max(self._waiting, key=lambda count: len(self._waiting[count]))
+            self._ready.append(self._waiting.pop(fullest))
 
     # Captioning
 
@@ -223,8 +211,9 @@ class _Pipeline:
                 call = group.create_task(self._caption(batch))
                 del batch
                 self._calls.add(call)
-                call.add_done_callback(self._called)
-                self._notify()
+                call.add_done_callback(self._calls.discard)
+                call.add_done_callback(lambda _: self._changed.set())
+                self._changed.set()
                 # The call starts before the next is chosen, so that it can let go of frames.
                 await asyncio.sleep(0)
             elif self._readers == 0 and not self._ready:
@@ -272,10 +261,6 @@ class _Pipeline:
         except Exception as failure:  # the disk is full: nothing can be kept any more
             self._stop(failure)
 
-    def _called(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
-        self._notify()
-
     def _stop(self, failure: BaseException) -> None:
         self._stopped.append(failure)
         self._cancel.set()
@@ -284,14 +269,11 @@ class _Pipeline:
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()
-        self._notify()
+        self._changed.set()
 
     async def _wait_for_change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
-
-    def _notify(self) -> None:
-        self._changed.set()
 
 
 def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:

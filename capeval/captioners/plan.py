@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,7 @@ class Wanted:
     shard: Shard | None = None
 
     def chosen(self) -> tuple[Annotation, ...]:
-        """Return the annotated videos that `--only`, `--shard` and `--limit` leave.
-
-        Raises
-        ------
-        InputError
-            `only` names a video that is not annotated.
-        """
+        """Return the annotated videos that `--only`, `--shard` and `--limit` leave."""
         chosen = select(
             tuple(enumerate(self.annotations)),
             lambda placed: placed[1].index,
@@ -73,9 +68,8 @@ class CaptionOutcome:
 class GenerationPlan(Plan[CaptionOutcome]):
     """What generating will do.
 
-    `kept` has the caption lines that are stored and the failures of earlier runs, `todo` the jobs
-    of the videos to caption now. `missing` are the reasons of videos that have no file; `again`
-    counts stored captions that are written again because their prompt or video file changed.
+    `missing` are the reasons of videos that have no file; `again` counts stored captions that are
+    written again because their prompt or video changed; `asked` all videos, done or not.
     """
 
     run: RunFolder
@@ -85,21 +79,11 @@ class GenerationPlan(Plan[CaptionOutcome]):
     missing: Mapping[str, str]
     again: int
     asked: int
-    """How many videos this plan is for, done or not."""
-
-    @property
-    def settings_id(self) -> str:
-        """A short hash of the settings, which every caption line carries."""
-        return settings_id(self.settings)
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What came of it.
-
-    `captions` are all lines of the run (or shard) in the annotations' order; `ungenerated` the
-    reasons of the videos that were asked for and have none.
-    """
+    """The captions of a run or shard in the annotations' order, and why other videos have none."""
 
     run: RunFolder
     shard: Shard | None
@@ -119,7 +103,7 @@ class Generation:
             for line in self.captions
             for warning in line.get("warnings", ())
         )
-        return {_without_runs(warning): count for warning, count in sorted(counts.items())}
+        return {re.sub("N{2,}", "N", warning): counts[warning] for warning in sorted(counts)}
 
     @property
     def revisions(self) -> list[str]:
@@ -162,34 +146,21 @@ def generation_settings(
 
 
 def settings_id(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of settings."""
+    """Return a short hash of settings, which every caption line carries."""
     return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
 
 
 def plan_generation(
     run: RunFolder, wanted: Wanted, captioner: Captioner, reader: FrameReader
 ) -> GenerationPlan:
-    """Find out what is left to caption.
-
-    Raises
-    ------
-    InputError
-        The run was made with other settings or for other videos, its files are damaged, or there
-        is no video at all.
-    """
+    """Find out what is left to caption; raises `InputError`."""
     settings = generation_settings(wanted, captioner, reader)
     same_settings(run, settings)
     part = Part(run.path, wanted.shard)
     stored = _stored(run, part, settings)
-    indexes = {annotation.index for annotation in wanted.annotations}
-    if strangers := [index for index in stored if index not in indexes]:
-        raise InputError(
-            f"has a caption of {shown(strangers[0])}, which {wanted.annotations_path} does not "
-            "know; choose another --run",
-            file=run.path,
-        )
-    prompts = {a.index: wanted.prompts.of(a) for a in wanted.annotations}
     by_index = {annotation.index: annotation for annotation in wanted.annotations}
+    refuse_unknown(stored, by_index, wanted.annotations_path, run, "; choose another --run")
+    prompts = {index: wanted.prompts.of(annotation) for index, annotation in by_index.items()}
     folder = VideoFolder(wanted.videos)
     lines = {
         index: line
@@ -209,9 +180,9 @@ def plan_generation(
             file=wanted.videos,
         )
     failed = {
-        index: str(line.get("reason"))
-        for index, line in lines_by_index(part.ungenerated).items()
-        if index in indexes and index not in lines
+        index: reason
+        for index, reason in stored_reasons(part).items()
+        if index in by_index and index not in lines
     }
     kept = {index: CaptionOutcome(index, line) for index, line in lines.items()} | {
         index: CaptionOutcome(index, None, reason)
@@ -295,11 +266,25 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The lines that this plan need not make again: the run's, and its own part's."""
-    files = [run.captions, *([part.captions] if part.shard else [])]
-    lines: dict[str, dict[str, Any]] = {}
-    for file in files:
-        lines |= checked_lines(file, settings_id(settings))
-    return lines
+    expected = settings_id(settings)
+    lines = checked_lines(run.captions, expected)
+    return lines | checked_lines(part.captions, expected) if part.shard else lines
+
+
+def stored_reasons(part: Part) -> dict[str, str]:
+    """Return why videos of a run or shard have no caption."""
+    lines = lines_by_index(part.ungenerated)
+    return {index: str(line.get("reason")) for index, line in lines.items()}
+
+
+def refuse_unknown(
+    indexes: Iterable[str], known: Container[str], path: str, run: RunFolder, advice: str = ""
+) -> None:
+    """Raise `InputError` where a caption's index is not in the annotations at `path`."""
+    for index in indexes:
+        if index not in known:
+            problem = f"has a caption of {shown(index)}, which {path} does not know{advice}"
+            raise InputError(problem, file=run.path)
 
 
 def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
@@ -345,9 +330,3 @@ def write_part(
         write_jsonl(part.ungenerated, left)
     else:
         part.ungenerated.unlink(missing_ok=True)
-
-
-def _without_runs(text: str) -> str:
-    while "NN" in text:
-        text = text.replace("NN", "N")
-    return text

@@ -20,10 +20,7 @@ def prompt_hash(prompt: str) -> str:
 
 @dataclass(frozen=True)
 class CaptionPrompts:
-    """One prompt for all videos, or the questions of the annotations.
-
-    `source` names the origin of `text`; with `questions`, an annotation's own question comes first.
-    """
+    """One prompt for all videos, or with `questions` first an annotation's own question."""
 
     text: str
     source: str
@@ -44,15 +41,7 @@ class CaptionPrompts:
 
 
 def load_caption_prompts(file: Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
-    """Return the prompt of a file; or without one the data's own, else the `default`.
-
-    `default` is a packaged prompt set or a file.
-
-    Raises
-    ------
-    InputError
-        There is no such prompt.
-    """
+    """Return the prompt of a file; else the data's own or that of `default`, a set or a file."""
     if file is not None:
         return CaptionPrompts(read_text(file).strip(), file.name, questions=False)
     path = packaged("prompts") / Path(default).name / "caption.txt"

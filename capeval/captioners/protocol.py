@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
 
-from capeval.schema import Usage
+    from capeval.schema import Usage
 
 
 @dataclass(frozen=True)
@@ -111,32 +113,20 @@ class Captioner(Protocol):
         ...
 
 
-if TYPE_CHECKING:
-    import torch
-
-
 class Inputs(Protocol):
     """Turns requests into one left-padded batch."""
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
-        """Return what `generate` takes, on the processor.
-
-        Raises
-        ------
-        ValueError
-            The processor refuses a video or a prompt.
-        """
+        """Return what `generate` takes, on the processor; raises `ValueError` to refuse a video."""
         ...
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory and everything needed to use it.
+    """A model of transformers in memory, and everything needed to use it.
 
-    `model` is a transformers model that generates; `tokenizer` reads what it wrote;
-    `generation` is a transformers `GenerationConfig`; `context` is how many tokens the model can
-    read, if it says so; `settings` records how requests become inputs. `penalty` is a repetition
-    penalty over the written tokens alone; one in `generation` counts the prompt's tokens too.
+    `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
+    tokens alone; one in `generation` counts the prompt's tokens too.
     """
 
     model: Any

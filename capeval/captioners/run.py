@@ -1,41 +1,138 @@
-"""Generating the captions of one run, or of one shard of it, and the files it leaves."""
+"""Generating the captions of a run or of one of its shards, and merging the shards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.merging import (
-    WAIT_FOR_OTHERS,
-    Merge,
-    merge_into,
-    nobody_works_on,
-    try_to_merge,
-)
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.plan import (
     CaptionOutcome,
     Generation,
     GenerationPlan,
     Wanted,
+    checked_lines,
     generation_settings,
     in_order,
     plan_generation,
+    refuse_unknown,
     same_settings,
+    settings_id,
+    stored_reasons,
     write_part,
 )
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
 from capeval.runs.folder import RunFolder
-from capeval.runs.shards import parts_of
-from capeval.schema import Usage
+from capeval.runs.shards import Part, Shard, lines_by_index, parts_of
+from capeval.schema import Annotation, Usage
 from capeval.version import __version__
 from capeval.video import FrameReader
+
+WAIT_FOR_OTHERS = 60.0
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What came of putting shards together; None in `generation` while some are not done."""
+
+    generation: Generation | None
+    waiting_for: tuple[Shard, ...] = ()
+
+
+def try_to_merge(
+    run: RunFolder, shard: Shard, annotations: tuple[Annotation, ...], path: str
+) -> Merge:
+    """Merge the shards of a run if every one is there and done; the shard must not be held."""
+    with run.locked(wait=WAIT_FOR_OTHERS):
+        parts = {part.shard: part for part in parts_of(run.path)}
+        if not parts:  # another shard that ended at the same time has done it
+            return Merge(_merged(run, annotations))
+        known = set(lines_by_index(run.captions))
+        for part in parts.values():
+            known |= set(lines_by_index(part.captions)) | set(lines_by_index(part.ungenerated))
+        waiting = []
+        for number in range(1, shard.count + 1):
+            other = Shard(number, shard.count)
+            whole = all(a.index in known for n, a in enumerate(annotations) if other.holds(n))
+            if not whole or (other in parts and _is_held(run, parts[other])):
+                waiting.append(other)
+        if waiting:
+            return Merge(None, tuple(waiting))
+        return Merge(merge_into(run, annotations, path, list(parts.values())))
+
+
+def _is_held(run: RunFolder, part: Part) -> bool:
+    try:
+        with run.locked(part=part.lock):
+            return False
+    except RunLocked:
+        return True
+
+
+def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) -> Generation:
+    """Merge whatever shards of a run are there, done or not."""
+    with run.locked():
+        parts = parts_of(run.path)
+        if not parts:
+            raise UsageError(f"{run.path} has no shards to merge")
+        nobody_works_on(parts, run)
+        return merge_into(run, annotations, path, parts)
+
+
+def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
+    """Raise `RunLocked` where a shard is still at work."""
+    for part in parts:
+        if _is_held(run, part):
+            raise RunLocked(f"{run.path}: shard {part.shard} is still at work; wait for it")
+
+
+def merge_into(
+    run: RunFolder, annotations: tuple[Annotation, ...], path: str, parts: Sequence[Part]
+) -> Generation:
+    """Put the lines of shards into the run and remove the shards."""
+    generation = run.read_manifest().get("generation")
+    if not isinstance(generation, dict):
+        raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
+    expected = settings_id(generation)
+    lines: dict[str, Mapping[str, Any]] = {}
+    reasons: dict[str, str] = {}
+    for part in (Part(run.path), *parts):
+        lines |= checked_lines(part.captions, expected)
+        reasons |= stored_reasons(part)
+    refuse_unknown(lines, {annotation.index for annotation in annotations}, path, run)
+    captions = in_order(annotations, lines)
+    write_part(Part(run.path), annotations, captions, reasons)
+    # Killed before this line, the next merge does the same again.
+    for part in parts:
+        for file in (part.captions, part.ungenerated, run.path / f".lock.{part.lock}"):
+            file.unlink(missing_ok=True)
+    return _merged(run, annotations)
+
+
+def _merged(run: RunFolder, annotations: Sequence[Annotation]) -> Generation:
+    captions = in_order(annotations, lines_by_index(run.captions))
+    have = {line["index"] for line in captions}
+    reasons = stored_reasons(Part(run.path))
+    return Generation(
+        run=run,
+        shard=None,
+        annotated=len(annotations),
+        asked=len(annotations),
+        captions=captions,
+        ungenerated={
+            a.index: reasons.get(a.index, "not generated yet")
+            for a in annotations
+            if a.index not in have
+        },
+    )
+
 
 _STOPPED = "not generated: the run was stopped"
 
@@ -52,15 +149,6 @@ async def generate_run(
     """Generate a run, or a shard of it; the last shard to finish merges them all.
 
     `dollars` returns what the captioner's calls have cost so far.
-
-    Raises
-    ------
-    InputError, RunLocked
-        The run cannot be continued with these settings, or another process works on it.
-    EndpointRefused
-        No call can succeed; what was generated before is kept.
-    OSError
-        The captions cannot be written; those written before are kept.
     """
     work = GenerationWork(run, wanted, captioner, reader, dollars)
     finished = await execute(work, progress)
@@ -73,34 +161,35 @@ async def generate_run(
     return replace(merge.generation, new=mine.new, usage=mine.usage), merge
 
 
+@dataclass
 class GenerationWork:
     """Captions the videos of a run with one captioner; see `capeval.runs.engine.Work`."""
 
     labels = Labels(doing="captioning", item="video", done="done", failed="ungenerated")
 
-    def __init__(
-        self,
-        run: RunFolder,
-        wanted: Wanted,
-        captioner: Captioner,
-        reader: FrameReader,
-        dollars: Callable[[], float],
-    ) -> None:
-        self._run, self._wanted, self._captioner = run, wanted, captioner
-        self._reader, self._dollars = reader, dollars
-        self._usage = Usage()
+    run: RunFolder
+    wanted: Wanted
+    captioner: Captioner
+    reader: FrameReader
+    dollars: Callable[[], float]
+    usage: Usage = field(default_factory=Usage)
 
-    def locked(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
         """Hold the run, or the shard of it."""
-        return _locked(self._run, self._wanted)
+        shard = self.wanted.shard
+        with self.run.locked(part=shard.label if shard else ""):
+            if shard is None:
+                nobody_works_on(parts_of(self.run.path), self.run)
+            yield
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
-        run, wanted = self._run, self._wanted
+        run, wanted = self.run, self.wanted
         if wanted.shard is None and parts_of(run.path):
-            same_settings(run, generation_settings(wanted, self._captioner, self._reader))
+            same_settings(run, generation_settings(wanted, self.captioner, self.reader))
             merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
-        return plan_generation(run, wanted, self._captioner, self._reader)
+        return plan_generation(run, wanted, self.captioner, self.reader)
 
     def create(self, plan: GenerationPlan) -> None:
         """Write the manifest."""
@@ -129,10 +218,10 @@ class GenerationWork:
             if isinstance(outcome, Uncaptioned):
                 record(CaptionOutcome(job.index, None, outcome.reason))
             else:
-                self._usage += outcome.usage
+                self.usage += outcome.usage
                 record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
 
-        await caption_videos(plan.todo, self._reader, self._captioner, record=captioned)
+        await caption_videos(plan.todo, self.reader, self.captioner, record=captioned)
 
     def line(
         self, plan: GenerationPlan, outcome: CaptionOutcome
@@ -150,7 +239,7 @@ class GenerationWork:
 
     def spent(self) -> Spent:
         """Return what the captions used."""
-        return Spent(self._usage.input_tokens + self._usage.output_tokens, self._dollars())
+        return Spent(self.usage.input_tokens + self.usage.output_tokens, self.dollars())
 
     def generation(self, finished: Finished[GenerationPlan, CaptionOutcome]) -> Generation:
         """Return the result of this run or shard."""
@@ -168,18 +257,9 @@ class GenerationWork:
                 if a.index not in lines
             },
             new=len(finished.new & lines.keys()),
-            usage=self._usage,
+            usage=self.usage,
             stopped=finished.stopped,
         )
-
-
-@contextmanager
-def _locked(run: RunFolder, wanted: Wanted) -> Iterator[None]:
-    shard = wanted.shard
-    with run.locked(part=shard.label if shard else ""):
-        if shard is None:
-            nobody_works_on(parts_of(run.path), run)
-        yield
 
 
 def _lines(done: Mapping[str, CaptionOutcome]) -> dict[str, Mapping[str, Any]]:
@@ -198,7 +278,7 @@ def _caption_line(
         "frames": dict(frames),
         "prompt": prompt_hash(job.prompt),
         "generation": plan.settings["generation"],
-        "settings": plan.settings_id,
+        "settings": settings_id(plan.settings),
         **({"details": dict(outcome.details)} if outcome.details else {}),
         "usage": outcome.usage.model_dump(),
         "seconds": round(outcome.seconds, 3),

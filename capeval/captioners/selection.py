@@ -1,49 +1,27 @@
-"""Choosing a captioner by name, and opening it with its backend."""
+"""Choosing a captioner, opening it with its backend, and what it is expected to cost."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_plugin
 from capeval.captioners.catalogue import HUB_PREFIX, ModelEntry, find_model, read_catalogue
-from capeval.captioners.images import ImageKind
-from capeval.captioners.protocol import Captioner, SimpleCaptioner
+from capeval.captioners.options import GenerateOptions
+from capeval.captioners.pipeline import Job, in_thread
+from capeval.captioners.protocol import Captioner
 from capeval.config import CONFIG
-from capeval.errors import UsageError
-from capeval.llm import ChatClient, Meter
+from capeval.errors import CapevalError, UsageError
+from capeval.llm import Meter
+from capeval.schema import Usage
 from capeval.text import one_line
+from capeval.video import FrameReader
 
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
-
-
-@dataclass(frozen=True)
-class CaptionerChoice:
-    """Which captioner, and how it is run.
-
-    `model` is a name of the catalogue or of a plugin, `hf:ORG/NAME`, or what a server calls it;
-    None means the sole model of `base_url`. `client` replaces the network and `captioner`
-    everything. The catalogue decides what is None.
-    """
-
-    model: str | None = None
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    max_new_tokens: int | None = None
-    batch_size: int | Literal["auto"] = "auto"
-    device: str | None = None
-    images: ImageKind | None = None
-    jpeg_quality: int = 90
-    max_side: int | None = None
-    max_concurrency: int = 32
-    timeout: float = 300.0
-    max_cost: float | None = None
-    cache_path: Path | None = None
-    client: ChatClient | None = field(default=None, repr=False)
-    captioner: Captioner | SimpleCaptioner | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -61,22 +39,14 @@ class OpenCaptioner:
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
-def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
-    """Return the catalogue's entry for a choice; None where only the endpoint knows it.
-
-    Raises
-    ------
-    UsageError
-        There is no such model, it cannot be reached, or none is named.
-    InputError
-        The user's own catalogue is not right.
-    """
+def choose_model(options: GenerateOptions) -> ModelEntry | None:
+    """Return the catalogue's entry for the options; None where only the endpoint knows it."""
     catalogue = read_catalogue(CONFIG)
-    name = choice.model
-    if choice.captioner is not None:
-        called = as_captioner(choice.captioner).name
+    name = options.model
+    if name is not None and not isinstance(name, str):
+        called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
-    served = choice.base_url or choice.client
+    served = options.base_url or options.client
     if name is not None and not name.strip():
         raise UsageError("--model is empty; name a model (`capeval models` lists them)")
     if name is None:
@@ -105,24 +75,14 @@ def choose_model(choice: CaptionerChoice) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    choice: CaptionerChoice, *, on_notice: Callable[[str], None] = lambda _: None
+    options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open a captioner; its model or connections close with the block.
-
-    Raises
-    ------
-    UsageError, MissingExtra
-        The choice does not make a captioner.
-    InputError
-        The user's prices or catalogue are not right.
-    EndpointRefused
-        The endpoint cannot be asked for its models.
-    """
-    entry = choose_model(choice)
-    if choice.captioner is not None and entry is not None:
-        yield OpenCaptioner(as_captioner(choice.captioner), entry, Meter())
+    """Open a captioner; its model or connections close with the block."""
+    entry = choose_model(options)
+    if entry is not None and not isinstance(options.model, str | None):
+        yield OpenCaptioner(as_captioner(options.model), entry, Meter())
     elif entry is not None and is_plugin(entry.reached):
-        captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, choice))
+        captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
         try:
             yield OpenCaptioner(captioner, entry, Meter())
         finally:
@@ -132,19 +92,78 @@ async def open_captioner(
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-        async with backend(entry, choice, on_notice) as opened:
+        async with backend(entry, options, on_notice) as opened:
             yield opened
 
 
-def _arguments(entry: ModelEntry, choice: CaptionerChoice) -> dict[str, Any]:
+def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
     """Return what a plugin is made with: its options, and what is set of the common ones."""
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
     arguments |= {
-        "max_new_tokens": choice.max_new_tokens or arguments.get("max_new_tokens"),
-        "device": choice.device,
-        "batch_size": None if choice.batch_size == "auto" else choice.batch_size,
+        "max_new_tokens": options.max_new_tokens or arguments.get("max_new_tokens"),
+        "device": options.device,
+        "batch_size": None if options.batch_size == "auto" else options.batch_size,
     }
     given = {name: value for name, value in arguments.items() if value is not None}
     return {**given, **entry.options}
+
+
+# A dense caption of a short clip; the prompt is counted as English prose.
+_CAPTION_TOKENS, _CHARACTERS = 300, 4
+_LOOKED_AT = 3
+_OTHER_IMAGE_TOKENS = 1000
+
+
+@dataclass(frozen=True)
+class GenerationEstimate:
+    """Videos, frames of a typical one, tokens, and US dollars; `cost` is None without a price."""
+
+    videos: int
+    frames: int
+    usage: Usage
+    cost: float | None
+
+
+async def estimate_generation(
+    work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner
+) -> GenerationEstimate:
+    """Return what captioning `work` is expected to take; reads up to three of its videos."""
+    if opened.base_url is None:  # a model in this process
+        return GenerationEstimate(len(work), 0, Usage(), 0.0)
+    price = opened.meter.price(opened.priced)
+    if not work or price is None:
+        return GenerationEstimate(len(work), 0, Usage(), 0.0 if not work else None)
+    tokens, frames, seen = 0, 0, 0
+    for job in work[:: max(1, len(work) // _LOOKED_AT)][:_LOOKED_AT]:
+        try:
+            read = await in_thread(partial(reader.read, job.path))
+        except CapevalError:
+            continue  # told when its turn comes
+        count, height, width = read.frames.shape[:3]
+        tokens += count * image_tokens(opened.priced, width, height)
+        frames += count
+        seen += 1
+    tokens, frames = (tokens // seen, round(frames / seen)) if seen else (0, 0)
+    asked = sum(len(job.prompt) for job in work) // _CHARACTERS
+    usage = Usage(
+        calls=len(work),
+        input_tokens=len(work) * tokens + asked,
+        output_tokens=len(work) * _CAPTION_TOKENS,
+    )
+    return GenerationEstimate(len(work), frames, usage, price.cost(usage))
+
+
+def image_tokens(model: str, width: int, height: int) -> int:
+    """Return what one image costs: OpenAI's rule of tiles where it holds, else a round figure.
+
+    >>> image_tokens("gpt-4o-2024-08-06", 1280, 720)
+    1105
+    """
+    if not model.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5")) or "mini" in model or "nano" in model:
+        return _OTHER_IMAGE_TOKENS
+    fits = min(1.0, 2048 / max(width, height))
+    fits = min(fits, 768 / (min(width, height)))
+    tiles = math.ceil(width * fits / 512) * math.ceil(height * fits / 512)
+    return 85 + 170 * tiles

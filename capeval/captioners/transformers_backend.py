@@ -18,8 +18,9 @@ from capeval.captioners.devices import (
     release,
     require_generate_extra,
 )
+from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
-from capeval.captioners.selection import CaptionerChoice, OpenCaptioner
+from capeval.captioners.selection import OpenCaptioner
 from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.schema import Usage
@@ -34,10 +35,8 @@ Outcome = Captioned | Uncaptioned
 class TransformersCaptioner:
     """A video-language model of transformers, decoding greedily on one device.
 
-    Requests of one frame count go through together, padded on the left. In float32 a batch writes
-    what its videos write alone; in bfloat16 a caption can depend on what it was batched with, so
-    each records its batch. When memory runs out the batch is halved and goes on, down to one video,
-    which is then left uncaptioned.
+    In bfloat16 a caption can depend on what it was batched with, so each records its batch. When
+    memory runs out the batch is halved, down to one video, which is then left uncaptioned.
     """
 
     concurrency = 1
@@ -45,8 +44,7 @@ class TransformersCaptioner:
     def __init__(
         self, loaded: LoadedModel, *, name: str, batch_size: int | Literal["auto"] = "auto"
     ) -> None:
-        self._loaded = loaded
-        self._name = name
+        self._loaded, self.name = loaded, name
         self._size = BatchSize(batch_size)
 
     @classmethod
@@ -60,23 +58,9 @@ class TransformersCaptioner:
     ) -> TransformersCaptioner:
         """Load a model that transformers has a class for; none of its repository's code runs.
 
-        Parameters
-        ----------
-        model
-            A hub id, or a folder in the same layout.
-        name
-            The name of the run and in its caption lines; `model` if not given.
-        batch_size
-            How many videos at a time; auto grows into the memory that is free.
-        options
-            As `capeval.captioners.loading.LoadOptions` explains.
-
-        Raises
-        ------
-        MissingExtra
-            `capeval[generate]` is not installed.
-        UsageError
-            The model is not available, or does not fit.
+        `model` is a hub id or a folder in the same layout, and `name` what the run calls it;
+        `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
+        and `UsageError`.
         """
         tokens = options.get("max_new_tokens")
         if tokens is not None and tokens < 1:
@@ -89,17 +73,8 @@ class TransformersCaptioner:
         return cls(loaded, name=called, batch_size=batch_size)
 
     @property
-    def name(self) -> str:
-        """The model, as the run and the caption lines name it."""
-        return self._name
-
-    @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption.
-
-        The batch size is not among them: it may differ from one machine to the next, and each
-        caption records its own.
-        """
+        """Everything but frames and prompt that decides a caption; not the batch size."""
         return {
             "backend": "transformers",
             "revision": self._loaded.revision,
@@ -112,10 +87,7 @@ class TransformersCaptioner:
         return self._size.value
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
-        """Return one outcome per request, in order.
-
-        A cancelled call stops after the token that is being written.
-        """
+        """Return one outcome per request, in order; stops after a token when it is cancelled."""
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._caption, requests, stop)
@@ -148,9 +120,7 @@ class TransformersCaptioner:
         self, requests: Sequence[CaptionRequest], stop: threading.Event
     ) -> list[Outcome] | None:
         """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
-        device = self._loaded.device
         refused = ""
-        exhausted = False
         try:
             return self._generate(requests, stop)
         except _Refused as error:
@@ -158,23 +128,17 @@ class TransformersCaptioner:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            exhausted = True
         # Out here the failed batch's tensors are no longer held by the exception.
-        release(device)
-        if exhausted:
+        release(self._loaded.device)
+        if not refused:
             self._size.failed(len(requests))
-            if len(requests) > 1:
-                return None
-            request = requests[0]
-            return [Uncaptioned(request.index, _too_large(request, self._loaded))]
-        if len(requests) > 1:
-            # One video must not cost the others their captions.
-            return [
-                outcome
-                for request in requests
-                for outcome in (self._attempt([request], stop) or [])
-            ]
-        return [Uncaptioned(requests[0].index, refused)]
+        if len(requests) == 1:
+            reason = refused or _too_large(requests[0], self._loaded)
+            return [Uncaptioned(requests[0].index, reason)]
+        if not refused:
+            return None
+        # One video must not cost the others their captions.
+        return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
     def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         import torch
@@ -236,7 +200,7 @@ class TransformersCaptioner:
             text=text,
             usage=Usage(calls=1, input_tokens=prompt, output_tokens=len(tokens)),
             seconds=seconds,
-            model=self._name,
+            model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
             details={"batch": batch, "device": str(loaded.device), **_versions()},
@@ -266,24 +230,18 @@ class TransformersCaptioner:
 
 @asynccontextmanager
 async def open_transformers(
-    entry: ModelEntry, choice: CaptionerChoice, on_notice: Callable[[str], None]
+    entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry into this process, for as long as the block lasts.
-
-    Raises
-    ------
-    MissingExtra, UsageError
-        As `TransformersCaptioner.load`.
-    """
+    """Load the model of a catalogue entry into this process for the block."""
     del on_notice  # loading reports nothing
     captioner = await asyncio.to_thread(
         TransformersCaptioner.load,
         entry.hub or entry.name,
         name=entry.name,
         revision=entry.revision,
-        device=choice.device or "auto",
-        batch_size=choice.batch_size,
-        max_new_tokens=choice.max_new_tokens or entry.max_new_tokens,
+        device=options.device or "auto",
+        batch_size=options.batch_size,
+        max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
         system_prompt=entry.system,
         **entry.options,
     )

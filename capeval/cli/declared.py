@@ -1,4 +1,4 @@
-"""Commands whose options are declared by a class of `capeval.api.options`."""
+"""Commands whose options are declared by a class of `capeval.options`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from capeval.api.options import Option, options_of
+from capeval.options import Option, options_of
 
 
 def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from capeval.api.options import FRAMES, LIMITS, OUTPUT, GenerateOptions
+from capeval.captioners.options import GenerateOptions
 from capeval.cli.declared import declared_by
 from capeval.cli.options import Quiet, Yes
 from capeval.errors import UsageError
+from capeval.options import FRAMES, LIMITS, OUTPUT
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
-    from capeval.captioners.estimate import GenerationEstimate
-    from capeval.captioners.merging import Merge
     from capeval.captioners.plan import Generation
-    from capeval.captioners.selection import OpenCaptioner
+    from capeval.captioners.run import Merge
+    from capeval.captioners.selection import GenerationEstimate, OpenCaptioner
     from capeval.cli.session import Session
 
 HELP = (

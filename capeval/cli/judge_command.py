@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.api.options import LIMITS, OUTPUT, JudgeOptions
 from capeval.cli.declared import declared_by
 from capeval.cli.options import Quiet, Yes
+from capeval.judging.options import JudgeOptions
+from capeval.options import LIMITS, OUTPUT
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
-    from capeval.judging.estimate import Estimate
-    from capeval.judging.selection import OpenJudge
+    from capeval.judging.selection import Estimate, OpenJudge
 
 HELP = (
     "Judge captions event by event and score them: precision, recall and F1.\n\n"

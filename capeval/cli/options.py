@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from capeval.api.options import LIMITS, OUTPUT
 from capeval.errors import UsageError
+from capeval.options import LIMITS, OUTPUT
 
 
 def optional(

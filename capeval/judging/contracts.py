@@ -38,10 +38,7 @@ class Part:
 
 
 class Contract(ABC):
-    """Shows data to the judge and reads its replies; `notes` collects what was repaired.
-
-    Every reader takes a value of the reply's JSON and raises `ReplyError`.
-    """
+    """Shows data to the judge and reads a reply's JSON; `notes` collects what was repaired."""
 
     schemas: Mapping[Stage, ReplySchema] = {}
     """The JSON schema per stage, for endpoints that enforce one; it must be an object."""
@@ -80,7 +77,27 @@ class Contract(ABC):
     ) -> list[int | None]:
         """Return the reference number or None of each candidate event."""
         pairs = [self._read_match(item) for item in _as_list(value, "matches")]
-        return _collected(pairs, candidates, references, notes)
+        found: dict[int, int | None] = {}
+        order: list[int] = []
+        for candidate, reference in pairs:
+            number = _read_number(candidate, "candidate event", candidates)
+            match: int | None = None
+            if str(reference).strip().lower() not in _NO_MATCH:
+                match = _read_number(reference, "reference event", references)
+            if type(candidate) is not int or (reference is not None and type(reference) is not int):
+                notes.append(f"match: candidate event {number} was answered with text for a number")
+            if number in found and found[number] != match:
+                raise ReplyError(f"candidate event {number} is answered twice, differently")
+            if number in found:
+                notes.append(f"match: candidate event {number} was answered twice, alike")
+            found[number] = match
+            order.append(number)
+        missing = [str(number) for number in range(1, candidates + 1) if number not in found]
+        if missing:
+            raise ReplyError(f"candidate event(s) {', '.join(missing[:20])} are not answered")
+        if order != sorted(order):
+            notes.append("match: the answers were not in the candidates' order")
+        return [found[number] for number in range(1, candidates + 1)]
 
     @abstractmethod
     def _read_match(self, item: Any) -> tuple[Any, Any]:
@@ -122,36 +139,6 @@ def _read_number(value: Any, what: str, top: int) -> int:
 
 
 _NO_MATCH = {"none", "null", ""}
-
-
-def _collected(
-    pairs: Sequence[tuple[Any, Any]], candidates: int, references: int, notes: list[str]
-) -> list[int | None]:
-    """Return one match per candidate event; every candidate must be answered exactly once."""
-    found: dict[int, int | None] = {}
-    order: list[int] = []
-    for candidate, reference in pairs:
-        number = _read_number(candidate, "candidate event", candidates)
-        named = not isinstance(reference, str) or reference.strip().lower() not in _NO_MATCH
-        match = (
-            _read_number(reference, "reference event", references)
-            if named and reference is not None
-            else None
-        )
-        if type(candidate) is not int or (reference is not None and type(reference) is not int):
-            notes.append(f"match: candidate event {number} was answered with text for a number")
-        if number in found and found[number] != match:
-            raise ReplyError(f"candidate event {number} is answered twice, differently")
-        if number in found:
-            notes.append(f"match: candidate event {number} was answered twice, alike")
-        found[number] = match
-        order.append(number)
-    missing = [str(number) for number in range(1, candidates + 1) if number not in found]
-    if missing:
-        raise ReplyError(f"candidate event(s) {', '.join(missing[:20])} are not answered")
-    if order != sorted(order):
-        notes.append("match: the answers were not in the candidates' order")
-    return [found[number] for number in range(1, candidates + 1)]
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import CONTRACTS, Contract, Part
+from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import read_reply
@@ -28,14 +28,7 @@ def _tokens(*texts: str) -> int:
 class LLMJudge(PreparedJudge):
     """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
-    Parameters
-    ----------
-    asker : caches, checks and meters the calls
-    model : the name that the endpoint gives it
-    prompts : the templates and their reply contract
-    base_url : the endpoint's address; verdicts record it
-    endpoint : the endpoint's name, if one is configured; see `schema.endpoint_name`
-    concurrency : how many captions are judged at the same time
+    `endpoint` is the name that is configured for `base_url`, if any; see `schema.endpoint_name`.
     """
 
     def __init__(
@@ -48,20 +41,17 @@ class LLMJudge(PreparedJudge):
         endpoint: str | None = None,
         concurrency: int = 1,
     ) -> None:
-        self._asker, self._prompts, self._contract = asker, prompts, CONTRACTS[prompts.contract]
+        self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
         self._endpoint = endpoint or endpoint_name(base_url)
         self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return today's identity, and that of older versions, which held the address.
-
-        A stored verdict counts under its own address if that address has this endpoint's name.
-        """
+        """Return today's identity, and that of older versions, which held the address."""
         if made.base_url and made.endpoint_name != self._endpoint:
             return (self.identity,)
-        return (self.identity, (self.name, made.base_url or "", self._prompts.hash))
+        return (self.identity, (self.name, made.base_url or "", self.templates.hash))
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
@@ -69,9 +59,7 @@ class LLMJudge(PreparedJudge):
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
-        stages = _Stages(
-            self._asker, self.name, self._prompts, self._contract, repeat, tally, notes
-        )
+        stages = _Stages(self, repeat, tally, notes)
         events = await stages.split(clean(caption))
         references = [clean(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
@@ -102,13 +90,13 @@ class LLMJudge(PreparedJudge):
 class _Stages:
     """The stages of one repeat for one caption."""
 
-    asker: Asker
-    model: str
-    prompts: PromptSet
-    contract: Contract
+    judge: LLMJudge
     repeat: int
     tally: Tally
     notes: list[str]
+
+    def __post_init__(self) -> None:
+        self.contract = CONTRACTS[self.judge.templates.contract]
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
@@ -167,8 +155,8 @@ class _Stages:
         self.tally.stage = stage
         about(stage=stage)
         request = ChatRequest(
-            model=self.model,
-            messages=({"role": "user", "content": self.prompts.render(stage, data)},),
+            model=self.judge.name,
+            messages=({"role": "user", "content": self.judge.templates.render(stage, data)},),
             max_tokens=max_tokens,
             repeat=self.repeat,
             schema=self.contract.schemas.get(stage),
@@ -178,7 +166,7 @@ class _Stages:
             return read_reply(reply.text, read, stage, material)
 
         try:
-            answer = await self.asker.ask(request, check)
+            answer = await self.judge.asker.ask(request, check)
         except (ReplyBroken, ReplyRefused) as failure:
             self._count(stage, failure)
             raise
@@ -204,11 +192,7 @@ def repair_order(matches: Sequence[int | None], sizes: Sequence[int]) -> list[in
 
     The longest non-decreasing subsequence is kept; among several, the one with the most words,
     then the one whose events come earliest.
-
-    Parameters
-    ----------
-    matches : one reference number (from 1) or None per candidate event.
-    sizes : number of words of each candidate event.
+    `matches` are reference numbers (from 1) or None, `sizes` the words, per candidate event.
 
     >>> repair_order([1, 3, 2, None, 3], [5, 9, 4, 1, 6])
     [1, 3, None, None, 3]

@@ -16,9 +16,8 @@ from capeval.errors import InputError
 from capeval.files.packaged import packaged
 from capeval.files.reading import read_text
 from capeval.files.validation import validated
+from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.text import nearest
-
-DEFAULT_PROMPTS = "tuna-cap-v1"
 
 Stage = Literal["split", "match", "classify"]
 _DATA: dict[Stage, tuple[str, ...]] = {
@@ -54,10 +53,7 @@ class _SetFile(_Strict):
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Three templates and the reply contract that they request.
-
-    `hash` is the SHA-256 (hex) of the set file and the templates.
-    """
+    """Three templates and their reply contract; `hash` is the SHA-256 of the set's files."""
 
     name: str
     hash: str
@@ -87,13 +83,7 @@ def _placeholder_pattern(names: Iterable[str], doubled_braces: bool) -> re.Patte
 
 
 def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
-    """Load a packaged set by its name, or any folder with a `set.toml`.
-
-    Raises
-    ------
-    InputError
-        There is no such set, or its files are not valid.
-    """
+    """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`."""
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
         # A plain name means a packaged set; a folder of that name is given as ./NAME.

@@ -30,31 +30,21 @@ from capeval.text import one_line, shown
 LEXICAL = "lexical"
 
 
-def _fault_of_entry_point(found: Any) -> str | None:
-    if callable(found):
-        return None
-    return (
-        "its entry point must be a class or a function that returns a judge without arguments, "
-        f"not {type(found).__name__}"
-    )
-
-
 JUDGES: Registry[Callable[[], Judge]] = Registry(
     group="capeval.judges",
     noun="judge",
     packaged={LEXICAL: "capeval.judging.lexical:LexicalJudge"},
-    check=_fault_of_entry_point,
+    check=lambda found: (
+        None
+        if callable(found)
+        else "its entry point must be a class or a function that returns a judge without "
+        f"arguments, not {type(found).__name__}"
+    ),
 )
 
 
 def load_judge(name: str) -> PreparedJudge:
-    """Return the registered judge of this name.
-
-    Raises
-    ------
-    UsageError
-        It cannot be imported or made, or it lacks something that a judge needs.
-    """
+    """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     try:
         judge = make()
@@ -67,15 +57,10 @@ def load_judge(name: str) -> PreparedJudge:
 
 
 def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> PreparedJudge:
-    """Return any object with the attributes of `Judge` as the pipeline runs it.
+    """Return an object with the attributes of `Judge` as the pipeline runs it; raises `UsageError`.
 
     `label` names it in messages. A trusted judge is quick, deterministic and tested with this
     package: it runs in the event loop, and its verdicts are not checked again.
-
-    Raises
-    ------
-    UsageError
-        It lacks something that a judge needs.
     """
     if isinstance(judge, PreparedJudge):
         return judge

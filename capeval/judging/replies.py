@@ -50,22 +50,9 @@ def read_reply(
 ) -> tuple[T, list[str]]:
     """Return what `read` makes of the one value in a reply that meets the contract, and the notes.
 
-    If a draft and its correction both meet the contract, it is unclear which one is meant; and a
-    draft does not replace a correction that breaks the contract. In both cases this raises, and
-    the request is repeated.
-
-    Parameters
-    ----------
-    text : the model's reply
-    read : checks one value against the contract and notes what it repaired
-    stage : the stage, with which the notes begin
-    material : the judged texts
-
-    Raises
-    ------
-    ReplyError
-        There is no complete JSON value, none that meets the contract, two that differ, or one
-        that is quoted from the judged texts.
+    The notes begin with `stage`; `material` are the judged texts, from which an answer must not be
+    quoted. If a draft and its correction both meet the contract, it is unclear which one is meant;
+    and a draft does not replace a correction that breaks the contract. Both raise `ReplyError`.
     """
     if len(text) > _MAX_REPLY:
         raise ReplyError(f"the reply is far too long ({len(text):,} characters)")
@@ -112,11 +99,7 @@ def _have_same_shape(one: Any, other: Any) -> bool:
 
 
 def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
-    """Yield the values (lists and objects) that may be a reply's answer, the likeliest first.
-
-    Each comes with a note of how it differs from strict JSON alone (empty if it does not), and
-    the text that it was read from.
-    """
+    """Yield what may be a reply's answer, the likeliest first, each with its form and source."""
     text = text.lstrip("\ufeff").strip()
     for whole, form in _values(text):
         yield whole, form, text
@@ -134,23 +117,20 @@ def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
     for piece in (*blocks, *reversed(pieces)):
         for value, form in _values(piece):
             after = answer[answer.rindex(piece) + len(piece) :]
-            if _RETRACTS.search(after) and not any(True for _ in _later(after)):
+            # With a later value the current one is a draft; see `read_reply`.
+            if _RETRACTS.search(after) and not any(map(_values, _balanced(after)[0])):
                 raise ReplyError("text follows the answer; end the reply with the JSON")
             yield value, f"taken out of the text around it{form and ' and was '}{form}", piece
 
 
-def _later(text: str) -> Iterator[Any]:
-    """Yield later values: if there are any, the current one is a draft; see `read_reply`."""
-    for piece in _balanced(text)[0]:
-        yield from _values(piece)
-
-
-def _values(text: str) -> Iterator[tuple[Any, str]]:
-    if text[:1] in ("[", "{"):
-        try:
-            yield json.loads(text, object_pairs_hook=_unique), ""
-        except (ValueError, RecursionError):
-            yield from _literals(text)
+def _values(text: str) -> list[tuple[Any, str]]:
+    """Return the value that a text is, with a note on its form; empty if it is none."""
+    if text[:1] not in ("[", "{"):
+        return []
+    try:
+        return [(json.loads(text, object_pairs_hook=_unique), "")]
+    except (ValueError, RecursionError):
+        return _literals(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -161,18 +141,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _literals(text: str) -> Iterator[tuple[Any, str]]:
+def _literals(text: str) -> list[tuple[Any, str]]:
     if len(text) > _MAX_LITERAL:
-        return
+        return []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             value = _convert(ast.parse(text, mode="eval").body, _MAX_DEPTH)
-        if _has_adjacent_strings(text):
-            return
+        return [] if _has_adjacent_strings(text) else [(value, "not strict JSON")]
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
-        return
-    yield value, "not strict JSON"
+        return []
 
 
 def _has_adjacent_strings(text: str) -> bool:
@@ -212,15 +190,13 @@ def _convert(node: ast.expr, depth: int) -> Any:
 
 
 _BRACKET = re.compile(r"[\[\]{}\"]")
+_STRING_REST = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
 _CLOSES = {"]": "[", "}": "{"}
 _ANSWER_START = re.compile(r"""[\[{]\s*["'\[{(]""")
 
 
 def _balanced(text: str) -> tuple[list[str], str]:
-    """Return the outermost bracketed substrings, and what is still open at the end of the text.
-
-    Brackets inside double-quoted strings are ignored.
-    """
+    """Return the outermost bracketed substrings, and what is still open at the end of the text."""
     pieces: list[str] = []
     stack: list[str] = []
     start = at = 0
@@ -229,7 +205,8 @@ def _balanced(text: str) -> tuple[list[str], str]:
         mark = found.group()
         if mark == '"':
             if stack:
-                at = _end_of_string(text, at)
+                rest = _STRING_REST.match(text, at)
+                at = rest.end() if rest else len(text)
         elif mark in "[{":
             if not stack:
                 start = found.start()
@@ -241,11 +218,3 @@ def _balanced(text: str) -> tuple[list[str], str]:
         elif stack:
             stack.clear()
     return pieces, text[start:] if stack else ""
-
-
-_STRING_REST = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
-
-
-def _end_of_string(text: str, at: int) -> int:
-    rest = _STRING_REST.match(text, at)
-    return rest.end() if rest else len(text)

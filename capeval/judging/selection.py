@@ -1,62 +1,33 @@
-"""Choosing a judge and opening it: a registered or given judge, or a chat model."""
+"""Choosing a judge, opening it, and what judging with it is expected to cost."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from capeval.config import CONFIG, read_config
-from capeval.errors import InputError, UsageError
+from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.prompts import DEFAULT_PROMPTS, PromptSet, load_prompts
-from capeval.judging.protocol import Judge, PreparedJudge
+from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.registry import JUDGES, load_judge, prepare_judge
-from capeval.llm import (
-    Asker,
-    ChatClient,
-    CheckedClient,
-    Meter,
-    OpenAIChatClient,
-    ReplyCache,
-    endpoint_url,
-    public_url,
-    read_prices,
-)
+from capeval.llm import Asker, Meter, endpoint_url, public_url
+from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL
+from capeval.schema import Annotation, Caption, Usage
 from capeval.text import shown
 
 DEFAULT_MODEL = "gpt-4o-2024-08-06"
 
 
-@dataclass(frozen=True)
-class JudgeChoice:
-    """Which judge, and how it is reached.
-
-    `model` is a registered judge's name, an object with the attributes of `Judge`, or a chat
-    model's name. None is the default model or, with a `base_url`, the endpoint's only model.
-    `client` replaces the network (in tests and recordings).
-    """
-
-    model: str | Judge | None = None
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    prompts: str | Path = DEFAULT_PROMPTS
-    max_concurrency: int = 64
-    timeout: float = 120.0
-    max_cost: float | None = None
-    cache_path: Path | None = None
-    offline: bool = False
-    """Use only cached replies: no key is needed and nothing is called."""
-    client: ChatClient | None = field(default=None, repr=False)
-
-
-def is_configured(choice: JudgeChoice) -> bool:
+def is_configured(options: JudgeOptions) -> bool:
     """Return whether a chat model can be reached: a key or a base URL is known."""
-    known = (choice.base_url, choice.api_key, os.environ.get("OPENAI_API_KEY"))
-    return any(known) or bool(os.environ.get("OPENAI_BASE_URL")) or choice.client is not None
+    known = (options.base_url, options.api_key, os.environ.get("OPENAI_API_KEY"))
+    return any(known) or bool(os.environ.get("OPENAI_BASE_URL")) or options.client is not None
 
 
 @dataclass
@@ -68,14 +39,8 @@ class OpenJudge:
     concurrency: int
     prompts: PromptSet | None = None
     """The templates of a chat model; None for any other judge."""
-    base_url: str | None = None
     offline: PreparedJudge | None = None
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether the scores are a baseline's."""
-        return self.judge.is_baseline
 
     @property
     def prompt_name(self) -> str | None:
@@ -86,105 +51,78 @@ class OpenJudge:
 
 @asynccontextmanager
 async def open_judge(
-    choice: JudgeChoice, *, on_notice: Callable[[str], None] = lambda _: None
+    options: JudgeOptions,
+    *,
+    offline: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
-    Raises
-    ------
-    UsageError
-        The options do not fit together, or a registered judge is broken.
-    InputError
-        The prompts or `capeval.toml` are not valid.
-    EndpointRefused
-        The endpoint does not list its models.
+    It is a registered judge, an object with the attributes of `Judge`, or a chat model: without a
+    name the default one or, with a `base_url`, the endpoint's only model. An `offline` one uses
+    only cached replies: it needs no key and calls nothing.
     """
-    model = choice.model
-    if model is None or (isinstance(model, str) and model not in JUDGES):
-        async with _open_chat_model(choice, model, on_notice) as opened:
+    judge = options.judge
+    if judge is None or (isinstance(judge, str) and judge not in JUDGES):
+        async with _open_chat_model(options, judge, offline, on_notice) as opened:
             yield opened
         return
-    with _open_local(choice, model) as opened:
-        yield opened
-
-
-@contextmanager
-def _open_local(choice: JudgeChoice, judge: str | Judge) -> Iterator[OpenJudge]:
     for option, given in (
-        ("--base-url", choice.base_url),
-        ("--prompts", choice.prompts != DEFAULT_PROMPTS),
+        ("--base-url", options.base_url),
+        ("--prompts", options.prompts != DEFAULT_PROMPTS),
     ):
         if given:
             what = shown(judge if isinstance(judge, str) else judge.name)
             raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
     prepared = load_judge(judge) if isinstance(judge, str) else prepare_judge(judge)
     try:
-        yield OpenJudge(
-            judge=prepared,
-            meter=Meter(),
-            concurrency=min(prepared.concurrency, choice.max_concurrency),
-            base_url=prepared.base_url,
-            offline=prepared,
-        )
+        concurrency = min(prepared.concurrency, options.max_concurrency)
+        yield OpenJudge(prepared, Meter(), concurrency, None, prepared)
     finally:
         prepared.close()
 
 
 @asynccontextmanager
 async def _open_chat_model(
-    choice: JudgeChoice, model: str | None, on_notice: Callable[[str], None]
+    options: JudgeOptions, model: str | None, offline: bool, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(choice.prompts)
-    meter = Meter(prices=read_prices(CONFIG), cap=choice.max_cost)
-    base_url = endpoint_url(choice.base_url)
+    prompts = load_prompts(options.prompts)
+    base_url = endpoint_url(options.base_url)
     endpoint = _configured_names(CONFIG).get(public_url(base_url))
-    cache = ReplyCache(choice.cache_path, on_notice=on_notice)
-
-    def opened(model: str, client: ChatClient | None) -> OpenJudge:
-        judge, offline = (
+    key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
+    if options.client is not None or base_url == DEFAULT_URL:
+        model = model or DEFAULT_MODEL
+    offline = offline and model is not None
+    if key is None and base_url == DEFAULT_URL and options.client is None and not offline:
+        raise UsageError(
+            "no key: set OPENAI_API_KEY, name a local server with --base-url, "
+            "or use the baseline with --judge lexical"
+        )
+    async with open_asker(
+        base_url,
+        key,
+        client=options.client,
+        offline=offline,
+        cache=options.cache,
+        max_cost=options.max_cost,
+        on_notice=on_notice,
+        timeout=options.timeout,
+        max_concurrency=options.max_concurrency,
+    ) as asker:
+        named = model or await asker.only_model("--judge")
+        unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter())
+        judge, cached = (
             LLMJudge(
-                Asker(who, cache, base_url=base_url, meter=counted),
-                model,
+                each,
+                named,
                 prompts,
                 base_url=public_url(base_url),
                 endpoint=endpoint,
-                concurrency=choice.max_concurrency,
+                concurrency=options.max_concurrency,
             )
-            for who, counted in ((client, meter), (None, Meter()))
+            for each in (asker, unpaid)
         )
-        return OpenJudge(
-            judge=judge,
-            meter=meter,
-            concurrency=judge.concurrency,
-            prompts=prompts,
-            base_url=judge.base_url,
-            offline=offline,
-        )
-
-    try:
-        if choice.client is not None:
-            yield opened(model or DEFAULT_MODEL, choice.client)
-            return
-        key = choice.api_key or os.environ.get("OPENAI_API_KEY") or None
-        if choice.offline and (model or base_url == DEFAULT_URL):
-            yield opened(model or DEFAULT_MODEL, None)
-            return
-        if key is None and base_url == DEFAULT_URL:
-            raise UsageError(
-                "no key: set OPENAI_API_KEY, name a local server with --base-url, "
-                "or use the baseline with --judge lexical"
-            )
-        async with OpenAIChatClient(
-            base_url,
-            key,
-            timeout=choice.timeout,
-            max_concurrency=choice.max_concurrency,
-            on_notice=on_notice,
-        ) as client:
-            model = model or await _default_model(client, base_url)
-            yield opened(model, CheckedClient(client, meter))
-    finally:
-        cache.close()
+        yield OpenJudge(judge, asker.meter, judge.concurrency, prompts, cached)
 
 
 def _configured_names(file: Path) -> dict[str, str]:
@@ -202,11 +140,87 @@ def _configured_names(file: Path) -> dict[str, str]:
     return names
 
 
-async def _default_model(client: OpenAIChatClient, base_url: str) -> str:
-    if base_url == DEFAULT_URL:
-        return DEFAULT_MODEL
-    models = await client.models()
-    if len(models) == 1:
-        return models[0]
-    named = f"; it has {', '.join(models[:20])}" if models else ""
-    raise UsageError(f"name one of the endpoint's models with --judge{named}")
+_STAGES: tuple[Stage, ...] = ("split", "match", "classify")
+
+# English prose: about four characters a token, about 25 words an event.
+_CHARACTERS = 4
+_EVENT_CHARACTERS = 150
+
+
+@dataclass
+class Estimate:
+    """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
+
+    captions: int = 0
+    stages: dict[str, Usage] = field(default_factory=dict)
+    cost: float | None = None
+
+    def __add__(self, other: Estimate) -> Estimate:
+        stages = {
+            stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
+            for stage in {**self.stages, **other.stages}
+        }
+        known = self.cost is not None and other.cost is not None
+        cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
+        return Estimate(self.captions + other.captions, stages, cost)
+
+    @property
+    def usage(self) -> Usage:
+        """All stages together."""
+        return sum(self.stages.values(), Usage())
+
+
+async def estimate(
+    work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
+) -> Estimate:
+    """Return what judging `work` is expected to take; makes no call."""
+    result = Estimate(captions=len(work))
+    if opened.offline is None or opened.prompts is None:
+        result.cost = 0.0
+        return result
+    for annotation, caption in work:
+        for repeat in range(0 if caption.is_empty else repeats):
+            tally = Tally()
+            try:
+                await opened.offline.judge(annotation, caption.caption, repeat=repeat, tally=tally)
+            except CacheMiss:
+                expected = _expected(annotation, caption.caption, opened.prompts)
+                for stage in _STAGES[_STAGES.index(tally.stage) if tally.stage in _STAGES else 0 :]:
+                    before = result.stages.get(stage, Usage())
+                    result.stages[stage] = before + expected[stage]
+            except CapevalError:
+                # A stored failure: what it will take is not known, and it is asked again anyway.
+                continue
+    price = opened.meter.price(opened.judge.name)
+    if not result.stages:
+        result.cost = 0.0
+    elif price is not None:
+        result.cost = price.cost(result.usage)
+    return result
+
+
+def _tokens(*texts: str) -> int:
+    return sum(map(len, texts)) // _CHARACTERS
+
+
+def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
+    told = _tokens(caption)
+    events = max(1, len(caption) // _EVENT_CHARACTERS)
+    references = _tokens(*(event.event for event in annotation.events))
+    elements = [e.content for event in annotation.events for e in event.visual_elements]
+    shown = _tokens(*elements) + 6 * len(elements)
+    template = {stage: _tokens(prompts.templates[stage]) for stage in _STAGES}
+    echoed = told + shown if prompts.contract == "tuna" else 0
+    return {
+        "split": Usage(calls=1, input_tokens=template["split"] + told, output_tokens=told + 20),
+        "match": Usage(
+            calls=1,
+            input_tokens=template["match"] + told + references + 12 * events,
+            output_tokens=12 * events + 10,
+        ),
+        "classify": Usage(
+            calls=1,
+            input_tokens=template["classify"] + told + shown,
+            output_tokens=14 * len(elements) + 10 + echoed,
+        ),
+    }

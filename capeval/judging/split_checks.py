@@ -41,16 +41,7 @@ def words(text: str) -> list[str]:
 
 
 def check_split(caption: str, events: Iterable[str]) -> None:
-    """Check that the events together are the caption.
-
-    At least 90% of the caption's distinct words are covered, at most 5% of the events' words are
-    foreign to it, and the events are not much longer than the caption.
-
-    Raises
-    ------
-    ReplyError
-        The message lists the words that are missing or foreign.
-    """
+    """Check that the events together are the caption; raises `ReplyError`, listing the words."""
     caption_words = words(caption)
     distinct = set(caption_words)
     event_words = [word for event in events for word in words(event)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
-from capeval.errors import CacheMiss, CapevalError, ReplyError
+from capeval.config import CONFIG
+from capeval.errors import CacheMiss, CapevalError, ReplyError, UsageError
 from capeval.llm.cache import ReplyCache, State, request_key
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.meter import Meter
+from capeval.llm.meter import Meter, read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
     Answer,
@@ -24,6 +27,7 @@ from capeval.llm.types import (
 from capeval.tracing import trace
 
 T = TypeVar("T")
+Check = Callable[[ChatReply], T]
 
 DECLINED = {"content_filter", "refusal"}
 
@@ -55,12 +59,7 @@ class Asker:
         self._under_way: dict[str, asyncio.Future[_End]] = {}
 
     async def ask(
-        self,
-        request: ChatRequest,
-        check: Callable[[ChatReply], T],
-        *,
-        attempts: int = 3,
-        whole: bool = True,
+        self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
     ) -> Answer[T]:
         """Return what `check` makes of a reply; where it raises `ReplyError`, ask again.
 
@@ -95,7 +94,18 @@ class Asker:
                 del self._under_way[key]
             mine.set_result(end)
 
-    def _from_another(self, answer: Answer[None], check: Callable[[ChatReply], T]) -> Answer[T]:
+    async def models(self) -> tuple[str, ...]:
+        """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
+        return await self.client.models() if isinstance(self.client, CheckedClient) else ()
+
+    async def only_model(self, option: str) -> str:
+        """Return the endpoint's only model; raises `UsageError` where `option` must name one."""
+        models = await self.models()
+        if len(models) == 1:
+            return models[0]
+        raise UsageError(f"name one of the endpoint's models with {option}{listed(models)}")
+
+    def _from_another(self, answer: Answer[None], check: Check[T]) -> Answer[T]:
         value = check(answer.replies[-1])
         shared = _as_cached(answer.replies)
         for reply in shared:
@@ -103,11 +113,7 @@ class Asker:
         return Answer(value, shared, answer.complaints)
 
     async def _converse(
-        self,
-        request: ChatRequest,
-        check: Callable[[ChatReply], T],
-        attempts: int,
-        whole: bool,
+        self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
     ) -> Answer[T]:
         so_far = _Conversation()
         current = request
@@ -173,9 +179,9 @@ class Asker:
                 if self.cache is None
                 else self.cache.reason_for_miss(request, self.base_url)
             )
-        with await self.meter.admit(request) as ticket:
+        async with self.meter.admit(request) as paid:
             reply = await self.client.complete(request)
-            ticket.paid(request, reply)
+            paid(reply)
         return reply
 
     def _keep(
@@ -191,6 +197,11 @@ class Asker:
             self.cache.put(so_far.keys[-1], request, self.base_url, reply, state)
         elif was != state:
             self.cache.mark(so_far.keys[-1:], state)
+
+
+def listed(models: Sequence[str]) -> str:
+    """Return the models that an endpoint has, as a message goes on with them."""
+    return f"; it has {', '.join(models[:20])}" if models else ""
 
 
 def _as_cached(replies: tuple[ChatReply, ...]) -> tuple[ChatReply, ...]:
@@ -221,3 +232,37 @@ class CheckedClient:
                     self._meter.paid(request.model, reply.usage)
                     self._checked.add(request.model)
         return await self._client.complete(request)
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return await self._client.models()
+
+
+@asynccontextmanager
+async def open_asker(
+    base_url: str,
+    key: str | None,
+    *,
+    client: ChatClient | None = None,
+    offline: bool = False,
+    cache: str | Path | None = None,
+    max_cost: float | None = None,
+    on_notice: Callable[[str], None],
+    **settings: Any,
+) -> AsyncIterator[Asker]:
+    """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
+
+    `client` replaces the connection, and `offline` leaves it out; `settings` are those of
+    `OpenAIChatClient`. Raises `InputError` where the user's prices are not right.
+    """
+    meter = Meter(prices=read_prices(CONFIG), cap=max_cost)
+    replies = ReplyCache(cache, on_notice=on_notice)
+    try:
+        if client is not None or offline:
+            yield Asker(client, replies, base_url=base_url, meter=meter)
+            return
+        async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
+            checked = CheckedClient(endpoint, meter)
+            yield Asker(checked, replies, base_url=base_url, meter=meter)
+    finally:
+        replies.close()

@@ -72,7 +72,7 @@ class ReplyCache:
     """
 
     def __init__(
-        self, path: Path | None = None, *, on_notice: Callable[[str], None] | None = None
+        self, path: str | Path | None = None, *, on_notice: Callable[[str], None] | None = None
     ) -> None:
         self.path = default_cache_path() if path is None else Path(path)
         self.notices: list[str] = []
@@ -276,10 +276,7 @@ LONG_DATA_URL = 1000
 
 
 def plain(request: ChatRequest) -> dict[str, Any]:
-    """Return a request as JSON values, long data URLs replaced by their hash.
-
-    Thirty-two frames are megabytes: they are hashed once, and neither stored nor put into JSON.
-    """
+    """Return a request as JSON values, long data URLs (frames are megabytes) replaced by a hash."""
     schema = request.schema
     return {
         "model": request.model,

@@ -10,10 +10,9 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from capeval.errors import (
     EndpointDown,
@@ -23,12 +22,11 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.limiter import AdaptiveLimiter
-from capeval.llm.negotiation import Negotiation
 from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.transport import open_sdk
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
-from capeval.llm.wire import body_of, cut_while_thinking, parse_json, reply_from
+from capeval.llm.wire import Negotiation, body_of, cut_while_thinking, parse_json, reply_from
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
@@ -125,12 +123,7 @@ class OpenAIChatClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -151,10 +144,7 @@ class OpenAIChatClient:
         self._notify(text)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Make one call, however many attempts it takes.
-
-        Raises `EndpointRefused`, `EndpointDown`, `RequestRefused`, `RetriesExhausted`.
-        """
+        """Make one call, however many attempts it takes; raises `EndpointError`."""
         effort = _Effort(self._attempts, self._patience, self._rng)
         try:
             reply = await self._persist(request, effort)
@@ -171,8 +161,7 @@ class OpenAIChatClient:
     async def preflight(self, model: str) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
 
-        Raises `EndpointRefused` for a refused key, an unknown model, an endpoint that cannot be
-        reached or is none.
+        Raises `EndpointRefused`.
         """
         request = ChatRequest(model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA)
         patience = min(self._timeout, self._patience)
@@ -202,7 +191,7 @@ class OpenAIChatClient:
         self, request: ChatRequest, effort: _Effort, *, name_models: bool = False
     ) -> ChatReply:
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_FailedError),
+            retry=retry_if_exception(_is_worth_retrying),
             stop=effort.is_over,
             wait=effort.pause,
             before_sleep=effort.rests,
@@ -211,9 +200,12 @@ class OpenAIChatClient:
         )
         try:
             return await retrying(self._attempt, request, effort)
-        except _StopError as stop:
-            message = self._refusal(stop.decision, request.model)
-            if name_models and stop.decision.about_model:
+        except _FailedError as failure:
+            decision = failure.decision
+            if decision.action != "stop_run":
+                raise
+            message = self._refusal(decision, request.model)
+            if name_models and decision.about_model:
                 message += await self._nearest(request.model)
             raise EndpointRefused(message) from None
 
@@ -281,9 +273,7 @@ class OpenAIChatClient:
                     self._negotiation.give_up(request.model, decision.parameter, plan, reason)
                 case "refuse_request":
                     raise RequestRefused(self._redact(decision.reason))
-                case "stop_run":
-                    raise _StopError(decision)
-                case "wait":
+                case _:
                     raise _FailedError(decision)
 
     def _hidden(self, reply: ChatReply) -> ChatReply:
@@ -360,12 +350,6 @@ class OpenAIChatClient:
         return f"{self.base_url} does not answer ({reason})"
 
 
-class _StopError(Exception):
-    def __init__(self, decision: RetryDecision) -> None:
-        super().__init__(decision.reason)
-        self.decision = decision
-
-
 class _Effort:
     """The attempts and seconds that one call may still use."""
 
@@ -404,6 +388,10 @@ class _Effort:
         seconds = 0.0 if state.next_action is None else state.next_action.sleep
         self.spent += seconds
         trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
+
+
+def _is_worth_retrying(error: BaseException) -> bool:
+    return isinstance(error, _FailedError) and error.decision.action == "wait"
 
 
 def _decision_of(state: RetryCallState) -> RetryDecision:

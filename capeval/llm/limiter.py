@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 
 # With fewer, a few calls that hang would keep all others waiting.
 FLOOR = 4
 
 
+@dataclass(frozen=True, slots=True)
 class Slot:
-    """The right to run one call; report its end with `throttled()` or `succeeded()`."""
+    """The right to run one call; report its end with one of the two functions."""
 
-    __slots__ = ("_limiter", "_window")
-
-    def __init__(self, limiter: AdaptiveLimiter, window: int) -> None:
-        self._limiter, self._window = limiter, window
-
-    def succeeded(self) -> None:
-        """The endpoint answered."""
-        self._limiter._succeeded(self._window)  # noqa: SLF001 - one mechanism in two classes
-
-    def throttled(self) -> None:
-        """The endpoint asked for fewer calls."""
-        self._limiter._throttled(self._window)  # noqa: SLF001
+    succeeded: Callable[[], None]
+    """The endpoint answered."""
+    throttled: Callable[[], None]
+    """The endpoint asked for fewer calls."""
 
 
 class AdaptiveLimiter:
@@ -40,31 +35,24 @@ class AdaptiveLimiter:
         if maximum < 1:
             raise ValueError("maximum must be at least 1")
         self.maximum = maximum
-        self._limit = min(max(start, 1), maximum)
-        self._in_flight = 0
+        self.limit = min(max(start, 1), maximum)
+        """How many calls may run now."""
+        self.in_flight = 0
+        """How many calls run now."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._slow_start = True
         self._window = 0
         self._healthy = 0
-
-    @property
-    def limit(self) -> int:
-        """How many calls may run now."""
-        return self._limit
-
-    @property
-    def in_flight(self) -> int:
-        """How many calls run now."""
-        return self._in_flight
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a turn and keep it for the block."""
         await self._acquire()
         try:
-            yield Slot(self, self._window)
+            window = self._window
+            yield Slot(partial(self._succeeded, window), partial(self._throttled, window))
         finally:
-            self._in_flight -= 1
+            self.in_flight -= 1
             self._wake()
 
     async def _acquire(self) -> None:
@@ -75,25 +63,25 @@ class AdaptiveLimiter:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # granted and cancelled in the same tick: pass it on
-                self._in_flight -= 1
+                self.in_flight -= 1
                 self._wake()
             raise
 
     def _wake(self) -> None:
-        while self._waiting and self._in_flight < self._limit:
+        while self._waiting and self.in_flight < self.limit:
             turn = self._waiting.popleft()
             if not turn.done():  # those of cancelled callers are only dropped
-                self._in_flight += 1
+                self.in_flight += 1
                 turn.set_result(None)
 
     def _succeeded(self, window: int) -> None:
         if window != self._window:
             return
         self._healthy += 1
-        if self._healthy >= self._limit:
+        if self._healthy >= self.limit:
             self._healthy = 0
-            grown = self._limit * 2 if self._slow_start else self._limit + 1
-            self._limit = min(grown, self.maximum)
+            grown = self.limit * 2 if self._slow_start else self.limit + 1
+            self.limit = min(grown, self.maximum)
             self._wake()
 
     def _throttled(self, window: int) -> None:
@@ -102,4 +90,4 @@ class AdaptiveLimiter:
         if window == self._window:
             self._window += 1
             self._healthy = 0
-            self._limit = max(min(FLOOR, self.maximum), self._limit // 2)
+            self.limit = max(min(FLOOR, self.maximum), self.limit // 2)

@@ -1,15 +1,106 @@
-"""Tokens and dollars that a run spends, and the cap on them."""
+"""Tokens and dollars that a run spends, the cap on them, and the prices of models.
+
+Prices come from the user's own figures, else from a dated packaged table.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Self
+import re
+import tomllib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from capeval.errors import BudgetReached, UsageError
-from capeval.llm.prices import Price, price_of
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from capeval.config import read_config
+from capeval.errors import BudgetReached, InputError, UsageError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
+
+TABLE = Path(__file__).with_name("prices.toml")
+SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens; without `cached_input`, cached tokens cost as others.
+
+    >>> Price(input=2.5, cached_input=1.25, output=10).cost(Usage(input_tokens=400_000))
+    1.0
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+    def cost(self, usage: Usage) -> float:
+        """Return what `usage` costs, in US dollars."""
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached_input = self.input if self.cached_input is None else self.cached_input
+        fresh = (usage.input_tokens - cached) * self.input
+        return (fresh + cached * cached_input + usage.output_tokens * self.output) / 1_000_000
+
+
+def price_of(model: str, overrides: Mapping[str, Price] | None = None) -> Price | None:
+    """Return the price of a model, or None where it is not known.
+
+    A dated snapshot that is not listed has the price of its undated name; `overrides` come
+    before the packaged table.
+
+    >>> price_of("gpt-4.1-2025-04-14") == price_of("gpt-4.1")
+    True
+    >>> price_of("my-own-model") is None
+    True
+    """
+    prices, aliases = _table()
+    bare = model.removeprefix("openai/")
+    for table in (overrides or {}, prices):
+        for name in (model, bare, SNAPSHOT.sub("", bare)):
+            for known in (name, aliases.get(name, name)):
+                if known in table:
+                    return table[known]
+    return None
+
+
+def prices_as_of() -> str:
+    """Return the day of the packaged prices, as YYYY-MM-DD."""
+    return str(_read_table()["as_of"])
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """Return the prices in the `[prices."MODEL"]` tables of a file, none if there is no file.
+
+    Raises `InputError`.
+    """
+    tables = read_config(path, "prices")
+    return {model: _price(path, model, table) for model, table in tables.items()}
+
+
+def _price(path: Path, model: str, table: object) -> Price:
+    try:
+        return Price.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(["prices", f'"{model}"', *map(str, first["loc"])])
+        raise InputError(first["msg"], file=path, field=where) from None
+
+
+@cache
+def _read_table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+@cache
+def _table() -> tuple[dict[str, Price], dict[str, str]]:
+    table = _read_table()
+    prices = {model: Price.model_validate(price) for model, price in table["prices"].items()}
+    return prices, table["aliases"]
+
 
 # Before a model's first reply is in, its calls are taken to answer at this length.
 GUESSED_OUTPUT_TOKENS = 1000
@@ -34,10 +125,11 @@ class Meter:
         self.guessed = 0
         """Calls for which the endpoint reported no tokens; their cost is estimated."""
         self._prices = dict(prices or {})
-        self._known: dict[str, Price | None] = {}
         self._costs: dict[str, tuple[int, float]] = {}
-        self._expected = 0.0
-        self._in_flight = 0
+        self.expected = 0.0
+        """US dollars that the calls in flight are expected to cost."""
+        self.in_flight = 0
+        """Real calls under way."""
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -46,34 +138,41 @@ class Meter:
         """Real calls that were answered."""
         return self.usage.calls
 
-    @property
-    def in_flight(self) -> int:
-        """Real calls under way."""
-        return self._in_flight
-
-    @property
-    def expected(self) -> float:
-        """US dollars that the calls in flight are expected to cost."""
-        return self._expected
-
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None where it is not known."""
-        if model not in self._known:
-            self._known[model] = price_of(model, self._prices)
-        return self._known[model]
+        return price_of(model, self._prices)
 
     def require(self) -> None:
         """Raise `BudgetReached` if no further call may be made."""
-        if self.cap is not None and self.spent + self._expected >= self.cap:
+        if self.cap is not None and self.spent + self.expected >= self.cap:
             self._refuse()
 
-    async def admit(self, request: ChatRequest) -> Ticket:
-        """Return the ticket for one real call; raises `BudgetReached`, `UsageError`.
+    @asynccontextmanager
+    async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
+        """Admit one real call for the block, whose reply is passed to the function that it gets.
 
-        Near the cap it waits for calls in flight, whose cost decides whether this one may go.
+        Near the cap it waits for calls in flight, whose cost decides whether this one may go;
+        raises `BudgetReached`, `UsageError`.
         """
+        expected = await self._start(request)
+
+        def paid(reply: ChatReply) -> None:
+            asked, answered = _input_tokens(request), len(reply.text) // 4 + 1
+            guess = Usage(calls=1, input_tokens=asked, output_tokens=answered)
+            self.paid(request.model, reply.usage, guess)
+
+        try:
+            yield paid
+        finally:
+            self.in_flight -= 1
+            self.expected = self.expected - expected if self.in_flight else 0.0
+            self._changed.set()
+
+    async def _start(self, request: ChatRequest) -> float:
+        """Return what a call is expected to cost, counted as in flight once there is room."""
         if self.cap is None:
-            return Ticket(self, request.model, 0.0)
+            self.in_flight += 1
+            return 0.0
         if self.price(request.model) is None:
             raise UsageError(
                 f"a cost cap needs the price of {request.model}: "
@@ -81,12 +180,14 @@ class Meter:
             )
         async with self._gate:
             expected = self._estimate(request)
-            while self._in_flight and self.spent + self._expected + expected > self.cap:
+            while self.in_flight and self.spent + self.expected + expected > self.cap:
                 self._changed.clear()
                 await self._changed.wait()
             if self.spent + expected > self.cap:
                 self._refuse()
-            return Ticket(self, request.model, expected)
+            self.in_flight += 1
+            self.expected += expected
+            return expected
 
     def served(self, usage: Usage) -> None:
         """Count a call that the cache answered."""
@@ -116,7 +217,7 @@ class Meter:
         raise BudgetReached(
             f"the cost cap of ${self.cap:.2f} leaves no room for another call: "
             f"${self.spent:.4f} spent"
-            + (f", ${self._expected:.4f} under way" if self._in_flight else "")
+            + (f", ${self.expected:.4f} under way" if self.in_flight else "")
         )
 
     def _estimate(self, request: ChatRequest) -> float:
@@ -127,38 +228,6 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         tokens = Usage(input_tokens=_input_tokens(request), output_tokens=output)
         return 0.0 if price is None else price.cost(tokens)
-
-    def _start(self, expected: float) -> None:
-        self._in_flight += 1
-        self._expected += expected
-
-    def _end(self, expected: float) -> None:
-        self._in_flight -= 1
-        self._expected = self._expected - expected if self._in_flight else 0.0
-        self._changed.set()
-
-
-class Ticket:
-    """One real call on a meter: in flight inside the `with`, counted by `paid`."""
-
-    __slots__ = ("_expected", "_meter", "_model")
-
-    def __init__(self, meter: Meter, model: str, expected: float) -> None:
-        self._meter, self._model, self._expected = meter, model, expected
-        meter._start(expected)  # noqa: SLF001 - one mechanism in two classes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._meter._end(self._expected)  # noqa: SLF001
-
-    def paid(self, request: ChatRequest, reply: ChatReply) -> None:
-        """Count what the call consumed."""
-        guess = Usage(
-            calls=1, input_tokens=_input_tokens(request), output_tokens=len(reply.text) // 4 + 1
-        )
-        self._meter.paid(self._model, reply.usage, guess)
 
 
 def _input_tokens(request: ChatRequest) -> int:

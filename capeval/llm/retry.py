@@ -200,26 +200,18 @@ def failure_reason(error: BaseException) -> str:
         if str(each).startswith("the response is "):  # our own message (capeval.llm.transport)
             return one_line(str(each))
     text = " ".join(f"{type(each).__name__} {each}" for each in chain).lower()
-    for sign, words in (
-        ("connection refused", "connection refused"),
-        ("connectionrefused", "connection refused"),
-        ("connect call failed", "connection refused"),
-        ("certificate", "its TLS certificate is not trusted"),
-        ("name or service not known", "no such host"),
-        ("nodename nor servname", "no such host"),
-        ("name resolution", "no such host"),
-        ("dnserror", "no such host"),
-        ("gaierror", "no such host"),
-        ("unreachable", "network unreachable"),
-        ("disconnected", "the connection was dropped"),
-        ("connection reset", "the connection was dropped"),
-        ("connectionreset", "the connection was dropped"),
-        ("broken pipe", "the connection was dropped"),
-        ("payload", "the response was cut off"),
-        ("not enough data", "the response was cut off"),
-        ("timed out", "timed out"),
-        ("timeouterror", "timed out"),
+    for words, signs in (
+        ("connection refused", r"connection ?refused|connect call failed"),
+        ("its TLS certificate is not trusted", "certificate"),
+        (
+            "no such host",
+            "name or service not known|nodename nor servname|name resolution|dnserror|gaierror",
+        ),
+        ("network unreachable", "unreachable"),
+        ("the connection was dropped", "disconnected|connection ?reset|broken pipe"),
+        ("the response was cut off", "payload|not enough data"),
+        ("timed out", "timed out|timeouterror"),
     ):
-        if sign in text:
+        if re.search(signs, text):
             return words
     return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

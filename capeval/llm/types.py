@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any, Generic, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
@@ -116,7 +114,7 @@ class ChatClient(Protocol):
 
 def total_usage(replies: tuple[ChatReply, ...]) -> Usage:
     """Return the sum of the usage of all replies, cached or not."""
-    return reduce(add, (reply.usage for reply in replies), Usage())
+    return sum((reply.usage for reply in replies), Usage())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,7 @@ _GAP = 4
 
 
 def save_sheet(frames: FrameSet, path: Path, *, columns: int = 8) -> None:
-    """Write one PNG of all frames, small, in the order in which a model sees them.
-
-    Raises
-    ------
-    MissingExtra
-        Pillow is not installed.
-    """
+    """Write one PNG of all frames, small, in the order in which a model sees them."""
     image = _pillow()
     from PIL import ImageDraw
 
@@ -48,13 +42,7 @@ def save_sheet(frames: FrameSet, path: Path, *, columns: int = 8) -> None:
 
 
 def save_frames(frames: FrameSet, folder: Path) -> list[Path]:
-    """Write every frame at full size as `frame_000123.png`, named by its index in the video.
-
-    Raises
-    ------
-    MissingExtra
-        Pillow is not installed.
-    """
+    """Write every frame at full size as `frame_000123.png`, named by its index in the video."""
     image = _pillow()
     paths = []
     for number, index in enumerate(frames.indices):

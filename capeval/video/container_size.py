@@ -11,10 +11,7 @@ _MOST_BOXES = 100_000
 
 
 def announced_size(path: Path) -> int:
-    """Return the size in bytes that a file should have; 0 where its format does not say.
-
-    Knows ISO media (mp4, mov), Matroska and WebM, and AVI.
-    """
+    """Return the bytes that an ISO, Matroska, WebM or AVI file should have; 0 if unknown."""
     with path.open("rb") as file:
         start = file.read(64)
     if start[4:8] == b"ftyp":

@@ -1,14 +1,17 @@
-"""The decoders by name, and readers: a decoder with a sampling policy."""
+"""The decoders by name, readers with a sampling policy, and decoding ahead in constant memory."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from capeval.errors import UsageError
+from capeval.errors import UsageError, VideoError
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
 from capeval.video.sampling import Policy, Shuffled, read_policy
 
@@ -31,23 +34,11 @@ class Decoder(Protocol):
         ...
 
 
-def _pyav(*, threads: int, timeout: float) -> Decoder:
-    from capeval.video.pyav_decoder import PyAVDecoder
-
-    return PyAVDecoder(threads=threads, timeout=timeout)
-
-
-def _decord(*, threads: int, timeout: float) -> Decoder:  # noqa: ARG001 # always one
-    from capeval.video.decord_decoder import DecordDecoder
-
-    return DecordDecoder(timeout=timeout)
-
-
-DECODERS: dict[str, Callable[..., Decoder]] = {"pyav": _pyav, "decord": _decord}
+DECODERS = ("pyav", "decord")
 
 
 def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEOUT) -> Decoder:
-    """Return the decoder of that name; `threads` 0 leaves their number to it.
+    """Return the decoder of that name; `threads` 0 leaves their number to it (decord has one).
 
     `timeout` is the number of seconds without progress after which the video is given up: for PyAV
     between two packets, for decord over the whole of counting or of decoding.
@@ -61,7 +52,13 @@ def decoder_named(name: str, *, threads: int = 0, timeout: float = DEFAULT_TIMEO
     """
     if name not in DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(DECODERS)}")
-    return DECODERS[name](threads=threads, timeout=timeout)
+    if name == "decord":
+        from capeval.video.decord_decoder import DecordDecoder
+
+        return DecordDecoder(timeout=timeout)
+    from capeval.video.pyav_decoder import PyAVDecoder
+
+    return PyAVDecoder(threads=threads, timeout=timeout)
 
 
 class FrameReader(Protocol):
@@ -108,3 +105,55 @@ class _PolicyReader:
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
         return self.video.read(path, self.chosen, cancel=cancel)
+
+
+PathT = TypeVar("PathT", str, Path)
+T = TypeVar("T")
+
+
+def prefetch(
+    videos: Iterable[PathT], policy: Policy, decoder: Decoder, *, workers: int = 2, depth: int = 4
+) -> Iterator[tuple[PathT, FrameSet | VideoError]]:
+    """Yield every video with its frames, or with the reason why there are none, in input order.
+
+    At most `depth` videos are decoded or being decoded ahead, besides the one that was handed out
+    last. `videos` is read only so far ahead. Left early (`break`, an exception, Ctrl-C), it stops
+    the decoding under way; close it (`contextlib.closing`) where it may outlive the loop.
+
+    Raises
+    ------
+    MissingExtra
+        The decoder needs a package that is not installed.
+    """
+    if workers < 1 or depth < 1:
+        raise ValueError("workers and depth must be at least 1")
+    cancel = threading.Event()
+
+    def take(video: PathT) -> FrameSet | VideoError:
+        try:
+            return decoder.read(Path(video), policy, cancel=cancel)
+        except VideoError as error:
+            # Its traceback would keep the frames of the failed attempt alive.
+            return error.with_traceback(None)
+        except MemoryError:
+            return VideoError("its frames do not fit into memory", file=video)
+
+    source = iter(videos)
+    waiting: deque[tuple[PathT, Future[FrameSet | VideoError]]] = deque()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="prefetch")
+    try:
+        while True:
+            for video in islice(source, depth - len(waiting)):
+                waiting.append((video, pool.submit(take, video)))
+            if not waiting:
+                return
+            # No reference to the frames may stay here.
+            yield _first(waiting)
+    finally:
+        cancel.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _first(waiting: deque[tuple[PathT, Future[T]]]) -> tuple[PathT, T]:
+    video, future = waiting.popleft()
+    return video, future.result()

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, cast
@@ -23,7 +24,7 @@ from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
-from capeval.video.pyav_decoder import check_is_video
+from capeval.video.pyav_decoder import opened
 from capeval.video.sampling import Policy, choose_frames
 
 _CHILD = Path(__file__).with_name("decord_child.py")
@@ -51,17 +52,13 @@ class DecordDecoder:
     ) -> FrameSet:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
         checked_file(path)
-        return guarded(
-            lambda guard: self._read(path, policy, guard),
-            path,
-            seconds=self._timeout,
-            cancel=cancel,
-        )
+        return guarded(partial(self._read, path, policy), path, self._timeout, cancel)
 
     def _read(self, path: Path, policy: Policy, guard: Guard) -> FrameSet:
         # decord would follow a playlist to other files and addresses. This also gives the same
         # messages as the default decoder for what is not a video.
-        check_is_video(path, guard)
+        with opened(path, guard):
+            pass
         # Not from our folder (-P): its modules must not hide others of the same name.
         command = [sys.executable, "-P", str(_CHILD), str(path.absolute())]
         with subprocess.Popen(  # noqa: S603 # our own script

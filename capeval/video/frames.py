@@ -99,13 +99,7 @@ DEFAULT_TIMEOUT = 120.0
 
 
 def checked_file(path: Path) -> int:
-    """Return the size of a regular file that is not empty.
-
-    Raises
-    ------
-    VideoError
-        It is missing, a folder, empty, or something that could block for ever when opened.
-    """
+    """Return the size of a regular file that is not empty; raises `VideoError`."""
     try:
         state = path.stat()
     except FileNotFoundError:

@@ -64,19 +64,9 @@ class Guard:
 
 
 def guarded(
-    work: Callable[[Guard], T],
-    path: Path,
-    *,
-    seconds: float,
-    cancel: threading.Event | None,
+    work: Callable[[Guard], T], path: Path, seconds: float, cancel: threading.Event | None
 ) -> T:
-    """Run `work` in a thread of its own; one stuck in native code is abandoned in time.
-
-    Raises
-    ------
-    VideoError
-        A step took longer than `seconds`.
-    """
+    """Run `work` in a thread of its own; one stuck in native code is abandoned in time."""
     guard = Guard(path, seconds)
     results: list[T] = []
     faults: list[BaseException] = []

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -67,12 +68,7 @@ class PyAVDecoder:
     ) -> FrameSet:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
         size = checked_file(path)
-        return guarded(
-            lambda guard: self._read(path, size, policy, guard),
-            path,
-            seconds=self._timeout,
-            cancel=cancel,
-        )
+        return guarded(partial(self._read, path, size, policy), path, self._timeout, cancel)
 
     def _read(self, path: Path, size: int, policy: Policy, guard: Guard) -> FrameSet:
         scan = _scan(path, size, guard)
@@ -94,7 +90,7 @@ class PyAVDecoder:
         timeline = scan.timeline()
         choice = choose_frames(policy, timeline, path)
         taken = _Taken(path, choice.to_decode)
-        with _opened(path, guard) as (container, stream):
+        with opened(path, guard) as (container, stream):
             stream.codec_context.thread_count = threads
             source = _decoded(container, stream, scan, guard, taken.faults)
             for number, frame in enumerate(source):
@@ -116,18 +112,6 @@ class PyAVDecoder:
             version=self._version,
             warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),
         )
-
-
-def check_is_video(path: Path, guard: Guard) -> None:
-    """Open a file and look for a video stream, no more.
-
-    Raises
-    ------
-    VideoError
-        There is none.
-    """
-    with _opened(path, guard):
-        pass
 
 
 class _Disagreement(Exception):
@@ -227,11 +211,7 @@ class _Taken:
 
 
 def _fresh(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return an array whose memory goes back to the system with it.
-
-    Arrays of some tens of MB that one thread allocates and another frees would otherwise pile up
-    in the allocator's pools of both.
-    """
+    """Return an array whose memory goes back to the system, not into the allocator's pools."""
     return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
 
 
@@ -249,7 +229,8 @@ def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:
 
 
 @contextmanager
-def _opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStream]]:
+def opened(path: Path, guard: Guard) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """Open a file and its main video stream; raises `VideoError` where there is none."""
     try:
         import av
         from av.stream import Discard
@@ -327,7 +308,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
     warnings: list[str] = []
     packets = 0
     last_is_cut = last_is_shown = False
-    with _opened(path, guard) as (container, stream):
+    with opened(path, guard) as (container, stream):
         try:
             for packet in container.demux(stream):
                 if packet.size == 0:
@@ -377,7 +358,7 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
     """Return what a decoder shows of the whole stream, whatever the packets announce."""
     pts: list[int | None] = []
     faults: list[str] = []
-    with _opened(path, guard) as (container, stream):
+    with opened(path, guard) as (container, stream):
         stream.codec_context.thread_count = 1
         pts.extend(frame.pts for frame in _decoded(container, stream, scan, guard, faults))
     if not pts:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from capeval.captioners.catalogue import ModelEntry, find_model, read_catalogue
+from capeval.captioners.options import GenerateOptions
 from capeval.captioners.prompting import load_caption_prompts
-from capeval.captioners.selection import CaptionerChoice, choose_model
+from capeval.captioners.selection import choose_model
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.video import open_reader
 
@@ -139,16 +140,16 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        (CaptionerChoice(), "name a model with --model"),
-        (CaptionerChoice("llava-vido-7b"), 'did you mean "llava-video-7b"?'),
-        (CaptionerChoice("hf:nothing"), "must be hf:ORG/NAME"),
-        (CaptionerChoice("pllava-7b"), "cannot be run from here"),
-        (CaptionerChoice("gemini-1.5-pro-002"), "retired"),
-        (CaptionerChoice("tarsier-7b"), "vllm serve omni-research/Tarsier-7b"),
+        (GenerateOptions(), "name a model with --model"),
+        (GenerateOptions("llava-vido-7b"), 'did you mean "llava-video-7b"?'),
+        (GenerateOptions("hf:nothing"), "must be hf:ORG/NAME"),
+        (GenerateOptions("pllava-7b"), "cannot be run from here"),
+        (GenerateOptions("gemini-1.5-pro-002"), "retired"),
+        (GenerateOptions("tarsier-7b"), "vllm serve omni-research/Tarsier-7b"),
     ],
 )
 def test_a_model_that_cannot_be_run_says_what_to_do(
-    choice: CaptionerChoice, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    choice: GenerateOptions, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CapevalError, match=r".") as caught:
@@ -162,13 +163,13 @@ def test_a_server_runs_what_the_catalogue_says_of_its_model(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     url = "http://gpu:8000/v1"
-    by_name = choose_model(CaptionerChoice("qwen2-vl-7b", base_url=url))
-    by_hub = choose_model(CaptionerChoice("Qwen/Qwen2-VL-7B-Instruct", base_url=url))
-    unknown = choose_model(CaptionerChoice("my-finetune", base_url=url))
+    by_name = choose_model(GenerateOptions("qwen2-vl-7b", base_url=url))
+    by_hub = choose_model(GenerateOptions("Qwen/Qwen2-VL-7B-Instruct", base_url=url))
+    unknown = choose_model(GenerateOptions("my-finetune", base_url=url))
     assert by_name
     assert by_hub
     assert unknown
     assert (by_name.reached, by_name.frames, by_name.images) == ("endpoint", "2fps", "video")
     assert (by_hub.name, by_hub.frames) == ("Qwen/Qwen2-VL-7B-Instruct", "2fps")
     assert (unknown.name, unknown.frames) == ("my-finetune", "32")
-    assert choose_model(CaptionerChoice(base_url=url)) is None
+    assert choose_model(GenerateOptions(base_url=url)) is None

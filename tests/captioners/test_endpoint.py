@@ -20,7 +20,8 @@ from capeval.captioners.endpoint import EndpointCaptioner
 from capeval.captioners.images import ImageForm
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, EndpointRefused, UsageError
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, OpenAIChatClient, Price, ReplyCache
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter, OpenAIChatClient, ReplyCache
+from capeval.llm.meter import Price
 from capeval.schema import Usage
 from tests.server import Hang, LoopbackServer, completion, failure, unauthorized
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.selection import CaptionerChoice, open_captioner
+from capeval.captioners.options import GenerateOptions
+from capeval.captioners.selection import open_captioner
 from capeval.errors import CapevalError, InputError, UsageError
 from tests.cli_runs import capeval
 from tests.server import LoopbackServer, completion, failure, unauthorized
@@ -28,7 +29,7 @@ def configure(text: str, folder: Path = Path()) -> None:
 
 async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> str:
     """Open the captioner, make its first call, and return the key that the server got."""
-    chosen = CaptionerChoice(model, cache_path=Path("cache.sqlite"), **choice)  # type: ignore[arg-type]
+    chosen = GenerateOptions(model, cache="cache.sqlite", **choice)  # type: ignore[arg-type]
     async with open_captioner(chosen) as opened:
         asker = opened.captioner.asker  # type: ignore[attr-defined]
         await asker.client._client.preflight("judge-model")

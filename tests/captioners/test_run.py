@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.merging import merge_parts
 from capeval.captioners.plan import Generation, Wanted, default_run, default_videos, plan_generation
 from capeval.captioners.prompting import load_caption_prompts, prompt_hash
 from capeval.captioners.protocol import Uncaptioned
-from capeval.captioners.run import generate_run
+from capeval.captioners.run import generate_run, merge_parts
 from capeval.errors import BudgetReached, InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import RunFolder

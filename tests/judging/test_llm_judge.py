@@ -11,8 +11,8 @@ import pytest
 
 from capeval.errors import BudgetReached, EndpointRefused, RequestRefused, RetriesExhausted
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.pipeline import inputs_of, judge_caption, judge_captions, majority
 from capeval.judging.prompts import load_prompts
+from capeval.judging.run import inputs_of, judge_caption, judge_captions, majority
 from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.judge_responder import reply_to

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from capeval.errors import InputError
 from capeval.judging.contracts import CONTRACTS, Part
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.pipeline import judge_caption
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.run import judge_caption
 from capeval.judging.split_checks import clean
 from capeval.llm import ChatRequest, ScriptedClient
 from capeval.schema import Caption, Scored

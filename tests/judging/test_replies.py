@@ -12,8 +12,8 @@ import pytest
 
 from capeval.errors import ReplyError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.pipeline import judge_caption
 from capeval.judging.replies import read_reply
+from capeval.judging.run import judge_caption
 from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage

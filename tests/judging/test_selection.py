@@ -13,10 +13,10 @@ import pytest
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import short_hash
-from capeval.judging.estimate import estimate
+from capeval.judging.options import JudgeOptions
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import JudgeChoice, is_configured, open_judge
+from capeval.judging.selection import estimate, is_configured, open_judge
 from capeval.llm import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
@@ -35,35 +35,39 @@ WORK = tuple(zip(ANNOTATIONS, CAPTIONS, strict=True))
 
 
 def test_a_key_or_a_url_configures_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_configured(JudgeChoice())
-    assert is_configured(JudgeChoice(base_url="http://localhost:8000/v1"))
-    assert is_configured(JudgeChoice(api_key="sk-x"))
+    assert not is_configured(JudgeOptions({}))
+    assert is_configured(JudgeOptions({}, base_url="http://localhost:8000/v1"))
+    assert is_configured(JudgeOptions({}, api_key="sk-x"))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
-    assert is_configured(JudgeChoice())
+    assert is_configured(JudgeOptions({}))
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    assert is_configured(JudgeChoice())
+    assert is_configured(JudgeOptions({}))
 
 
 def test_a_key_is_not_shown() -> None:
-    assert "sk-secret" not in repr(JudgeChoice(api_key="sk-secret"))
+    assert "sk-secret" not in repr(JudgeOptions({}, api_key="sk-secret"))
 
 
 @pytest.mark.parametrize(
     ("choice", "error", "said"),
     [
-        (JudgeChoice(), UsageError, "OPENAI_API_KEY"),
+        (JudgeOptions({}), UsageError, "OPENAI_API_KEY"),
         (
-            JudgeChoice(model="lexical", base_url="http://x/v1"),
+            JudgeOptions({}, judge="lexical", base_url="http://x/v1"),
             UsageError,
             "--base-url is for chat models",
         ),
-        (JudgeChoice(model="lexical", prompts="plain"), UsageError, "--prompts is for chat models"),
-        (JudgeChoice(api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
+        (
+            JudgeOptions({}, judge="lexical", prompts="plain"),
+            UsageError,
+            "--prompts is for chat models",
+        ),
+        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
     ],
 )
 async def test_what_makes_no_judge_is_told(
-    choice: JudgeChoice, error: type[Exception], said: str
+    choice: JudgeOptions, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         async with open_judge(choice):
@@ -72,9 +76,9 @@ async def test_what_makes_no_judge_is_told(
 
 async def test_a_url_alone_takes_the_sole_model() -> None:
     async with LoopbackServer(models=("some-model",)) as server:
-        async with open_judge(JudgeChoice(base_url=server.url)) as opened:
-            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
-            assert not opened.is_baseline
+        async with open_judge(JudgeOptions({}, base_url=server.url)) as opened:
+            assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
+            assert not opened.judge.is_baseline
         assert server.calls == 0
 
 
@@ -82,7 +86,7 @@ async def test_a_url_alone_takes_the_sole_model() -> None:
 async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[str, ...]) -> None:
     async with LoopbackServer(models=models) as server:
         with pytest.raises(UsageError, match="name one of the endpoint's models") as caught:
-            async with open_judge(JudgeChoice(base_url=server.url)):
+            async with open_judge(JudgeOptions({}, base_url=server.url)):
                 pytest.fail("it opened")
     assert all(model in str(caught.value) for model in models)
 
@@ -90,13 +94,13 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
 async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     async with LoopbackServer(models=("some-model",)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        async with open_judge(JudgeChoice()) as opened:
-            assert (opened.judge.name, opened.base_url) == ("some-model", server.url)
+        async with open_judge(JudgeOptions({})) as opened:
+            assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
 
 
 async def test_the_estimate_counts_what_is_left_to_pay() -> None:
     client = ScriptedClient(right)
-    async with open_judge(JudgeChoice(client=client)) as opened:
+    async with open_judge(JudgeOptions({}, client=client)) as opened:
         fresh = await estimate(WORK, opened, repeats=2)
         assert {stage: usage.calls for stage, usage in fresh.stages.items()} == {
             "split": 12,
@@ -121,22 +125,22 @@ async def test_the_estimate_counts_what_is_left_to_pay() -> None:
 
 
 async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
-    async with open_judge(JudgeChoice(client=ScriptedClient([]))) as opened:
+    async with open_judge(JudgeOptions({}, client=ScriptedClient([]))) as opened:
         work = [(ANNOTATIONS[0], Caption(index="V0", caption=""))]
         assert (await estimate(work, opened, repeats=3)).usage.calls == 0
 
 
 async def test_a_model_without_a_price_costs_nobody_knows() -> None:
-    choice = JudgeChoice(model="own-model", client=ScriptedClient([]))
+    choice = JudgeOptions({}, judge="own-model", client=ScriptedClient([]))
     async with open_judge(choice) as opened:
         expected = await estimate(WORK, opened, repeats=1)
         assert (expected.usage.calls, expected.cost) == (18, None)
 
 
 async def test_lexical_costs_nothing() -> None:
-    async with open_judge(JudgeChoice(model="lexical")) as opened:
+    async with open_judge(JudgeOptions({}, judge="lexical")) as opened:
         expected = await estimate(WORK, opened, repeats=1)
-        assert (expected.usage.calls, expected.cost, opened.is_baseline) == (0, 0.0, True)
+        assert (expected.usage.calls, expected.cost, opened.judge.is_baseline) == (0, 0.0, True)
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ async def run(folder: RunFolder, client: ScriptedClient, **more: Any) -> tuple[A
     # As if the captions had been generated anew.
     folder.captions.unlink(missing_ok=True)
     source = Source("run", folder, tuple(ANNOTATIONS), tuple(chosen), "memory")
-    async with open_judge(JudgeChoice(client=client, **settings.pop("choice", {}))) as opened:
+    async with open_judge(JudgeOptions({}, client=client, **settings.pop("choice", {}))) as opened:
         work = JudgingWork(source, opened, **settings)
         finished = await execute(work)
         unscored = {index: one.reason for index, one in finished.done.items() if one.reason}
@@ -223,7 +227,7 @@ async def test_a_name_in_the_configuration_tells_endpoints_apart(tmp_path: Path)
 async def test_a_broken_table_of_endpoints_is_named(content: str, said: str) -> None:
     configure(content)
     with pytest.raises(InputError, match=r"capeval\.toml") as caught:
-        async with open_judge(JudgeChoice(client=ScriptedClient(right))):
+        async with open_judge(JudgeOptions({}, client=ScriptedClient(right))):
             pytest.fail("it opened")
     assert said in str(caught.value)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.llm import AdaptiveLimiter
+from capeval.llm.limiter import AdaptiveLimiter
 
 
 async def run(limiter: AdaptiveLimiter, throttled: bool) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import BudgetReached, InputError, UsageError
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, Price, price_of, read_prices
-from capeval.llm.prices import prices_as_of
+from capeval.llm import Asker, ChatReply, ChatRequest, Meter
+from capeval.llm.meter import Price, price_of, prices_as_of, read_prices
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]
@@ -88,7 +88,8 @@ def test_the_cap_stops_the_next_call() -> None:
 
 async def test_a_cap_needs_a_price(ask_for: Requests) -> None:
     with pytest.raises(UsageError, match=r'\[prices."own"\]'):
-        await Meter(cap=1.0).admit(ask_for(model="own"))
+        async with Meter(cap=1.0).admit(ask_for(model="own")):
+            pytest.fail("it was admitted")
 
 
 class Dear:

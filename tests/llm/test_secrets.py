@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from capeval.errors import CapevalError, EndpointRefused
-from capeval.llm import ChatRequest, OpenAIChatClient, Redactor
+from capeval.llm import ChatRequest, OpenAIChatClient
+from capeval.llm.redact import Redactor
 from tests.llm.conftest import KEY
 from tests.server import LoopbackServer, completion, failure
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 import capeval.llm
-from capeval.llm import ChatReply, ChatRequest, Redactor, ScriptedClient, public_url
+from capeval.llm import ChatReply, ChatRequest, ScriptedClient, public_url
+from capeval.llm.redact import Redactor
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]

@@ -6,17 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import UsageError
-from capeval.video import (
-    Dynamic,
-    Fps,
-    Given,
-    Middle,
-    Policy,
-    Shuffled,
-    Timeline,
-    Uniform,
-    read_policy,
-)
+from capeval.video import Given, Middle, Policy, Uniform, read_policy
+from capeval.video.frames import Timeline
+from capeval.video.sampling import Dynamic, Fps, Shuffled
 
 
 def steady(total: int, fps: float = 24) -> Timeline:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import re
+from collections import Counter
 from collections.abc import Iterable
-from functools import reduce
+from functools import lru_cache, reduce
 from importlib.metadata import version
 from operator import add
 from typing import Final
@@ -16,7 +17,7 @@ from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import NOT, Reading, read, tokens
 from capeval.judging.lexical.reference import Reference, prepare
 from capeval.judging.lexical.relations import relations
-from capeval.judging.lexical.splitting import split
+from capeval.judging.lexical.word_lists import ABBREVIATIONS
 from capeval.judging.split_checks import clean, repeats_note
 from capeval.schema import Annotation, Verdict
 
@@ -62,22 +63,11 @@ class LexicalJudge:
 
     def __init__(self) -> None:
         self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
-        self._references: OrderedDict[Annotation, Reference] = OrderedDict()
-
-    def prepare(self, annotation: Annotation) -> Reference:
-        """Read an annotation; the last few thousand are cached."""
-        found = self._references.get(annotation)
-        if found is None:
-            found = self._references[annotation] = prepare(annotation)
-            if len(self._references) > _CACHED:
-                self._references.popitem(last=False)
-        return found
+        self.prepare: Final = lru_cache(_CACHED)(prepare)
+        """Reads an annotation; the last few thousand are cached."""
 
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
-        """Judge one caption, which may be any text; an empty one lacks everything.
-
-        Time grows with the caption's length times the number of reference events.
-        """
+        """Judge one caption, which may be any text; an empty one lacks everything."""
         reference = self.prepare(annotation)
         pieces, repeats = split(clean(caption))
         notes = [repeats_note(repeats)] if repeats else []
@@ -92,16 +82,9 @@ class LexicalJudge:
             matches=tuple(None if match is None else match + 1 for match in matches),
             relations=tuple(
                 tuple(
-                    relations(
-                        event,
-                        [
-                            reading
-                            for reading, match in zip(readings, matches, strict=True)
-                            if match == place
-                        ],
-                    )
+                    relations(event, [r for r, m in zip(readings, matches, strict=True) if m == n])
                 )
-                for place, event in enumerate(reference.events)
+                for n, event in enumerate(reference.events)
             ),
             notes=tuple(notes),
         )
@@ -119,16 +102,13 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
             # No description has so many words, and stemming a megabyte of noise would take seconds.
             unread, text = True, []
         reading = read(text, words)
-        if readings and not reading.actor and not _ends_sentence(pieces[len(readings) - 1]):
+        before_end = pieces[len(readings) - 1][-4:]
+        if readings and not reading.actor and _SENTENCE_ENDS.isdisjoint(before_end):
             # "A girl looks up, then runs away": the clause before names who runs.
             before = readings[-1]
             reading = reading._replace(actor=before.actor, actor_concept=before.actor_concept)
         readings.append(reading)
     return readings, unread
-
-
-def _ends_sentence(piece: str) -> bool:
-    return not _SENTENCE_ENDS.isdisjoint(piece[-4:])
 
 
 def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.float64]:
@@ -196,3 +176,95 @@ def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
     return [
         int(reference) if kept else None for reference, kept in zip(owner, matched, strict=True)
     ]
+
+
+# One pass over the text: unbounded repetitions are possessive, so that no text, however long, is
+# matched twice.
+_CUT = re.compile(
+    r"""
+    (?P<line>\n\s*+)
+    | (?P<end>[.!?…。！？]++["'”’)\]*]*+)
+    | (?P<clause>;|,\s(?=then\s)
+        |,\s(?=(?:(?:and|but)\s)?(?:he|she|they|it|the\s(?:camera|scene|shot|view))\s)
+        |,?\s(?=(?:and|but)\sthen\s|while\s|whereas\s|after\swhich\s)
+        |,?\s(?=before\s(?:the\scamera\s|he\s|she\s|it\s|they\s|[a-z]{2,20}ing\s)))
+    | (?P<time>\s(?=[\[(]?\d{1,2}:\d{2}(?::\d{2})?\s?[-–—]\s?\d{1,2}:\d{2}))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]++")
+_LAST = re.compile(r"[^\s(\[\"“'‘*_]*\Z")
+_MARKER = re.compile(r"[\s(\[*_#>-]*(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]*\Z", re.IGNORECASE)
+# Characters before a full stop that decide what it is: longer than any abbreviation or marker.
+_LOOK_BACK = 24
+# Words on either side of a cut; fewer are a fragment, not an event.
+_MIN_CLAUSE = 3
+
+
+def split(caption: str) -> tuple[list[str], int]:
+    """Split a caption into pieces, in order; return them and how many repeats were dropped.
+
+    A piece is dropped if its words are those of the piece before it, or have occurred twice
+    already: models fall into loops. Time grows with the caption's length.
+
+    >>> split("A man sits down, then stands up and leaves. A dog barks. A dog barks.")
+    (['A man sits down,', 'then stands up and leaves.', 'A dog barks.'], 1)
+    """
+    pieces: list[str] = []
+    start = seen = 0
+    for cut in _CUT.finditer(caption):
+        if cut.lastgroup == "end" and not _is_sentence_end(caption, start, cut):
+            continue
+        if cut.lastgroup == "clause" and not _is_clause(caption, start, cut):
+            continue
+        # A bullet or a rule alone is no event: it stays with the text that follows.
+        if _WORD.search(caption, seen, cut.end()):
+            pieces.append(caption[start : cut.end()].strip())
+            start = cut.end()
+        seen = cut.end()
+    if _WORD.search(caption, seen):
+        pieces.append(caption[start:].strip())
+    return _without_repeats(pieces)
+
+
+def _is_sentence_end(caption: str, start: int, cut: re.Match[str]) -> bool:
+    mark = cut[0]
+    if mark[0] in "。！？":
+        return True
+    if not caption[cut.end() : cut.end() + 1].isspace():
+        return False
+    if mark[0] != ".":
+        return True
+    before = caption[max(start, cut.start() - _LOOK_BACK) : cut.start()]
+    last = _LAST.search(before)
+    word = last[0].lower() if last else ""
+    following = caption[cut.end() : cut.end() + 3].lstrip()[:1]
+    if len(before) < _LOOK_BACK and _MARKER.match(before):
+        return False
+    if mark.startswith(".."):
+        return not following.islower()
+    if word in ABBREVIATIONS:
+        return word == "etc" and following.isupper()
+    if (len(word) == 1 and word.isalpha()) or "." in word:
+        return "." in word and following.isupper() and word not in {"e.g", "i.e", "u.s"}
+    return True
+
+
+def _is_clause(caption: str, start: int, cut: re.Match[str]) -> bool:
+    # Only the nearest words decide, so that a long sentence is not searched again at every cut.
+    before = _WORD.findall(caption[max(start, cut.start() - 80) : cut.start()])
+    after = _WORD.findall(caption[cut.end() : cut.end() + 80])
+    return len(before) >= _MIN_CLAUSE and len(after) >= _MIN_CLAUSE
+
+
+def _without_repeats(pieces: list[str]) -> tuple[list[str], int]:
+    kept: list[str] = []
+    occurrences: Counter[str] = Counter()
+    previous = ""
+    for piece in pieces:
+        key = " ".join(_WORD.findall(piece.lower()))
+        occurrences[key] += 1
+        if key != previous and occurrences[key] <= 2:
+            kept.append(piece)
+        previous = key
+    return kept, len(pieces) - len(kept)

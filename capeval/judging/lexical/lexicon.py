@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from typing import Final, NamedTuple
 
@@ -73,8 +73,9 @@ class Lexicon:
     def __init__(self) -> None:
         # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
         self._stem: Final = EnglishStemmer().stemWord
-        self._words: dict[str, Word] = {}
-        self._related: dict[str, Related] = {}
+        self._cached = lru_cache(_MAX_CACHED)(self._read)
+        self.related = lru_cache(_MAX_CACHED)(self._relate)
+        """Returns the concepts that are related to one; the most recent ones are cached."""
         self._names: dict[str, str] = {}
         for meaning in SYNONYMS:
             for word in meaning:
@@ -104,31 +105,15 @@ class Lexicon:
         return self._stem(regular) if len(regular) <= _MAX_STEMMED else regular
 
     def word(self, text: str) -> Word:
-        """Return the meaning of a lower-case word; the most recent ones are cached."""
-        found = self._words.get(text)
-        if found is None and len(text) > _MAX_STEMMED:
-            return self._read(text)
-        if found is None:
-            if len(self._words) >= _MAX_CACHED:
-                self._words.clear()
-            found = self._words[text] = self._read(text)
-        return found
+        """Return the meaning of a lower-case word; the most recent short ones are cached."""
+        return self._read(text) if len(text) > _MAX_STEMMED else self._cached(text)
 
-    def related(self, concept: str) -> Related:
-        """Return the concepts that are related to this one; the most recent ones are cached."""
-        found = self._related.get(concept)
-        if found is None:
-            if len(self._related) >= _MAX_CACHED:
-                self._related.clear()
-            full, partial = self._entailing(concept)
-            opposed = self._opposites.get(concept, set())
-            camera = opposed | self._camera_opposites.get(concept, set())
-            found = Related(
-                tuple(full), tuple(partial), tuple(opposed), tuple(camera),
-                self._actors.get(concept, 0),
-            )  # fmt: skip
-            self._related[concept] = found
-        return found
+    def _relate(self, concept: str) -> Related:
+        full, partial = self._entailing(concept)
+        opposed = self._opposites.get(concept, set())
+        camera = opposed | self._camera_opposites.get(concept, set())
+        actor = self._actors.get(concept, 0)
+        return Related(tuple(full), tuple(partial), tuple(opposed), tuple(camera), actor)
 
     def _entailing(self, concept: str) -> tuple[set[str], set[str]]:
         full = self._below(concept)

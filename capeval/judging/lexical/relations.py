@@ -29,10 +29,7 @@ _MARGIN = 0.1
 
 
 def relations(event: EventReading, pieces: Sequence[Reading]) -> list[Relation]:
-    """Classify every element of a reference event by the pieces matched to it, in order.
-
-    Time grows with pieces x slots; long captions are processed a few thousand pieces at a time.
-    """
+    """Classify every element of a reference event by the pieces matched to it, in order."""
     if not pieces:
         return ["lack"] * len(event.elements)
     joined = np.zeros(len(event.weights), dtype=np.float32)

@@ -13,7 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.judging.split_checks import clean
-from capeval.llm.prices import Price, price_of, prices_as_of
+from capeval.llm.meter import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
     interval,

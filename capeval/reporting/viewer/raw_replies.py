@@ -13,9 +13,9 @@ from pathlib import Path
 
 from capeval.errors import CacheMiss, CapevalError, InputError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.pipeline import inputs_of, is_by
 from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import Tally
+from capeval.judging.run import inputs_of, is_by
 from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
 from capeval.llm.cache import State, request_key
 from capeval.runs.judged_run import JudgedRun
