@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capeval.api.options import GenerateOptions, takes
+from capeval.api.declaring import takes
+from capeval.api.options import GenerateOptions
 from capeval.api.sync_async import blocking
 from capeval.captioners.estimate import GenerationEstimate, estimate_generation
 from capeval.captioners.merging import Merge, merge_parts
@@ -38,8 +39,6 @@ from capeval.video import FrameReader, open_reader
 @takes(GenerateOptions)
 async def generate_async(options: GenerateOptions) -> Generation:
     """Caption videos with a video-language model; the captions are a run, ready for `judge`.
-
-    The parameters are those of `capeval.GenerateOptions`.
 
     Raises
     ------

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.api.options import JudgeOptions, takes
+from capeval.api.declaring import takes
+from capeval.api.options import JudgeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.judging.estimate import Estimate, estimate
@@ -63,8 +64,6 @@ class Judged:
 @takes(JudgeOptions)
 async def judge_async(options: JudgeOptions) -> Scores:
     """Judge captions against annotations and return their scores.
-
-    The parameters are those of `capeval.JudgeOptions`.
 
     Raises
     ------
