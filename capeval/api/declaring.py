@@ -1,7 +1,8 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments and their documentation; `capeval.cli.options.declared_by` gives the command its options.
+arguments, with the docstring of the class for documentation; `capeval.cli.options.declared_by`
+gives the command its options, with the same texts.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import MISSING, dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field
 from pathlib import Path
 from types import GenericAlias, NoneType
 from typing import Any, ParamSpec, TypeVar, dataclass_transform, get_args, get_origin
@@ -31,7 +33,7 @@ class Option:
 
     Parameters
     ----------
-    help : describes the field in Python and on the command line
+    help : describes the field, if the docstring of its class does not
     note : what only Python accepts
     kind : the type that typer parses, if the field's own type is not suitable
     flag : the option's name, if it is not the field's
@@ -43,7 +45,7 @@ class Option:
     settings : further arguments of `typer.Option`
     """
 
-    help: str
+    help: str = ""
     note: str = ""
     kind: Any = None
     flag: str | None = None
@@ -58,19 +60,19 @@ class Option:
 _OF_OPTION = {one.name for one in dataclasses.fields(Option)} - {"settings"}
 
 
-def option(default: T, text: str, **details: Any) -> T:
+def option(default: T, text: str = "", **details: Any) -> T:
     """Declare a field; `details` are those of `Option`, and further arguments of `typer.Option`."""
     own = {name: details.pop(name) for name in _OF_OPTION & set(details)}
     found: T = field(default=default, metadata={"option": Option(text, settings=details, **own)})
     return found
 
 
-def required(text: str, **details: Any) -> Any:
+def required(text: str = "", **details: Any) -> Any:
     """Declare a field without a default value."""
     return option(MISSING, text, **details)
 
 
-def python_only(default: T, text: str, **settings: Any) -> T:
+def python_only(default: T, text: str = "", **settings: Any) -> T:
     """Declare a field that the command line does not have; `settings` are those of `field`."""
     found: T = field(default=default, metadata={"option": Option(text, typed=False)}, **settings)
     return found
@@ -85,13 +87,22 @@ def declares(options: type[T]) -> type[T]:
 def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     """Return the command's options by field, each with its default; `MISSING` if there is none."""
     found = {}
-    for one in dataclasses.fields(options):
-        declared: Option = one.metadata["option"]
+    for one, declared in _declared(options):
         if declared.typed:
             kind = declared.kind or _kind(one.type, optional=one.default == ())
             default = declared.shown_default or one.default
             found[one.name] = (dataclasses.replace(declared, kind=kind), default)
     return found
+
+
+def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
+    """Yield the fields of a class, with the help of the docstring for those that have none."""
+    *_, documented = inspect.cleandoc(options.__doc__ or "").partition("Parameters\n----------\n")
+    texts = dict(re.findall(r"^(\w+) : (.*(?:\n .*)*)", documented, re.MULTILINE))
+    for one in dataclasses.fields(options):
+        declared: Option = one.metadata.get("option", Option())
+        text = declared.help or " ".join(texts[one.name].split())
+        yield one, dataclasses.replace(declared, help=text)
 
 
 def _kind(declared: Any, *, optional: bool) -> Any:
@@ -130,8 +141,7 @@ def takes(
 
 def _parameters(options: Any) -> str:
     lines = ["Parameters", "----------"]
-    for one in dataclasses.fields(options):
-        found: Option = one.metadata["option"]
+    for one, found in _declared(options):
         text = " ".join(filter(None, (one.name, ":", found.help, found.note)))
         lines += textwrap.wrap(text, 92, subsequent_indent="    ")
     return "\n".join(lines)

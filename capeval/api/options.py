@@ -73,14 +73,23 @@ def _progress() -> "Progress | None":
 
 @declares
 class JudgeOptions:
-    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`."""
+    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
 
-    captions: "Captions" = required(
-        "A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.", typed=False
-    )
+    Parameters
+    ----------
+    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
+    annotations : Annotations (JSON or JSONL); 'sample' for the bundled ones.
+    run : Name of the run that a captions file becomes. Default: the file's stem.
+    judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
+        installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.
+    prompts : A packaged prompt set, or a folder with one.
+    repeats : Judge each caption this many times; the majority label counts.
+    seed : Seed of the bootstrap.
+    """
+
+    captions: "Captions" = required(typed=False)
     annotations: "Annotations | None" = option(
         None,
-        "Annotations (JSON or JSONL); 'sample' for the bundled ones.",
         note="Or `Annotation`s. A run knows its own.",
         kind=str | None,
         panel=INPUTS,
@@ -88,37 +97,21 @@ class JudgeOptions:
     )
     _: KW_ONLY
     run: str | None = option(
-        None,
-        "Name of the run that a captions file becomes. Default: the file's stem.",
-        note="Captions in memory are stored only if it is given.",
-        panel=INPUTS,
+        None, note="Captions in memory are stored only if it is given.", panel=INPUTS
     )
     only: Collection[str] = _only()
     limit: int | None = _limit()
     ignore_unknown: bool = ignore_unknown_option(panel=INPUTS)
     judge: "str | Judge | None" = option(
-        None,
-        "A chat model; 'lexical', the baseline that only compares words; or the judge of an "
-        "installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.",
-        note="Or a `Judge` of your own.",
-        kind=str | None,
-        panel=JUDGE,
+        None, note="Or a `Judge` of your own.", kind=str | None, panel=JUDGE
     )
     base_url: str | None = option(None, f"{_ENDPOINT}. Default: OPENAI_BASE_URL.", panel=JUDGE)
-    prompts: FilePath = option(
-        "tuna-cap-v1", "A packaged prompt set, or a folder with one.", kind=str, panel=JUDGE
-    )
-    repeats: int = option(
-        1,
-        "Judge each caption this many times; the majority label counts.",
-        panel=JUDGE,
-        min=1,
-        max=100,
-    )
+    prompts: FilePath = option("tuna-cap-v1", kind=str, panel=JUDGE)
+    repeats: int = option(1, panel=JUDGE, min=1, max=100)
     max_concurrency: int = _max_concurrency(64)
     timeout: float = _timeout(120.0)
     max_cost: float | None = _max_cost()
-    seed: int = option(0, "Seed of the bootstrap.", panel=OUTPUT, min=0)
+    seed: int = option(0, panel=OUTPUT, min=0)
     api_key: str | None = _api_key("OPENAI_API_KEY")
     runs: FilePath = runs_option(typed=False)
     cache: FilePath | None = _cache()
@@ -128,80 +121,55 @@ class JudgeOptions:
 
 @declares
 class GenerateOptions:
-    """Which videos are captioned, by which model and from which frames: see `capeval.generate`."""
+    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
+
+    Parameters
+    ----------
+    model : A model of the catalogue, hf:ORG/NAME, or a server's name for its model.
+    annotations : Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.
+    prompt : The prompt for every video. Default: the annotations' question where they have one,
+        else tuna-cap-v1.
+    max_new_tokens : Tokens a caption may have. Default: the catalogue's, 1024 for most.
+    batch_size : Videos at a time on a device: a number or auto.
+    device : cuda, mps or cpu. Default: the best available.
+    videos : Folder of the videos. Default: videos/ beside the annotations, else that folder.
+    run : Name of the run. Default: the model's.
+    frames : 32 spread evenly, 2fps, or auto (2 a second below 16 s, else 1). Default: the
+        catalogue's.
+    decoder : pyav or decord.
+    shuffle : A seed: the frames are shown in a random order.
+    images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
+        Default: the catalogue's, jpeg for most.
+    jpeg_quality : Quality of JPEGs.
+    max_side : Shrink frames for an endpoint to this many pixels. Default: not shrunk.
+    shard : Do part I of N; the last part to finish merges all.
+    merge : Merge the shards of --run that exist, and stop.
+    """
 
     model: "str | Captioner | SimpleCaptioner | None" = option(
-        None,
-        "A model of the catalogue, hf:ORG/NAME, or a server's name for its model.",
-        note="Or a `Captioner` of your own.",
-        kind=str | None,
-        panel=MODEL,
+        None, note="Or a `Captioner` of your own.", kind=str | None, panel=MODEL
     )
-    annotations: FilePath | None = option(
-        None,
-        "Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.",
-        kind=str | None,
-        panel=INPUTS,
-        metavar="FILE",
-    )
+    annotations: FilePath | None = option(None, kind=str | None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
     base_url: str | None = option(None, f"{_ENDPOINT}.", panel=MODEL)
-    prompt: FilePath | None = option(
-        None,
-        "The prompt for every video. Default: the annotations' question where they have one, "
-        "else tuna-cap-v1.",
-        kind=str | None,
-        panel=MODEL,
-        metavar="FILE",
-    )
-    max_new_tokens: int | None = option(
-        None,
-        "Tokens a caption may have. Default: the catalogue's, 1024 for most.",
-        panel=MODEL,
-        min=1,
-    )
-    batch_size: int | Literal["auto"] = option(
-        "auto", "Videos at a time on a device: a number or auto.", kind=str, panel=MODEL
-    )
-    device: str | None = option(None, "cuda, mps or cpu. Default: the best available.", panel=MODEL)
-    videos: FilePath | None = option(
-        None,
-        "Folder of the videos. Default: videos/ beside the annotations, else that folder.",
-        kind=str | None,
-        panel=INPUTS,
-        metavar="DIR",
-    )
-    run: str | None = option(None, "Name of the run. Default: the model's.", panel=INPUTS)
+    prompt: FilePath | None = option(None, kind=str | None, panel=MODEL, metavar="FILE")
+    max_new_tokens: int | None = option(None, panel=MODEL, min=1)
+    batch_size: int | Literal["auto"] = option("auto", kind=str, panel=MODEL)
+    device: str | None = option(None, panel=MODEL)
+    videos: FilePath | None = option(None, kind=str | None, panel=INPUTS, metavar="DIR")
+    run: str | None = option(None, panel=INPUTS)
     only: Collection[str] = _only()
     limit: int | None = _limit()
     frames: "str | FrameReader | None" = option(
-        None,
-        "32 spread evenly, 2fps, or auto (2 a second below 16 s, else 1). "
-        "Default: the catalogue's.",
-        note="Or a `FrameReader`.",
-        kind=str | None,
-        panel=FRAMES,
+        None, note="Or a `FrameReader`.", kind=str | None, panel=FRAMES
     )
-    decoder: str = option("pyav", "pyav or decord.", panel=FRAMES)
-    shuffle: int | None = python_only(None, "A seed: the frames are shown in a random order.")
-    images: "ImageKind | None" = option(
-        None,
-        "How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM). "
-        "Default: the catalogue's, jpeg for most.",
-        kind=str | None,
-        panel=FRAMES,
-    )
-    jpeg_quality: int = option(90, "Quality of JPEGs.", panel=FRAMES, min=1, max=100)
-    max_side: int | None = option(
-        None,
-        "Shrink frames for an endpoint to this many pixels. Default: not shrunk.",
-        panel=FRAMES,
-        min=16,
-    )
-    shard: str | None = option(
-        None, "Do part I of N; the last part to finish merges all.", panel=MACHINES, metavar="I/N"
-    )
-    merge: bool = option(False, "Merge the shards of --run that exist, and stop.", panel=MACHINES)
+    decoder: str = option("pyav", panel=FRAMES)
+    shuffle: int | None = python_only(None)
+    images: "ImageKind | None" = option(None, kind=str | None, panel=FRAMES)
+    jpeg_quality: int = option(90, panel=FRAMES, min=1, max=100)
+    max_side: int | None = option(None, panel=FRAMES, min=16)
+    shard: str | None = option(None, panel=MACHINES, metavar="I/N")
+    merge: bool = option(False, panel=MACHINES)
     max_concurrency: int = _max_concurrency(32)
     timeout: float = _timeout(300.0)
     max_cost: float | None = _max_cost()
