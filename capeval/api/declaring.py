@@ -96,13 +96,16 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
 
 
 def _declared(options: type) -> Iterator[tuple[Field[Any], Option]]:
-    """Yield the fields of a class, with the help of the docstring for those that have none."""
-    *_, documented = inspect.cleandoc(options.__doc__ or "").partition("Parameters\n----------\n")
-    texts = dict(re.findall(r"^(\w+) : (.*(?:\n .*)*)", documented, re.MULTILINE))
-    for one in dataclasses.fields(options):
-        declared: Option = one.metadata.get("option", Option())
-        text = declared.help or " ".join(texts[one.name].split())
-        yield one, dataclasses.replace(declared, help=text)
+    """Yield the fields of a class, its own first, each with its help from the docstrings."""
+    texts: dict[str, str] = {}
+    for one in reversed(options.__mro__):
+        doc = inspect.cleandoc(one.__doc__ or "")
+        texts |= re.findall(r"^(\w+) : (.*(?:\n .*)*)", doc, re.MULTILINE)
+    own = options.__annotations__
+    for field_ in sorted(dataclasses.fields(options), key=lambda one: one.name not in own):
+        declared: Option = field_.metadata.get("option", Option())
+        text = declared.help or " ".join(texts[field_.name].split())
+        yield field_, dataclasses.replace(declared, help=text)
 
 
 def _kind(declared: Any, *, optional: bool) -> Any:

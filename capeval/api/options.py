@@ -18,7 +18,7 @@ from capeval.api.declaring import (
     python_only,
     required,
 )
-from capeval.api.run_options import ignore_unknown_option, runs_option
+from capeval.api.run_options import ignore_unknown_option
 
 if TYPE_CHECKING:
     from capeval.api.judging import Captions
@@ -30,49 +30,40 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
-_ENDPOINT = "An OpenAI-compatible endpoint, such as http://localhost:8000/v1"
 
+@declares
+class _ModelOptions:
+    """What judging and generating have in common.
 
-def _only() -> Collection[str]:
-    text = "Only these indexes (repeat, or separate by commas)."
-    return option((), text, panel=INPUTS, metavar="INDEX", commas=True)
+    Parameters
+    ----------
+    only : Only these indexes (repeat, or separate by commas).
+    limit : Only the first N.
+    max_concurrency : Calls at a time.
+    timeout : Seconds for one call.
+    max_cost : Stop calling after this many US dollars; implies --yes.
+    api_key : Of the endpoint. Default: OPENAI_API_KEY, or the variable that the catalogue names.
+    runs : The folder of the runs.
+    cache : SQLite file of replies. Default: in the user's cache folder.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every video.
+    """
 
-
-def _limit() -> int | None:
-    return option(None, "Only the first N.", panel=INPUTS, min=1)
-
-
-def _max_concurrency(default: int) -> int:
-    return option(default, "Calls at a time.", panel=LIMITS, min=1, max=4096)
-
-
-def _timeout(default: float) -> float:
-    return option(default, "Seconds for one call.", panel=LIMITS, min=0.1, max=86_400)
-
-
-def _max_cost() -> float | None:
-    text = "Stop calling after this many US dollars; implies --yes."
-    return option(None, text, panel=LIMITS, min=0.0)
-
-
-def _api_key(otherwise: str) -> str | None:
-    return python_only(None, f"Of the endpoint. Default: {otherwise}.", repr=False)
-
-
-def _cache() -> FilePath | None:
-    return python_only(None, "SQLite file of replies. Default: in the user's cache folder.")
-
-
-def _client() -> "ChatClient | None":
-    return python_only(None, "Replaces the network, for tests and recordings.", repr=False)
-
-
-def _progress() -> "Progress | None":
-    return python_only(None, "Receives the status after every video.", repr=False)
+    _: KW_ONLY
+    only: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
+    limit: int | None = option(None, panel=INPUTS, min=1)
+    max_concurrency: int = option(64, panel=LIMITS, min=1, max=4096)
+    timeout: float = option(120.0, panel=LIMITS, min=0.1, max=86_400)
+    max_cost: float | None = option(None, panel=LIMITS, min=0.0)
+    api_key: str | None = python_only(None, repr=False)
+    runs: FilePath = python_only("runs")
+    cache: FilePath | None = python_only(None)
+    client: "ChatClient | None" = python_only(None, repr=False)
+    progress: "Progress | None" = python_only(None, repr=False)
 
 
 @declares
-class JudgeOptions:
+class JudgeOptions(_ModelOptions):
     """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
 
     Parameters
@@ -82,6 +73,8 @@ class JudgeOptions:
     run : Name of the run that a captions file becomes. Default: the file's stem.
     judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
         installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.
+    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. Default:
+        OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
     seed : Seed of the bootstrap.
@@ -99,34 +92,25 @@ class JudgeOptions:
     run: str | None = option(
         None, note="Captions in memory are stored only if it is given.", panel=INPUTS
     )
-    only: Collection[str] = _only()
-    limit: int | None = _limit()
     ignore_unknown: bool = ignore_unknown_option(panel=INPUTS)
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", kind=str | None, panel=JUDGE
     )
-    base_url: str | None = option(None, f"{_ENDPOINT}. Default: OPENAI_BASE_URL.", panel=JUDGE)
+    base_url: str | None = option(None, panel=JUDGE)
     prompts: FilePath = option("tuna-cap-v1", kind=str, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, min=1, max=100)
-    max_concurrency: int = _max_concurrency(64)
-    timeout: float = _timeout(120.0)
-    max_cost: float | None = _max_cost()
     seed: int = option(0, panel=OUTPUT, min=0)
-    api_key: str | None = _api_key("OPENAI_API_KEY")
-    runs: FilePath = runs_option(typed=False)
-    cache: FilePath | None = _cache()
-    client: "ChatClient | None" = _client()
-    progress: "Progress | None" = _progress()
 
 
 @declares
-class GenerateOptions:
+class GenerateOptions(_ModelOptions):
     """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
 
     Parameters
     ----------
     model : A model of the catalogue, hf:ORG/NAME, or a server's name for its model.
     annotations : Annotations (JSON or JSONL) that list the videos. Default: the bundled sample.
+    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1.
     prompt : The prompt for every video. Default: the annotations' question where they have one,
         else tuna-cap-v1.
     max_new_tokens : Tokens a caption may have. Default: the catalogue's, 1024 for most.
@@ -151,15 +135,13 @@ class GenerateOptions:
     )
     annotations: FilePath | None = option(None, kind=str | None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
-    base_url: str | None = option(None, f"{_ENDPOINT}.", panel=MODEL)
+    base_url: str | None = option(None, panel=MODEL)
     prompt: FilePath | None = option(None, kind=str | None, panel=MODEL, metavar="FILE")
     max_new_tokens: int | None = option(None, panel=MODEL, min=1)
     batch_size: int | Literal["auto"] = option("auto", kind=str, panel=MODEL)
     device: str | None = option(None, panel=MODEL)
     videos: FilePath | None = option(None, kind=str | None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS)
-    only: Collection[str] = _only()
-    limit: int | None = _limit()
     frames: "str | FrameReader | None" = option(
         None, note="Or a `FrameReader`.", kind=str | None, panel=FRAMES
     )
@@ -170,11 +152,5 @@ class GenerateOptions:
     max_side: int | None = option(None, panel=FRAMES, min=16)
     shard: str | None = option(None, panel=MACHINES, metavar="I/N")
     merge: bool = option(False, panel=MACHINES)
-    max_concurrency: int = _max_concurrency(32)
-    timeout: float = _timeout(300.0)
-    max_cost: float | None = _max_cost()
-    api_key: str | None = _api_key("the variable that the catalogue names")
-    runs: FilePath = runs_option(typed=False)
-    cache: FilePath | None = _cache()
-    client: "ChatClient | None" = _client()
-    progress: "Progress | None" = _progress()
+    max_concurrency: int = option(32, panel=LIMITS, min=1, max=4096)
+    timeout: float = option(300.0, panel=LIMITS, min=0.1, max=86_400)
