@@ -39,8 +39,6 @@ from capeval.video import FrameReader, open_reader
 async def generate_async(options: GenerateOptions) -> Generation:
     """Caption videos with a video-language model; the captions are a run, ready for `judge`.
 
-    The parameters are those of `capeval.GenerateOptions`.
-
     Raises
     ------
     InputError, UsageError

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from capeval.api import FilePath, Notices, ignore
+from capeval.api.run_options import InspectOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
 from capeval.judging.prompts import load_prompts
+from capeval.options import takes
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
 from capeval.runs.find_video import runs_with_video
@@ -36,51 +37,33 @@ class Inspection:
         return result
 
 
-async def inspect_async(
-    index: str,
-    judged_runs: Sequence[FilePath] = (),
-    *,
-    judge: str | None = None,
-    raw: bool = False,
-    prompts: str | None = None,
-    human: FilePath | None = None,
-    annotations: str | None = None,
-    runs: FilePath = "runs",
-    on_notice: Notices = ignore,
-) -> Inspection:
+@takes(InspectOptions)
+async def inspect_async(o: InspectOptions) -> Inspection:
     """Show the caption, events, verdicts and repairs of one video in each run.
 
-    Parameters
-    ----------
-    index : the video's index
-    judged_runs : by default every judged run under `runs` that has the video
-    judge, annotations, runs, on_notice : see `capeval.api`
-    raw : add the model's own replies, from the cache
-    prompts : with `raw`, the prompt set or folder that the video was judged with, if it is neither
-        packaged nor in the working directory
-    human : a file of human labels, shown next to the verdicts
+    Without `judged_runs`, these are all judged runs that have the video.
 
     Raises
     ------
     InputError, UsageError
         A named run cannot be loaded or lacks the video, or no run has it.
     """
-    if prompts is not None and not raw:
+    if o.prompts is not None and not o.raw:
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
-    used = None if prompts is None else load_prompts(prompts)
-    labels = None if human is None else load_human_labels(Path(human))
+    used = None if o.prompts is None else load_prompts(o.prompts)
+    labels = None if o.human is None else load_human_labels(Path(o.human))
     found = runs_with_video(
-        index,
-        judged_runs,
-        runs=Path(runs),
-        judge=judge,
-        annotations=annotations,
-        on_notice=on_notice,
+        o.index,
+        o.judged_runs,
+        runs=Path(o.runs),
+        judge=o.judge,
+        annotations=o.annotations,
+        on_notice=o.on_notice,
     )
     return Inspection(
         {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()},
-        {name: await raw_replies(run, index, prompts=used) for name, (run, _) in found.items()}
-        if raw
+        {name: await raw_replies(run, o.index, prompts=used) for name, (run, _) in found.items()}
+        if o.raw
         else {},
     )
 

@@ -63,8 +63,6 @@ class Judged:
 async def judge_async(options: JudgeOptions) -> Scores:
     """Judge captions against annotations and return their scores.
 
-    The parameters are those of `capeval.JudgeOptions`.
-
     Raises
     ------
     InputError, UsageError

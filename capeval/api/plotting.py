@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from capeval.api import FilePath, Notices, ignore
+from capeval.api.run_options import PlotOptions
 from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
+from capeval.options import takes
 from capeval.reporting import figures
 from capeval.reporting.figures import Figure
 from capeval.reporting.human_figures import confusions_of, scatters_of
@@ -39,31 +40,9 @@ _WHY_EMPTY = {
 }
 
 
-def plot(
-    what: Sequence[str],
-    judged_runs: Sequence[FilePath],
-    *,
-    out: FilePath = "figures",
-    formats: Sequence[str] = ("pdf",),
-    width: Literal["column", "text"] = "column",
-    human: FilePath | None = None,
-    judge: str | None = None,
-    annotations: str | None = None,
-    seed: int = 0,
-    runs: FilePath = "runs",
-    on_notice: Notices = ignore,
-) -> list[Path]:
+@takes(PlotOptions)
+def plot(o: PlotOptions) -> list[Path]:
     """Draw figures and return their files.
-
-    Parameters
-    ----------
-    what : "types", "characteristics", "domains", "events", "elements", "frames"; "forest" for two
-        runs; "scatter" and "confusion" with `human`; or "all"
-    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
-    out : the folder of the figures
-    formats : "svg", "pdf" or "png", one or more
-    width : that of a column (3.3 inches) or of the text (6.9 inches)
-    human : a file of human ratings or labels
 
     Raises
     ------
@@ -72,32 +51,32 @@ def plot(
     MissingExtra
         matplotlib is not installed.
     """
-    wanted = _wanted(what, judged_runs, human)
-    forms = _chosen(formats, FORMATS, "--format")
+    wanted = _wanted(o)
+    forms = _chosen(o.formats, FORMATS, "--format")
     # As a path it would be the working directory.
-    if not str(out).strip():
+    if not str(o.out).strip():
         raise UsageError("--out names no folder")
     require_plot_extra()
     judged = load_judged_runs(
-        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
-    target, inputs = Path(out), files_behind(judged.values())
-    inputs += [] if human is None else [Path(human)]
+    target, inputs = Path(o.out), files_behind(judged.values())
+    inputs += [] if o.human is None else [Path(o.human)]
     for name in wanted:
         for form in forms:
             check_output(target / f"{name}.{form}", inputs)
-    drawings = _of_runs(judged, wanted, seed, on_notice)
-    if human is not None and set(wanted) & set(_OF_HUMANS):
-        drawings |= _of_humans(judged, Path(human), annotations, wanted, seed, on_notice)
+    drawings = _of_runs(judged, wanted, o)
+    if o.human is not None and set(wanted) & set(_OF_HUMANS):
+        drawings |= _of_humans(judged, Path(o.human), wanted, o)
     files: dict[Path, bytes] = {}
     for name in wanted:
         drawn = [figure for figure in drawings[name] if not is_empty(figure)]
         if not drawn:
-            on_notice(f"{name}: left out, {_WHY_EMPTY[name]}")
+            o.on_notice(f"{name}: left out, {_WHY_EMPTY[name]}")
         for figure in drawn:
             for form in forms:
                 file = target / f"{safe_name(figure.name)}.{form}"
-                files[file] = rendered(figure, form, Paper(WIDTHS[width]))
+                files[file] = rendered(figure, form, Paper(WIDTHS[o.width]))
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
     for path in files:
@@ -111,9 +90,7 @@ def plot(
 plot_async = awaitable(plot)
 
 
-def _wanted(
-    what: Sequence[str], judged_runs: Sequence[FilePath], human: FilePath | None
-) -> list[str]:
+def _wanted(o: PlotOptions) -> list[str]:
     """Return the figures to draw.
 
     Raises
@@ -121,9 +98,9 @@ def _wanted(
     UsageError
         A name is unknown, or a figure lacks what it shows.
     """
-    names = _chosen(what, ("all", *_WHY_EMPTY), "WHAT")
-    two = len(judged_runs) == 2
-    if human is None and (of_humans := [name for name in _OF_HUMANS if name in names]):
+    names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
+    two = len(o.judged_runs) == 2
+    if o.human is None and (of_humans := [name for name in _OF_HUMANS if name in names]):
         raise UsageError(
             f"{of_humans[0]} compares judges with human ratings; name their file with --human"
         )
@@ -131,11 +108,11 @@ def _wanted(
         return [
             name
             for name in _WHY_EMPTY
-            if (name != "forest" or two) and (name not in _OF_HUMANS or human is not None)
+            if (name != "forest" or two) and (name not in _OF_HUMANS or o.human is not None)
         ]
     if "forest" in names and not two:
         raise UsageError(
-            f"forest shows the differences of two runs, not of {len(judged_runs)}; name two"
+            f"forest shows the differences of two runs, not of {len(o.judged_runs)}; name two"
         )
     return names
 
@@ -154,7 +131,7 @@ def _chosen(names: Sequence[str], known: Sequence[N], option: str) -> list[N]:
 
 
 def _of_runs(
-    judged: Mapping[str, JudgedRun], wanted: Sequence[str], seed: int, on_notice: Notices
+    judged: Mapping[str, JudgedRun], wanted: Sequence[str], o: PlotOptions
 ) -> dict[str, list[Figure]]:
     """Return the figures that need no human ratings, by name."""
     found: dict[str, list[Figure]] = {}
@@ -172,37 +149,32 @@ def _of_runs(
     if "forest" in wanted:
         found["forest"] = []
         try:
-            compared = compare_judged(judged, seed=seed)
+            compared = compare_judged(judged, seed=o.seed)
             found["forest"] += (
                 [figures.forest_of(compared)] if isinstance(compared, Comparison) else []
             )
         except UsageError as error:
-            on_notice(str(error))
+            o.on_notice(str(error))
     return found
 
 
 def _of_humans(
-    judged: Mapping[str, JudgedRun],
-    human: Path,
-    annotations: str | None,
-    wanted: Sequence[str],
-    seed: int,
-    on_notice: Notices,
+    judged: Mapping[str, JudgedRun], human: Path, wanted: Sequence[str], o: PlotOptions
 ) -> dict[str, list[Figure]]:
     """Return the figures that compare judges with human ratings, by name."""
     sides = read_inputs(
         CorrelateRequest(
             human=human,
             auto=tuple((run.file.parent.name, run.file) for run in judged.values()),
-            annotations=annotations,
+            annotations=o.annotations,
         )
     )
     found: dict[str, list[Figure]] = {}
     if "scatter" in wanted:
         order = [name for run in judged.values() for name in (run.name, run.model) if name]
-        scatters, warnings = scatters_of(sides, order=order, seed=seed)
+        scatters, warnings = scatters_of(sides, order=order, seed=o.seed)
         for line in warnings:
-            on_notice(line)
+            o.on_notice(line)
         found["scatter"] = [*scatters]
     if "confusion" in wanted:
         found["confusion"] = [*confusions_of(sides)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from capeval.api import FilePath, Notices, ignore
+from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
@@ -16,6 +16,7 @@ from capeval.files.jsonl import write_atomic
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder
+from capeval.options import takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
     RatedFile,
@@ -74,29 +75,9 @@ class MergedRatings:
     by_type: Mapping[ElementType, Agreement]
 
 
-def rate_sheet(
-    named: Sequence[str] = (),
-    *,
-    videos: int | None = None,
-    per_video: int | None = None,
-    seed: int = 0,
-    annotations: str | None = None,
-    video_dir: FilePath | None = None,
-    out: FilePath = "rating",
-    ignore_unknown: bool = False,
-    runs: FilePath = "runs",
-    on_notice: Notices = ignore,
-) -> SheetFiles:
+@takes(SheetOptions)
+def rate_sheet(o: SheetOptions) -> SheetFiles:
     """Sample captions for human raters and write `sheet.html`, `sheet.csv` and `key.csv`.
-
-    Parameters
-    ----------
-    named : the runs to sample captions from; by default all runs, or the sample if there are none
-    videos : number of videos; by default 40, or all if there are fewer
-    per_video : captions of each video; by default one from every run
-    seed, annotations, ignore_unknown, runs, on_notice : see `capeval.api`
-    video_dir : the folder of the videos that the page plays
-    out : the folder of the three files
 
     Raises
     ------
@@ -104,8 +85,8 @@ def rate_sheet(
         A run cannot be loaded, the runs' annotations differ, there are too few videos or runs, or
         `out` contains another sheet.
     """
-    folder = Path(out)
-    sources = _sources(named, annotations, Path(runs), ignore_unknown)
+    folder = Path(o.out)
+    sources = _sources(o)
     first = sources[0]
     for source in sources[1:]:
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
@@ -116,9 +97,9 @@ def rate_sheet(
     drawn = draw_sheet(
         first.annotations,
         {source.name: {c.index: c.caption for c in source.captions} for source in sources},
-        videos=videos,
-        per_video=per_video,
-        seed=seed,
+        videos=o.videos,
+        per_video=o.per_video,
+        seed=o.seed,
     )
     texts = {"key.csv": key_csv(drawn), "sheet.csv": sheet_csv(drawn)}
     for name, text in texts.items():
@@ -128,12 +109,12 @@ def rate_sheet(
                 "belongs to another sheet or has been filled in; choose another --out", file=path
             )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
-    if videos is None and len(sampled) < DEFAULT_VIDEOS:
-        on_notice(
+    if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
+        o.on_notice(
             f"{DEFAULT_VIDEOS} videos are usual; there are only {len(sampled)}, and all are used"
         )
     urls, missing = _urls(
-        first, list(sampled.values()), None if video_dir is None else Path(video_dir), folder
+        first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder
     )
     for name, text in texts.items():
         write_atomic(folder / name, text)
@@ -150,51 +131,32 @@ def rate_sheet(
     )
 
 
-def rate_merge(
-    files: Sequence[FilePath],
-    key: FilePath,
-    *,
-    out: FilePath = "human.csv",
-    annotations: str | None = None,
-    partial: bool = False,
-    force: bool = False,
-    on_notice: Notices = ignore,
-) -> MergedRatings:
+@takes(MergeOptions)
+def rate_merge(o: MergeOptions) -> MergedRatings:
     """Merge the raters' files into `human.csv` and compute how well the raters agree.
-
-    Parameters
-    ----------
-    files : the raters' files, one each
-    key : the sheet's `key.csv`
-    out : the file to write
-    annotations : a file or `"sample"` to check the key against; with it, agreement is also
-        computed by type of element
-    partial : accept files in which labels are missing
-    force : replace `out` if it has other contents
-    on_notice : see `capeval.api`
 
     Raises
     ------
     InputError, UsageError
         A file does not belong to the key, is incomplete, or `out` cannot be written.
     """
-    target = Path(out)
-    paths = [Path(file) for file in files]
-    check_output(target, [*paths, key, *([] if annotations is None else [annotations])])
-    items = read_key(Path(key))
-    known = None if annotations is None else annotations_of(annotations)
+    target, key = Path(o.out), Path(o.key)
+    paths = [Path(file) for file in o.files]
+    check_output(target, [*paths, key, *([] if o.annotations is None else [o.annotations])])
+    items = read_key(key)
+    known = None if o.annotations is None else annotations_of(o.annotations)
     if known is not None:
-        check_key(items, known, file=Path(key))
+        check_key(items, known, file=key)
     rated = [read_rated(path, items) for path in paths]
     for file in rated:
         # For a file without any label the error is enough.
         if file.missing and file.labels:
-            on_notice(_missing_line(file))
-    raters = checked_raters(rated, partial=partial)
+            o.on_notice(_missing_line(file))
+    raters = checked_raters(rated, partial=o.partial)
     text = human_csv(raters, items)
-    if target.is_file() and not force and target.read_bytes() != text.encode("utf-8"):
+    if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
         raise UsageError(
-            f"--out: {out} exists with other contents; choose another file, or replace it with "
+            f"--out: {o.out} exists with other contents; choose another file, or replace it with "
             "--force"
         )
     write_output(target, text)
@@ -210,26 +172,24 @@ rate_sheet_async = awaitable(rate_sheet)
 rate_merge_async = awaitable(rate_merge)
 
 
-def _sources(
-    names: Sequence[str], annotations: str | None, runs: Path, ignore_unknown: bool
-) -> list[Source]:
-    sample = sample_captions()
+def _sources(o: SheetOptions) -> list[Source]:
+    sample, runs, known = sample_captions(), Path(o.runs), o.annotations
+    skip = o.ignore_unknown
 
     def bundled(name: str) -> Source:
-        known = annotations or SAMPLE
-        return from_file(sample[name], known, runs=runs, name=name, ignore_unknown=ignore_unknown)
+        return from_file(sample[name], known or SAMPLE, runs=runs, name=name, ignore_unknown=skip)
 
     def source_of(name: str) -> Source:
         if name in sample and not is_taken(name, runs):
             return bundled(name)
-        return from_run(find_run(name, runs), annotations, ignore_unknown=ignore_unknown)
+        found = find_run(name, runs)
+        return from_run(found, known, ignore_unknown=skip)
 
-    if names:
-        found = [source_of(name) for name in names]
+    if o.named:
+        found = [source_of(name) for name in o.named]
     else:
-        found = [
-            from_run(run, annotations, ignore_unknown=ignore_unknown) for run in RunFolder.all(runs)
-        ] or [bundled(name) for name in sample]
+        found = [from_run(run, known, ignore_unknown=skip) for run in RunFolder.all(runs)]
+        found = found or [bundled(name) for name in sample]
     seen: set[str] = set()
     for source in found:
         if source.name in seen:

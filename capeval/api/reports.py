@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from capeval.api import FilePath, Notices, ignore
+from capeval.api import Notices
+from capeval.api.run_options import ReportOptions
 from capeval.api.sync_async import awaitable
 from capeval.captioners.plan import default_videos
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
 from capeval.llm.meter import read_prices
+from capeval.options import takes
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
@@ -35,31 +37,12 @@ class Report:
     size: int
 
 
-def report(
-    judged_runs: Sequence[FilePath],
-    *,
-    out: FilePath | None = None,
-    human: FilePath | None = None,
-    frames: int | None = None,
-    videos: FilePath | None = None,
-    judge: str | None = None,
-    annotations: str | None = None,
-    seed: int = 0,
-    runs: FilePath = "runs",
-    on_notice: Notices = ignore,
-    track: Callable[[Strips, int], Strips] = lambda taken, _: taken,
-) -> Report:
+@takes(ReportOptions)
+def report(o: ReportOptions) -> Report:
     """Write one HTML file on judged runs that opens from disk and loads nothing.
 
-    Parameters
-    ----------
-    judged_runs, judge, annotations, seed, runs, on_notice : see `capeval.api`
-    out : the file; by default `report.html` in the judge's folder of a single run, or in the
-        working directory
-    human : a file of human labels, shown next to the verdicts
-    frames : number of frames for each video; by default 8, or none for more than 100 videos
-    videos : the folder of the videos; by default `videos` next to the annotations
-    track : wraps the iterator over the videos' frames, given with its length, to show progress
+    Without `out`, it is `report.html` in the judge's folder of a single run, or in the working
+    directory.
 
     Raises
     ------
@@ -67,19 +50,19 @@ def report(
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
     loaded = load_judged_runs(
-        judged_runs, runs=Path(runs), judge=judge, annotations=annotations, seed=seed
+        o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     same_annotations(loaded)
-    file = _default_file(list(loaded.values())) if out is None else Path(out)
-    check_output(file, [*files_behind(loaded.values()), *([human] if human else [])])
+    file = _default_file(list(loaded.values())) if o.out is None else Path(o.out)
+    check_output(file, [*files_behind(loaded.values()), *([o.human] if o.human else [])])
     _check_overwrite(file)
-    stale = _stale(loaded, on_notice)
+    stale = _stale(loaded, o.on_notice)
     labels = None
-    if human is not None:
-        labels = load_human_labels(Path(human))
-        _check_labels(labels, Path(human), loaded, on_notice)
+    if o.human is not None:
+        labels = load_human_labels(Path(o.human))
+        _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
-    strips_of = _strips(next(iter(loaded.values())), frames, videos, on_notice, track)
+    strips_of = _strips(next(iter(loaded.values())), o)
     page = report_html(loaded, human=labels, strips=strips_of, prices=prices, stale=stale)
     write_output(file, page)
     return Report(file, len(page.encode("utf-8")))
@@ -167,40 +150,34 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _strips(
-    run: JudgedRun,
-    frames: int | None,
-    videos: FilePath | None,
-    on_notice: Notices,
-    track: Callable[[Strips, int], Strips],
-) -> dict[str, Strip]:
+def _strips(run: JudgedRun, o: ReportOptions) -> dict[str, Strip]:
     """Return the frames of each video, and give notice of the reason where there are none."""
     many = len(run.annotations) > _MANY_VIDEOS
-    if frames is None and many:
-        on_notice(
+    if o.frames is None and many:
+        o.on_notice(
             f"no frames are shown for {len(run.annotations):,} videos; add them with "
             f"--frames {_FRAMES}"
         )
-    count = (0 if many else _FRAMES) if frames is None else frames
+    count = (0 if many else _FRAMES) if o.frames is None else o.frames
     if not count:
         return {}
-    folder = default_videos(run.annotations_path) if videos is None else Path(videos)
-    if videos is None and not folder.is_dir():
-        on_notice(f"no frames are shown: {folder} is not a folder; name the videos with --videos")
+    folder = default_videos(run.annotations_path) if o.videos is None else Path(o.videos)
+    if o.videos is None and not folder.is_dir():
+        o.on_notice(f"no frames are shown: {folder} is not a folder; name the videos with --videos")
         return {}
     try:
         taken = dict(
-            track(strips(run.annotations, VideoFolder(folder), count), len(run.annotations))
+            o.track(strips(run.annotations, VideoFolder(folder), count), len(run.annotations))
         )
     except MissingExtra as missing:
-        if frames is not None:
+        if o.frames is not None:
             raise
-        on_notice(f"no frames are shown: {missing}")
+        o.on_notice(f"no frames are shown: {missing}")
         return {}
     without = [(index, strip.note) for index, strip in taken.items() if strip.note]
     if without:
         index, note = without[0]
-        on_notice(
+        o.on_notice(
             f"no frames of {len(without):,} of {len(taken):,} videos in {folder}: {index}: {note}"
         )
     # If there are none at all, one line in the page says so instead of one on each card.

@@ -6,8 +6,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.api import FilePath
+from capeval.api.run_options import FramesOptions
 from capeval.errors import UsageError
+from capeval.options import takes
 
 # Each function needs other packages, and listing models must not wait for numpy.
 if TYPE_CHECKING:
@@ -41,23 +42,9 @@ def models(name: str | None = None, *, paper: bool = False) -> list[ModelEntry]:
     return [entry for entry in catalogue.values() if entry.paper or not paper]
 
 
-def sample_frames(
-    video: FilePath,
-    frames: str = "32",
-    *,
-    decoder: str = "pyav",
-    sheet: FilePath | None = None,
-    out: FilePath | None = None,
-) -> FrameSet:
+@takes(FramesOptions)
+def sample_frames(o: FramesOptions) -> FrameSet:
     """Return the frames of a video that a model would see.
-
-    Parameters
-    ----------
-    video : a video file
-    frames : a sampling policy such as `"32"`, `"2fps"`, `"auto"` or `"0,5,9"`
-    decoder : "pyav" or "decord"
-    sheet : also save a contact sheet to this PNG file
-    out : also save every frame at full size in this folder, named by its index
 
     Raises
     ------
@@ -67,15 +54,16 @@ def sample_frames(
     from capeval.video import decoder_named, read_policy
     from capeval.video.contact_sheet import save_frames, save_sheet
 
-    if sheet is not None and Path(sheet).exists() and not _is_png(Path(sheet)):
+    sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
+    if sheet is not None and sheet.exists() and not _is_png(sheet):
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
-    if out is not None and Path(out).is_dir() and any(Path(out).glob("frame_*.png")):
+    if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
-    taken = decoder_named(decoder).read(Path(video), read_policy(frames))
+    taken = decoder_named(o.decoder).read(Path(o.video), read_policy(o.frames))
     if out is not None:
-        save_frames(taken, Path(out))
+        save_frames(taken, out)
     if sheet is not None:
-        save_sheet(taken, Path(sheet))
+        save_sheet(taken, sheet)
     return taken
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from capeval.api import FilePath
+from capeval.api.run_options import ScoreOptions
 from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
+from capeval.options import takes
 from capeval.runs.checking import Checked
 from capeval.runs.checking import check_scores as check_stored
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
@@ -19,66 +21,36 @@ from capeval.scoring import Scores
 Annotations = FilePath | Sequence[Annotation]
 
 
-def score_run(
-    run: FilePath,
-    annotations: Annotations | None = None,
-    *,
-    judge: str | None = None,
-    seed: int = 0,
-    ignore_unknown: bool = False,
-    out: FilePath | None = None,
-    runs: FilePath = "runs",
-) -> JudgedRun:
+@takes(ScoreOptions)
+def score_run(o: ScoreOptions) -> JudgedRun:
     """Return a judged run, whose `scores` are computed from its verdicts.
 
     It is `score` for callers who also need the run's name and the reasons of unscored captions.
     """
     judged = load_judged(
-        run,
-        runs=Path(runs),
-        judge=judge,
-        annotations=annotations,
-        seed=seed,
-        ignore_unknown=ignore_unknown,
+        o.run,
+        runs=Path(o.runs),
+        judge=o.judge,
+        annotations=o.annotations,
+        seed=o.seed,
+        ignore_unknown=o.ignore_unknown,
     )
-    if out is not None:
-        check_output(Path(out), files_behind([judged], scores=False), scores=True)
-        write_output(Path(out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
+    if o.out is not None:
+        check_output(Path(o.out), files_behind([judged], scores=False), scores=True)
+        write_output(Path(o.out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
     return judged
 
 
-def score(
-    run: FilePath,
-    annotations: Annotations | None = None,
-    *,
-    judge: str | None = None,
-    seed: int = 0,
-    ignore_unknown: bool = False,
-    out: FilePath | None = None,
-    runs: FilePath = "runs",
-) -> Scores:
+@takes(ScoreOptions)
+def score(o: ScoreOptions) -> Scores:
     """Score stored verdicts again, without any model.
-
-    Parameters
-    ----------
-    run : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
-    annotations : a file, `"sample"`, or `Annotation`s; by default those that the run names
-    judge, seed, ignore_unknown, out, runs : see `capeval.api`
 
     Raises
     ------
     InputError, UsageError
         There is nothing to score, it does not match the annotations, or `out` cannot be written.
     """
-    return score_run(
-        run,
-        annotations,
-        judge=judge,
-        seed=seed,
-        ignore_unknown=ignore_unknown,
-        out=out,
-        runs=runs,
-    ).scores
+    return score_run(**vars(o)).scores
 
 
 def check_scores(

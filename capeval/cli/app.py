@@ -13,18 +13,16 @@ from typing import Annotated
 import typer
 
 from capeval.cli import (
-    cache_command,
     compare_command,
     correlate_command,
-    frames_command,
     generate_command,
     inspect_command,
     judge_command,
     leaderboard_command,
-    models_command,
     plot_command,
     rate_command,
     report_command,
+    resources_command,
     score_command,
 )
 from capeval.cli.options import RENAMED
@@ -47,8 +45,8 @@ app = typer.Typer(
     "or the cost cap reached; 4 a check or a gate failed; 130 Ctrl-C; 141 output pipe closed "
     "(SIGPIPE).",
 )
-app.command("generate", help=generate_command.HELP)(generate_command.generate)
-app.command("judge", help=judge_command.HELP)(judge_command.judge)
+app.command("generate")(generate_command.generate)
+app.command("judge")(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("report")(report_command.report)
 app.command("inspect")(inspect_command.inspect)
@@ -56,10 +54,10 @@ app.command("compare")(compare_command.compare)
 app.command("leaderboard")(leaderboard_command.leaderboard)
 app.command("plot")(plot_command.plot)
 app.command("correlate")(correlate_command.correlate)
-app.command("models")(models_command.models)
-app.command("frames")(frames_command.frames)
+app.command("models")(resources_command.models)
+app.command("frames")(resources_command.frames)
 app.add_typer(rate_command.app, name="rate")
-app.add_typer(cache_command.app, name="cache")
+app.add_typer(resources_command.cache_app, name="cache")
 
 
 def _version(wanted: bool) -> None:

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 
-from capeval.cli import options
+from capeval.api.run_options import CompareOptions
+from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
+from capeval.errors import UsageError
 
 
+@declared_by(CompareOptions)
 def compare(
-    run: options.JudgedRuns,
-    judge: options.WhichJudge = None,
-    annotations: options.RunAnnotations = None,
-    allow_mismatch: Annotated[
-        bool,
-        typer.Option(
-            "--allow-mismatch",
-            help="Compare runs that differ in judge, prompts, repeats or data, and say so.",
-        ),
-    ] = False,
-    fail_under: Annotated[
-        list[str] | None,
-        options.optional(
-            "MEASURE=POINTS",
-            "Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.",
-        ),
-    ] = None,
-    gate: Annotated[
-        Literal["estimate", "lower"] | None,
-        options.optional(
-            "VALUE",
-            "What --fail-under tests: estimate, or lower for the lower end of the interval. "
-            "By default estimate.",
-        ),
-    ] = None,
-    min_coverage: Annotated[
-        str | None,
-        options.optional("SHARE", "How many annotated videos must be compared: 99% or a number."),
-    ] = None,
+    declared: dict[str, Any],
+    *,
     power: Annotated[
         bool,
         typer.Option("--power", help="Show the difference of two runs that can be detected."),
@@ -50,14 +25,10 @@ def compare(
             min=0, metavar="N", help="How many changed videos and flipped elements to show."
         ),
     ] = 5,
-    resamples: options.Resamples = None,
-    seed: options.Seed = 0,
-    out: options.OutFile = None,
-    as_json: options.Json = False,
-    form: options.TableFormat = None,
-    full: options.Full = False,
-    quiet: options.Quiet = False,
-    runs: options.Runs = Path("runs"),
+    as_json: Json = False,
+    form: TableFormat = None,
+    full: Full = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare judged runs over the videos that are scored in all of them: is B better than A?
 
@@ -68,29 +39,15 @@ def compare(
     """
     from capeval.api import comparing
     from capeval.cli.output import Output
-    from capeval.errors import UsageError
     from capeval.reporting.comparison_tables import gate_lines, print_comparison
-    from capeval.scoring import DRAWS
 
-    if gate is not None and not fail_under:
+    if declared["gate"] is not None and not declared["fail_under"]:
         raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")
-    if power and len(run) > 2:
-        raise UsageError(f"--power needs two runs, not {len(run)}; name two")
-    options.check_format(form, as_json=as_json)
+    if power and (runs := len(declared["judged_runs"])) > 2:
+        raise UsageError(f"--power needs two runs, not {runs}; name two")
+    check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = comparing.compare(
-        run,
-        judge=judge,
-        annotations=annotations,
-        allow_mismatch=allow_mismatch,
-        fail_under=fail_under or (),
-        gate=gate or "estimate",
-        min_coverage=min_coverage,
-        resamples=resamples or DRAWS,
-        seed=seed,
-        out=out,
-        runs=runs,
-    )
+    found = comparing.compare(**declared)
     if as_json:
         output.json(found)
     else:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from capeval.captioners.options import GenerateOptions
-from capeval.cli.declared import declared_by
-from capeval.cli.options import Quiet, Yes
+from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
 from capeval.errors import UsageError
-from capeval.options import FRAMES, LIMITS, OUTPUT
+from capeval.options import FRAMES, LIMITS
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from capeval.captioners.run import Merge
     from capeval.captioners.selection import GenerationEstimate, OpenCaptioner
     from capeval.cli.session import Session
-
-HELP = (
-    "Caption videos with a video-language model.\n\n"
-    "The model is one of the catalogue (`capeval models`), any of the hub as hf:ORG/NAME, or what "
-    "a server at --base-url serves. Captions go to runs/NAME/captions.jsonl, ready for "
-    "`capeval judge`; each line records which frames the model saw.\n\n"
-    "Run the same command again to go on where it stopped."
-)
 
 
 @declared_by(GenerateOptions)
@@ -52,33 +43,27 @@ def generate(
         ),
     ] = "0",
     yes: Yes = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Show what is to be captioned and its expected cost, and stop.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT),
-    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Caption videos with a model; `HELP` is what `--help` shows."""
+    """Caption videos with a video-language model.
+
+    The model is one of the catalogue (`capeval models`), any of the hub as hf:ORG/NAME, or what a
+    server at --base-url serves. Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`;
+    each line records which frames the model saw.
+
+    Run the same command again to go on where it stopped.
+    """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.generating import merge_shards, open_generating
-    from capeval.cli.options import Allowance, listed
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask
+    from capeval.scoring.gates import CountOrShare
 
-    allowance = Allowance.read(max_ungenerated, "--max-ungenerated")
+    allowance = CountOrShare.read(max_ungenerated, "--max-ungenerated")
     session = Session(as_json=as_json, quiet=quiet)
-    typed = declared | {
-        "only": listed(declared["only"], "--only"),
-        "batch_size": _batch_size(declared["batch_size"]),
-    }
-    options = GenerateOptions(**typed, shuffle=seed if shuffle else None)
+    declared["batch_size"] = _batch_size(declared["batch_size"])
+    options = GenerateOptions(**declared, shuffle=seed if shuffle else None)
 
     async def run() -> int:
         if options.merge:
@@ -98,7 +83,7 @@ def generate(
                     generation, merge = await generating.run(progress)
                 _show(session, generation, merge, generating.opened, as_json=as_json)
         left, asked = len(generation.ungenerated), generation.asked
-        complete = not generation.stopped and allowance.allows(left, asked)
+        complete = not generation.stopped and left <= allowance.of(asked)
         return DONE if complete else INCOMPLETE
 
     raise typer.Exit(session.until_stopped(run))

@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.declared import declared_by
-from capeval.cli.options import Quiet, Yes
+from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
 from capeval.judging.options import JudgeOptions
-from capeval.options import LIMITS, OUTPUT
+from capeval.options import LIMITS
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
+    from capeval.cli.session import Session
     from capeval.judging.selection import Estimate, OpenJudge
-
-HELP = (
-    "Judge captions event by event and score them: precision, recall and F1.\n\n"
-    "A judge splits each caption into events, matches them in order to the annotated events, and "
-    "decides for every annotated visual element whether the caption entails, lacks or contradicts "
-    "it.\n\n"
-    "Run the same command again to go on where it stopped: nothing is paid for twice."
-)
 
 
 @declared_by(JudgeOptions)
@@ -47,34 +39,28 @@ def judge(
         ),
     ] = "0",
     yes: Yes = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Show the calls, tokens and money expected, and stop.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print {run: scores} alone on stdout.", rich_help_panel=OUTPUT),
-    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge captions and score them; `HELP` is what `--help` shows."""
+    """Judge captions event by event and score them: precision, recall and F1.
+
+    A judge splits each caption into events, matches them in order to the annotated events, and
+    decides for every annotated visual element whether the caption entails, lacks or contradicts it.
+
+    Run the same command again to go on where it stopped: nothing is paid for twice.
+    """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named
-    from capeval.cli.options import Allowance, listed
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
     from capeval.errors import CapevalError
     from capeval.files.jsonl import dumps
-    from capeval.reporting.numbers import thousands
-    from capeval.reporting.score_tables import print_scores, unscored_lines
+    from capeval.scoring.gates import CountOrShare
 
-    allowance = Allowance.read(max_unscored)
+    allowance = CountOrShare.read(max_unscored, "--max-unscored")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
-    options = JudgeOptions(captions={}, **declared | {"only": listed(declared["only"], "--only")})
+    options = JudgeOptions(captions={}, **declared)
 
     async def run() -> int:
         typed = list(targets or ())
@@ -106,7 +92,7 @@ def judge(
                     failure = error
             # What was finished is shown, whatever became of the rest.
             if results or not failure:
-                _show(results, opened)
+                _show(session, results, opened, as_json=as_json)
             names = {result.name for result in results}
             left = [target.name for target in found if target.name not in names]
             if left and results:
@@ -115,33 +101,37 @@ def judge(
                 raise failure
         complete = all(
             not result.stopped
-            and allowance.allows(len(result.unscored), result.scores.counts.captioned)
+            and len(result.unscored) <= allowance.of(result.scores.counts.captioned)
             for result in results
         )
         return DONE if complete else INCOMPLETE
 
-    def _show(results: list[Judged], opened: OpenJudge) -> None:
-        if as_json:
-            _print_json(results)
-        print_scores({result.name: result.scores for result in results}, session.console)
-        for result in results:
-            for line in unscored_lines(result.name, result.unscored):
-                session.print(line)
-            if result.stopped:
-                sys.stderr.write(f"capeval: {result.stopped}\n")
-        if any(result.unscored for result in results):
-            session.print("Run the same command again to try the unscored once more.")
-        session.print_spent(opened.meter, opened.judge.name)
-        if opened.meter.guessed:
-            session.print(
-                f"{thousands(opened.meter.guessed)} replies came without token counts: "
-                "their cost is an estimate"
-            )
-        for result in results:
-            if result.file:
-                session.print(f"{result.file}")
-
     raise typer.Exit(session.until_stopped(run))
+
+
+def _show(session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool) -> None:
+    from capeval.reporting.numbers import thousands
+    from capeval.reporting.score_tables import print_scores, unscored_lines
+
+    if as_json:
+        _print_json(results)
+    print_scores({result.name: result.scores for result in results}, session.console)
+    for result in results:
+        for line in unscored_lines(result.name, result.unscored):
+            session.print(line)
+        if result.stopped:
+            sys.stderr.write(f"capeval: {result.stopped}\n")
+    if any(result.unscored for result in results):
+        session.print("Run the same command again to try the unscored once more.")
+    session.print_spent(opened.meter, opened.judge.name)
+    if opened.meter.guessed:
+        session.print(
+            f"{thousands(opened.meter.guessed)} replies came without token counts: "
+            "their cost is an estimate"
+        )
+    for result in results:
+        if result.file:
+            session.print(f"{result.file}")
 
 
 def _estimate(expected: Estimate, todo: Mapping[str, int]) -> dict[str, Any]:

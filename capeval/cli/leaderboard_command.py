@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
 import typer
 
-from capeval.cli import options
+from capeval.api.run_options import LeaderboardOptions
+from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.errors import UsageError
 
 
+@declared_by(LeaderboardOptions)
 def leaderboard(
-    run: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Runs in addition to those under runs/: folders of runs or of judges.",
-            show_default=False,
-        ),
-    ] = None,
-    by: Annotated[
-        Literal["overall", "types", "characteristics", "domain", "complexity", "all"],
-        typer.Option(
-            metavar="TABLES",
-            help="Tables after the overall one: types, characteristics, domain, complexity or all. "
-            "CSV and JSON contain them all.",
-        ),
-    ] = "overall",
-    form: Annotated[
-        Literal["table", "markdown", "latex", "csv", "json"],
-        typer.Option("--format", metavar="FORMAT", help="table, markdown, latex, csv or json."),
-    ] = "table",
-    as_json: options.Json = False,
-    published: Annotated[
-        bool,
-        typer.Option("--published", help="Add the TUNA paper's 21 models (tables 8, 9 and 10)."),
-    ] = False,
-    annotations: options.RunAnnotations = None,
-    min_coverage: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE", help="Percentage of the videos that must be scored for a rank."
-        ),
-    ] = "99%",
-    out: options.OutFile = None,
-    full: options.Full = False,
-    quiet: options.Quiet = False,
-    runs: options.Runs = Path("runs"),
+    declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
 ) -> None:
     """Rank all judged runs by overall F1.
 
@@ -61,18 +28,13 @@ def leaderboard(
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
 
     output = Output(quiet=quiet)
-    form = "json" if as_json else form
-    by = "all" if full and by == "overall" else by
-    board = leaderboards.leaderboard(
-        run or (),
-        annotations=annotations,
-        published=published,
-        min_coverage=_fraction(min_coverage),
-        out=out,
-        form=form,
-        by=by,
-        runs=runs,
-    )
+    if as_json:
+        declared["form"] = "json"
+    if full and declared["by"] == "overall":
+        declared["by"] = "all"
+    form, by, out = (declared[name] for name in ("form", "by", "out"))
+    declared["min_coverage"] = _fraction(declared["min_coverage"])
+    board = leaderboards.leaderboard(**declared)
     if out is None and form == "table":
         print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
@@ -85,8 +47,8 @@ def leaderboard(
 
 
 def _fraction(text: str) -> float:
-    from capeval.errors import UsageError
+    from capeval.scoring.gates import CountOrShare
 
     if not text.strip().endswith("%"):
         raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
-    return float(options.Allowance.read(text, "--min-coverage").number) / 100
+    return float(CountOrShare.read(text, "--min-coverage").number) / 100

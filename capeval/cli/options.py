@@ -1,29 +1,16 @@
-"""Options that several commands share, and values that typer has no type for."""
+"""Options that commands share, and commands whose options are declared by `capeval.api`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from pathlib import Path
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from capeval.errors import UsageError
-from capeval.options import LIMITS, OUTPUT
-
-
-def optional(
-    metavar: str, text: str, *names: str, panel: str | None = None, **limits: float
-) -> Any:
-    """Return an option without a default value to show, with its help `text`.
-
-    `names` are by default the parameter's; `limits` are the `min` and `max` of a number.
-    """
-    shown: dict[str, Any] = {"show_default": False, "rich_help_panel": panel, **limits}
-    return typer.Option(*names, metavar=metavar, help=text, **shown)
-
+from capeval.options import LIMITS, OUTPUT, Option, options_of
 
 Yes = Annotated[
     bool,
@@ -31,44 +18,13 @@ Yes = Annotated[
         "--yes", "-y", help="Do not ask before spending more than $1.", rich_help_panel=LIMITS
     ),
 ]
-JudgedRuns = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN",
-        help="Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or "
-        "TUNA result files.",
-        show_default=False,
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Show what there is to do and its expected cost, and stop.",
+        rich_help_panel=OUTPUT,
     ),
-]
-WhichJudge = Annotated[
-    str | None,
-    optional("NAME", "Which of several judges: the name of its folder, or the beginning of it."),
-]
-RunAnnotations = Annotated[
-    str | None,
-    optional(
-        "FILE",
-        "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a "
-        "run names.",
-    ),
-]
-IgnoreUnknown = Annotated[
-    bool, typer.Option("--ignore-unknown", help="Skip videos without an annotation.")
-]
-Human = Annotated[Path | None, optional("FILE", "Human ratings or labels.")]
-Resamples = Annotated[
-    int | None,
-    optional(
-        "N",
-        "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
-        "and 1,000 for comparisons.",
-        min=99,
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the statistics.")]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of the runs.")]
-OutFile = Annotated[
-    Path | None, optional("FILE", "Write the result to this file.", "--out", panel=OUTPUT)
 ]
 Json = Annotated[
     bool,
@@ -78,11 +34,12 @@ Json = Annotated[
 ]
 TableFormat = Annotated[
     Literal["table", "markdown", "latex"] | None,
-    optional(
-        "FORMAT",
-        "Format of the tables: table, markdown or latex. By default table.",
+    typer.Option(
         "--format",
-        panel=OUTPUT,
+        metavar="FORMAT",
+        help="Format of the tables: table, markdown or latex. By default table.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Full = Annotated[
@@ -122,42 +79,6 @@ def check_format(form: str | None, *, as_json: bool) -> None:
         raise UsageError("--format is for tables, and --json prints none; omit one of them")
 
 
-@dataclass(frozen=True)
-class Allowance:
-    """How many items may remain undone: a number, or a percentage of all."""
-
-    number: Decimal
-    is_share: bool
-
-    @classmethod
-    def read(cls, text: str, option: str = "--max-unscored") -> Allowance:
-        """Parse `5` or `0.5%`, as given to `option`.
-
-        Raises
-        ------
-        UsageError
-            It is neither.
-        """
-        share = text.strip().endswith("%")
-        try:
-            number = Decimal(text.strip().removesuffix("%"))
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if (
-            not number.is_finite()
-            or number < 0
-            or (number > 100 if share else number != number.to_integral_value())
-        ):
-            raise UsageError(
-                f"{option}: {text!r} must be a number such as 5 or a percentage such as 0.5%"
-            )
-        return cls(number, share)
-
-    def allows(self, undone: int, total: int) -> bool:
-        """Return whether so many items may remain undone."""
-        return 100 * undone <= self.number * (total if self.is_share else 100)
-
-
 def listed(values: Sequence[str] | None, option: str) -> list[str]:
     """Return the values of a repeatable option that also takes commas.
 
@@ -173,3 +94,76 @@ def listed(values: Sequence[str] | None, option: str) -> list[str]:
     if values and not found:
         raise UsageError(f"{option} is empty; name at least one, or omit it")
     return found
+
+
+def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that a class declares, before those of its own.
+
+    The command gets the declared values as one dictionary, its first parameter.
+    """
+    declared = options_of(options)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command).parameters.values())[1:]
+        hints = get_type_hints(command, include_extras=True)
+
+        def call(**typed: Any) -> None:
+            values = {
+                name: _value(typed.pop(name), _name(name, found), found, default)
+                for name, (found, default) in declared.items()
+            }
+            command(values, **typed)
+
+        parameters = [_parameter(name, *declared[name]) for name in declared]
+        parameters += [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name])
+            for one in own
+        ]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        return call
+
+    return decorate
+
+
+def _name(name: str, found: Option) -> str:
+    """Return the name of an option as it is typed, or of an argument as the help shows it."""
+    if found.positional:
+        return str(found.settings["metavar"])
+    return found.flag or f"--{name.replace('_', '-')}"
+
+
+def _value(typed: Any, name: str, found: Option, default: Any) -> Any:
+    if found.commas:
+        return listed([typed] if isinstance(typed, str) else typed, name)
+    return () if typed is None and default == () else typed
+
+
+def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
+    # Where there is no value by default, the help text says what happens instead.
+    shown = default not in (None, (), MISSING)
+    settings: dict[str, Any] = {
+        "help": found.help,
+        "show_default": shown,
+        "rich_help_panel": found.panel,
+    }
+    settings |= found.settings
+    # In `Annotated` the positional arguments of typer.Option are its names.
+    made = (
+        typer.Argument(**settings)
+        if found.positional
+        else typer.Option(_name(name, found), **settings)
+    )
+    if default == ():
+        default = None
+    elif default is MISSING:
+        default = inspect.Parameter.empty
+    elif isinstance(default, tuple):
+        default = list(default)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[found.kind, made],
+    )

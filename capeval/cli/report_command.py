@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Any, TypeVar
 
-from capeval.cli import options
+from capeval.api.run_options import ReportOptions
+from capeval.cli.options import Quiet, declared_by
 
 T = TypeVar("T")
 
 
-def report(
-    run: options.JudgedRuns,
-    out: options.OutFile = None,
-    human: options.Human = None,
-    frames: Annotated[
-        int | None,
-        options.optional(
-            "N",
-            "Frames of each video. By default 8, or none for more than 100 videos.",
-            min=0,
-            max=64,
-        ),
-    ] = None,
-    videos: Annotated[
-        Path | None,
-        options.optional(
-            "DIR", "The folder of the videos. By default videos/ next to the annotations."
-        ),
-    ] = None,
-    judge: options.WhichJudge = None,
-    annotations: options.RunAnnotations = None,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
-    runs: options.Runs = Path("runs"),
-) -> None:
+@declared_by(ReportOptions)
+def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """Write one HTML file that shows what a model gets wrong, and why.
 
     It opens from disk and loads nothing: scores with intervals, what became of the annotated
@@ -50,19 +27,7 @@ def report(
     from capeval.cli.output import Output
 
     output = Output(quiet=quiet)
-    made = reports.report(
-        run,
-        out=out,
-        human=human,
-        frames=frames,
-        videos=videos,
-        judge=judge,
-        annotations=annotations,
-        seed=seed,
-        runs=runs,
-        on_notice=output.notice,
-        track=_tracked,
-    )
+    made = reports.report(**declared, on_notice=output.notice, track=_tracked)
     size = f"{made.size / 1e6:.1f} MB" if made.size >= 1e6 else f"{made.size / 1e3:.0f} kB"
     output.line(f"{made.file} ({size})")
 
@@ -71,12 +36,11 @@ def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
     from rich.console import Console
     from rich.progress import track
 
-    console = Console(stderr=True)
     return track(
         taken,
         "Frames",
         total=total,
-        console=console,
+        console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from capeval.cli import options
+from capeval.api.run_options import ScoreOptions
+from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.errors import UsageError
 
 
+@declared_by(ScoreOptions)
 def score(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.",
+    declared: dict[str, Any],
+    *,
+    context: typer.Context,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Compare with this scores.json, or that of a run or judge's folder, instead.",
             show_default=False,
         ),
-    ],
-    judge: options.WhichJudge = None,
-    annotations: options.RunAnnotations = None,
-    seed: Annotated[
-        int | None,
-        options.optional("N", "Seed of the bootstrap. By default 0.", min=0),
     ] = None,
-    ignore_unknown: options.IgnoreUnknown = False,
-    out: options.OutFile = None,
-    check: Annotated[
-        str | None,
-        options.optional(
-            "FILE", "Compare with this scores.json, or that of a run or judge's folder, instead."
-        ),
-    ] = None,
-    as_json: options.Json = False,
-    full: options.Full = False,
-    quiet: options.Quiet = False,
-    runs: options.Runs = Path("runs"),
+    as_json: Json = False,
+    full: Full = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score stored verdicts again, without any model.
 
@@ -45,19 +36,19 @@ def score(
     """
     from capeval.api import scoring
     from capeval.cli.output import Output
-    from capeval.errors import UsageError
     from capeval.reporting.check_output import differences_json, print_differences
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
     output = Output(quiet=quiet)
     if check is not None:
-        if seed is not None or out is not None:
-            raise UsageError(
-                "--check writes nothing and uses the seed in the file; omit --seed and --out"
-            )
-        checked = scoring.check_scores(
-            run, check, annotations, judge=judge, ignore_unknown=ignore_unknown, runs=runs
-        )
+        for name in ("seed", "out"):
+            del declared[name]
+            source = context.get_parameter_source(name)
+            if source is None or source.name != "DEFAULT":
+                raise UsageError(
+                    "--check writes nothing and uses the seed in the file; omit --seed and --out"
+                )
+        checked = scoring.check_scores(**declared, file=check)
         if as_json:
             output.json(differences_json(checked))
         else:
@@ -65,15 +56,7 @@ def score(
         if checked.differences:
             raise typer.Exit(4)
         return
-    judged = scoring.score_run(
-        run,
-        annotations,
-        judge=judge,
-        seed=seed or 0,
-        ignore_unknown=ignore_unknown,
-        out=out,
-        runs=runs,
-    )
+    judged = scoring.score_run(**declared)
     if as_json:
         output.json(judged.scores)
     else:

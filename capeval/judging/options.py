@@ -1,75 +1,64 @@
 """The options of judging."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.options import ENDPOINT, INPUTS, JUDGE, LIMIT, LIMITS, MAX_COST, ONLY, OUTPUT, option
+from capeval.options import (
+    INPUTS,
+    JUDGE,
+    OUTPUT,
+    ModelOptions,
+    declares,
+    option,
+    required,
+)
 
 if TYPE_CHECKING:
     from capeval.judging.protocol import Judge
-    from capeval.llm import ChatClient
-    from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
 DEFAULT_PROMPTS = "tuna-cap-v1"
 
 
-@dataclass(frozen=True)
-class JudgeOptions:
-    """What is judged, by which judge, and within which limits.
-
-    Besides the options of the command:
+@declares
+class JudgeOptions(ModelOptions):
+    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
 
     Parameters
     ----------
-    captions : a captions file, a run's name or folder, `{index: caption}`, or `Caption`s
-    annotations : their file, `"sample"`, or `Annotation`s; a run knows its own
-    judge : may be a `Judge` of your own
-    run : the run's name under `runs`; captions in memory are stored only if it is given
-    api_key : of the endpoint; else from OPENAI_API_KEY
-    cache : SQLite file of replies; by default in the user's cache folder
-    client : replaces the network, for tests and recordings
-    progress : is shown the status after every caption
+    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
+    annotations : Annotations (JSON or JSONL); 'sample' for the bundled ones.
+    run : Name of the run that a captions file becomes. Default: the file's stem.
+    judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
+        installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.
+    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. Default:
+        OPENAI_BASE_URL.
+    prompts : A packaged prompt set, or a folder with one.
+    repeats : Judge each caption this many times; the majority label counts.
+    seed : Seed of the bootstrap.
     """
 
-    captions: str | Path | Mapping[str, str] | Sequence[Caption]
-    annotations: str | Path | Sequence[Annotation] | None = option(
-        "Annotations (JSON or JSONL); 'sample' for the bundled ones.", INPUTS, metavar="FILE"
+    captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
+    annotations: "str | Path | Sequence[Annotation] | None" = option(
+        None,
+        note="Or `Annotation`s. A run knows its own.",
+        kind=str | None,
+        panel=INPUTS,
+        metavar="FILE",
     )
     _: KW_ONLY
     run: str | None = option(
-        "Name of the run that a captions file becomes. Default: the file's stem.", INPUTS
+        None, note="Captions in memory are stored only if it is given.", panel=INPUTS
     )
-    only: Collection[str] = option(ONLY, INPUTS, (), list[str] | None, metavar="INDEX")
-    limit: int | None = option(LIMIT, INPUTS, None, int | None, min=1)
     ignore_unknown: bool = option(
-        "Skip captions whose index is not in the annotations.",
-        INPUTS,
-        False,
-        flag="--ignore-unknown",
+        False, "Skip captions whose index is not in the annotations.", panel=INPUTS
     )
-    judge: str | Judge | None = option(
-        "A chat model; 'lexical', the baseline that only compares words; or the judge of an "
-        "installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.",
-        JUDGE,
+    judge: "str | Judge | None" = option(
+        None, note="Or a `Judge` of your own.", kind=str | None, panel=JUDGE
     )
-    base_url: str | None = option(f"{ENDPOINT}. Default: OPENAI_BASE_URL.", JUDGE)
-    prompts: str | Path = option(
-        "A packaged prompt set, or a folder with one.", JUDGE, DEFAULT_PROMPTS
-    )
-    repeats: int = option(
-        "Judge each caption this many times; the majority label counts.", JUDGE, 1, min=1, max=100
-    )
-    max_concurrency: int = option("Calls at a time.", LIMITS, 64, min=1, max=4096)
-    timeout: float = option("Seconds for one call.", LIMITS, 120.0, min=0.1, max=86_400)
-    max_cost: float | None = option(MAX_COST, LIMITS, None, float | None, min=0.0)
-    seed: int = option("Seed of the bootstrap.", OUTPUT, 0, min=0)
-    api_key: str | None = field(default=None, repr=False)
-    runs: str | Path = "runs"
-    cache: str | Path | None = None
-    client: ChatClient | None = field(default=None, repr=False)
-    progress: Progress | None = field(default=None, repr=False)
+    base_url: str | None = option(None, panel=JUDGE)
+    prompts: str | Path = option(DEFAULT_PROMPTS, kind=str, panel=JUDGE)
+    repeats: int = option(1, panel=JUDGE, min=1, max=100)
+    seed: int = option(0, panel=OUTPUT, min=0)

@@ -41,11 +41,40 @@ class DifferenceGate:
 
 
 @dataclass(frozen=True)
-class CoverageGate:
-    """The least number, or percentage, of the annotated videos that must be paired."""
+class CountOrShare:
+    """How many of some items: a number, or a percentage of all."""
 
-    least: float
+    number: Decimal
     is_share: bool
+
+    @classmethod
+    def read(cls, text: str, option: str) -> CountOrShare:
+        """Parse `5` or `0.5%`, as given to `option`.
+
+        Raises
+        ------
+        UsageError
+            It is neither.
+
+        >>> CountOrShare.read("99.5%", "--min-coverage")
+        CountOrShare(number=Decimal('99.5'), is_share=True)
+        """
+        share = text.strip().endswith("%")
+        # As it was typed: 100.0000000000000001 is 100 to a float.
+        number = _number(text.strip().removesuffix("%"))
+        if (
+            number is None
+            or not 0 <= number <= (100 if share else _MOST_VIDEOS)
+            or (not share and number != int(number))
+        ):
+            raise UsageError(
+                f"{option}: {text!r} must be a percentage such as 99.5% or a whole number"
+            )
+        return cls(number, share)
+
+    def of(self, total: int) -> Decimal:
+        """Return how many of so many items this is."""
+        return self.number * total / 100 if self.is_share else self.number
 
 
 def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceGate]:
@@ -82,35 +111,10 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
     return gates
 
 
-def read_coverage(text: str) -> CoverageGate:
-    """Read `99%` or a number of videos.
-
-    Raises
-    ------
-    UsageError
-        It is neither.
-
-    >>> read_coverage("99.5%")
-    CoverageGate(least=99.5, is_share=True)
-    """
-    share = text.strip().endswith("%")
-    # As a decimal: to a float, 100.0000000000000001 is 100.
-    least = _number(text.strip().removesuffix("%"))
-    if (
-        least is None
-        or not 0 <= least <= (100 if share else _MOST_VIDEOS)
-        or (not share and least != int(least))
-    ):
-        raise UsageError(
-            f"--min-coverage: {text!r} must be a percentage such as 99% or a number of videos"
-        )
-    return CoverageGate(float(least), share)
-
-
 def apply_gates(
     found: Comparison | Matrix,
     gates: Sequence[DifferenceGate] = (),
-    coverage: CoverageGate | None = None,
+    coverage: CountOrShare | None = None,
 ) -> tuple[GateResult, ...]:
     """Check a comparison against gates; a missing value fails.
 
@@ -151,24 +155,22 @@ def _difference(found: Comparison, gate: DifferenceGate) -> GateResult:
     )
 
 
-def _coverage(found: Comparison | Matrix, gate: CoverageGate) -> GateResult:
+def _coverage(found: Comparison | Matrix, least: CountOrShare) -> GateResult:
     annotated, paired = found.annotated, found.paired
     share = 100 * paired / annotated
-    value, unit = (share, "%") if gate.is_share else (float(paired), "")
-    # Exactly, without floats: 99% of 1,000 is 990.
-    passed = Decimal(100 * paired if gate.is_share else paired) >= Decimal(str(gate.least)) * (
-        annotated if gate.is_share else 1
-    )
-    least = f"{gate.least:g}" if gate.is_share else f"{gate.least:,.0f}"
+    value, unit = (share, "%") if least.is_share else (float(paired), "")
+    passed = paired >= least.of(annotated)
+    number = float(least.number)
+    shown = f"{number:g}" if least.is_share else f"{number:,.0f}"
     told = (
         f"{paired:,} of {annotated:,} annotated videos ({_shown(share)}%) are scored in all, "
-        f"{'at least' if passed else 'less than'} {least}{unit}"
+        f"{'at least' if passed else 'less than'} {shown}{unit}"
     )
     return GateResult(
         gate="coverage",
         on="coverage",
         value=value,
-        at_least=gate.least,
+        at_least=number,
         passed=passed,
         told=told,
     )

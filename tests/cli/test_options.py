@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.cli.options import Allowance, listed
+from capeval.cli.options import listed
 from capeval.errors import UsageError
+from capeval.scoring.gates import CountOrShare
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,8 @@ from capeval.errors import UsageError
 def test_allowance_is_a_number_or_a_share_of_the_captioned(
     text: str, unscored: int, captioned: int, allowed: bool
 ) -> None:
-    assert Allowance.read(text).allows(unscored, captioned) is allowed
+    limit = CountOrShare.read(text, "--max-unscored").of(captioned)
+    assert (unscored <= limit) is allowed
 
 
 @pytest.mark.parametrize(
@@ -53,15 +55,14 @@ def test_allowance_is_a_number_or_a_share_of_the_captioned(
 )
 def test_what_is_no_allowance_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--max-unscored"):
-        Allowance.read(text)
+        CountOrShare.read(text, "--max-unscored")
 
 
 @settings(deadline=None)
 @given(st.integers(1, 99), st.integers(0, 5000))
 def test_whole_share_of_the_captioned_is_allowed_exactly(percent: int, hundreds: int) -> None:
-    allowance = Allowance.read(f"{percent}%")
-    assert allowance.allows(percent * hundreds, 100 * hundreds)
-    assert not allowance.allows(percent * hundreds + 1, 100 * hundreds)
+    allowance = CountOrShare.read(f"{percent}%", "--max-unscored")
+    assert allowance.of(100 * hundreds) == percent * hundreds
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import UsageError
 from capeval.scoring.comparison_result import Comparison
-from capeval.scoring.gates import CoverageGate, apply_gates, read_coverage, read_gates
+from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 from tests.runs.comparing import comparison, matrix
 
 
@@ -68,15 +69,15 @@ def test_malformed_gates_are_refused(texts: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "gate"),
     [
-        ("99%", CoverageGate(99, True)),
-        (" 99.5 %", CoverageGate(99.5, True)),
-        ("0%", CoverageGate(0, True)),
-        ("997", CoverageGate(997, False)),
-        ("0", CoverageGate(0, False)),
+        ("99%", CountOrShare(Decimal(99), True)),
+        (" 99.5 %", CountOrShare(Decimal("99.5"), True)),
+        ("0%", CountOrShare(Decimal(0), True)),
+        ("997", CountOrShare(Decimal(997), False)),
+        ("0", CountOrShare(Decimal(0), False)),
     ],
 )
-def test_coverage_is_read(text: str, gate: CoverageGate) -> None:
-    assert read_coverage(text) == gate
+def test_coverage_is_read(text: str, gate: CountOrShare) -> None:
+    assert CountOrShare.read(text, "--min-coverage") == gate
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_coverage_is_read(text: str, gate: CoverageGate) -> None:
 )  # fmt: skip
 def test_malformed_coverage_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--min-coverage: .* must be a percentage"):
-        read_coverage(text)
+        CountOrShare.read(text, "--min-coverage")
 
 
 On = Literal["estimate", "lower"]
@@ -141,7 +142,7 @@ def test_coverage_is_of_the_annotated_videos(
     text: str, paired: int, annotated: int, passed: bool, make: Any
 ) -> None:
     found = make().model_copy(update={"paired": paired, "annotated": annotated})
-    (result,) = apply_gates(found, coverage=read_coverage(text))
+    (result,) = apply_gates(found, coverage=CountOrShare.read(text, "--min-coverage"))
     assert result.passed is passed
     assert f"{paired:,} of {annotated:,} annotated videos" in result.told
 

@@ -1,0 +1,338 @@
+"""The options of the commands that read runs, declared once for Python and for the command line."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from capeval.api import FilePath, Notices, ignore
+from capeval.options import OUTPUT, declares, option, python_only, required
+
+if TYPE_CHECKING:
+    from capeval.api.reports import Strips
+    from capeval.api.scoring import Annotations
+
+judged_runs_argument = partial(
+    required,
+    "Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or TUNA result "
+    "files.",
+    kind=list[str],
+    positional=True,
+    metavar="RUN",
+)
+judge_option = partial(
+    option,
+    None,
+    "Which of several judges: the name of its folder, or the beginning of it.",
+    metavar="NAME",
+)
+annotations_option = partial(
+    option,
+    None,
+    "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a run "
+    "names.",
+    kind=str | None,
+    metavar="FILE",
+)
+ignore_unknown_option = partial(
+    option, False, "Skip captions and verdicts of videos without an annotation."
+)
+human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
+resamples_option = partial(
+    option,
+    None,
+    "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
+    "and 1,000 for comparisons.",
+    metavar="N",
+    min=99,
+)
+seed_option = partial(option, 0, "Seed of the statistics.", min=0, metavar="N")
+runs_option = partial(option, "runs", "The folder of the runs.", metavar="DIR")
+out_option = partial(
+    option,
+    None,
+    "Write the result to this file.",
+    note="Refused before anything is computed if it would replace an input.",
+    panel=OUTPUT,
+    metavar="FILE",
+)
+on_notice_option = partial(
+    python_only,
+    ignore,
+    "Called with one line for everything that the caller should know but is no error.",
+)
+
+
+@declares
+class ScoreOptions:
+    """The arguments of `capeval.score`.
+
+    Parameters
+    ----------
+    run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
+    """
+
+    run: FilePath = required(kind=str, positional=True, metavar="RUN")
+    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    seed: int = seed_option()
+    ignore_unknown: bool = ignore_unknown_option()
+    out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+
+
+@declares
+class CompareOptions:
+    """The arguments of `capeval.compare`.
+
+    Parameters
+    ----------
+    allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
+    fail_under : Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
+    gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
+        default estimate.
+    min_coverage : How many annotated videos must be compared: 99% or a number.
+    """
+
+    judged_runs: Sequence[FilePath] = judged_runs_argument()
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    annotations: str | None = annotations_option()
+    allow_mismatch: bool = False
+    fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
+    gate: Literal["estimate", "lower"] | None = option(None, metavar="VALUE")
+    min_coverage: str | None = option(None, metavar="SHARE")
+    resamples: int | None = resamples_option()
+    seed: int = seed_option()
+    out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+
+
+@declares
+class ReportOptions:
+    """The arguments of `capeval.report`.
+
+    Parameters
+    ----------
+    frames : Frames of each video. By default 8, or none for more than 100 videos.
+    videos : The folder of the videos. By default videos/ next to the annotations.
+    track : Wraps the iterator over the videos' frames, given with its length, to show progress.
+    """
+
+    judged_runs: Sequence[FilePath] = judged_runs_argument()
+    _: KW_ONLY
+    out: FilePath | None = out_option()
+    human: FilePath | None = human_option()
+    frames: int | None = option(None, metavar="N", min=0, max=64)
+    videos: FilePath | None = option(None, metavar="DIR")
+    judge: str | None = judge_option()
+    annotations: str | None = annotations_option()
+    seed: int = seed_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+    track: "Callable[[Strips, int], Strips]" = python_only(lambda taken, _: taken)
+
+
+@declares
+class InspectOptions:
+    """The arguments of `capeval.inspect`.
+
+    Parameters
+    ----------
+    index : The video's index.
+    judged_runs : A run's name, its folder, a judge's folder, or a judgments.jsonl. Repeatable.
+    raw : Add the model's own replies, from the cache.
+    prompts : With --raw: the prompt set or folder that the video was judged with, if it is not
+        found by its name.
+    """
+
+    index: str = required(positional=True, metavar="INDEX")
+    judged_runs: Sequence[FilePath] = option((), kind=list[str] | None, flag="--run", metavar="RUN")
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    raw: bool = False
+    prompts: str | None = option(None, metavar="NAME")
+    human: FilePath | None = human_option()
+    annotations: str | None = annotations_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@declares
+class LeaderboardOptions:
+    """The arguments of `capeval.leaderboard`.
+
+    Parameters
+    ----------
+    named : Runs in addition to those under runs/: folders of runs or of judges.
+    by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
+        and JSON contain them all.
+    form : table, markdown, latex, csv or json.
+    published : Add the TUNA paper's 21 models (tables 8, 9 and 10).
+    min_coverage : Percentage of the videos that must be scored for a rank.
+    """
+
+    named: Sequence[FilePath] = option((), kind=list[str] | None, positional=True, metavar="RUN")
+    _: KW_ONLY
+    by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
+        "overall", metavar="TABLES"
+    )
+    form: Literal["table", "markdown", "latex", "csv", "json"] = option(
+        "table", flag="--format", metavar="FORMAT"
+    )
+    published: bool = False
+    annotations: str | None = annotations_option()
+    min_coverage: float = option(
+        0.99, note="In Python a fraction.", kind=str, shown_default="99%", metavar="SHARE"
+    )
+    out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+
+
+@declares
+class PlotOptions:
+    """The arguments of `capeval.plot`.
+
+    Parameters
+    ----------
+    what : Which figures: all, types, characteristics, domains, events, elements or frames;
+        forest for two runs; scatter or confusion with human ratings.
+    out : The folder to write them to.
+    formats : svg, pdf or png; repeat the option or separate them by commas.
+    width : That of a column (3.3 in) or of the text (6.9 in).
+    """
+
+    what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
+    judged_runs: Sequence[FilePath] = judged_runs_argument()
+    _: KW_ONLY
+    out: FilePath = option("figures", kind=str, metavar="DIR")
+    formats: Sequence[str] = option(("pdf",), flag="--format", metavar="FORMAT", commas=True)
+    width: Literal["column", "text"] = option("column", metavar="WIDTH")
+    human: FilePath | None = human_option()
+    judge: str | None = judge_option()
+    annotations: str | None = annotations_option()
+    seed: int = seed_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@declares
+class CorrelateOptions:
+    """The arguments of `capeval.correlate`.
+
+    Parameters
+    ----------
+    human : Human ratings or labels.
+    metrics : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
+        system?, score. Repeatable; one NAME may have several files.
+    metric_columns : Columns of the human file that contain metrics; repeat the option or
+        separate them by commas.
+    missing : If a rated caption has no score: stop (error) or drop it.
+    raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
+        keep the raters apart.
+    ci : Kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
+    protocol : Only the statistics of a published protocol: tuna or wmt23.
+    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
+    groupings : Only these of pooled, item, within_system, system.
+    published : Add the TUNA paper's table 3 for reference.
+    draws : Deprecated name of `resamples`.
+    """
+
+    human: FilePath = required(metavar="FILE")
+    metrics: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
+        None,
+        note="In Python the files by name.",
+        kind=list[str] | None,
+        flag="--metric",
+        metavar="NAME=PATH",
+    )
+    _: KW_ONLY
+    metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
+    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    missing: Literal["error", "drop"] = option("error", metavar="ACTION")
+    raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
+    ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
+    resamples: int | None = resamples_option()
+    seed: int = seed_option()
+    protocol: str | None = option(None, metavar="NAME")
+    statistics: Sequence[str] = option((), flag="--statistic", metavar="NAME", commas=True)
+    groupings: Sequence[str] = option((), flag="--grouping", metavar="NAME", commas=True)
+    published: bool = False
+    out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+    draws: int | None = python_only(None)
+
+
+@declares
+class SheetOptions:
+    """The arguments of `capeval.rate_sheet`.
+
+    Parameters
+    ----------
+    named : A run to sample captions from; repeatable. By default all under runs/, or the sample
+        if there are none.
+    videos : Number of videos. By default 40, or all if there are fewer.
+    per_video : Captions of each video. By default one of every run.
+    video_dir : The folder of the videos that the page plays.
+    out : The folder to write to.
+    """
+
+    named: Sequence[str] = option((), flag="--run", metavar="RUN")
+    _: KW_ONLY
+    videos: int | None = option(None, metavar="N", min=1)
+    per_video: int | None = option(None, metavar="N", min=1)
+    seed: int = seed_option()
+    annotations: str | None = annotations_option()
+    video_dir: FilePath | None = option(None, metavar="DIR")
+    out: FilePath = option("rating", metavar="DIR")
+    ignore_unknown: bool = ignore_unknown_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@declares
+class MergeOptions:
+    """The arguments of `capeval.rate_merge`.
+
+    Parameters
+    ----------
+    files : The raters' files, one each.
+    key : The sheet's key.csv.
+    out : The file to write.
+    annotations : Check the key against these annotations, and show agreement by type of
+        element; 'sample' for the bundled ones.
+    partial : Accept files in which labels are missing.
+    force : Replace an --out file that has other contents.
+    """
+
+    files: Sequence[FilePath] = required(positional=True, metavar="FILE")
+    key: FilePath = required(metavar="FILE")
+    _: KW_ONLY
+    out: FilePath = option("human.csv", metavar="FILE")
+    annotations: str | None = option(None, metavar="FILE")
+    partial: bool = False
+    force: bool = False
+    on_notice: Notices = on_notice_option()
+
+
+@declares
+class FramesOptions:
+    """The arguments of `capeval.sample_frames`.
+
+    Parameters
+    ----------
+    video : A video file.
+    frames : 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), auto@64 (at most
+        64), 1 (the middle one), 0,5,9 (indices from 0).
+    decoder : pyav, or decord for parity.
+    sheet : Write a contact sheet to this PNG file.
+    out : Write every frame at full size into this folder, named by its index.
+    """
+
+    video: FilePath = required(positional=True, metavar="VIDEO")
+    frames: str = option("32", metavar="POLICY")
+    _: KW_ONLY
+    decoder: str = option("pyav", metavar="NAME")
+    sheet: FilePath | None = option(None, metavar="FILE")
+    out: FilePath | None = option(None, metavar="DIR")
