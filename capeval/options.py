@@ -14,11 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field
 from pathlib import Path
 from types import GenericAlias, NoneType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, dataclass_transform, get_args, get_origin
-
-if TYPE_CHECKING:
-    from capeval.llm import ChatClient
-    from capeval.runs.engine import Progress
+from typing import Any, ParamSpec, TypeVar, dataclass_transform, get_args, get_origin
 
 INPUTS, LIMITS, OUTPUT = "Inputs", "Limits", "Output"
 JUDGE, MODEL, FRAMES, MACHINES = "Judge", "Model", "Frames", "Several machines"
@@ -166,8 +162,6 @@ class ModelOptions:
     api_key : Of the endpoint. Default: OPENAI_API_KEY, or the variable that the catalogue names.
     runs : The folder of the runs.
     cache : SQLite file of replies. Default: in the user's cache folder.
-    client : Replaces the network, for tests and recordings.
-    progress : Receives the status after every video.
     """
 
     _: KW_ONLY
@@ -179,5 +173,3 @@ class ModelOptions:
     api_key: str | None = python_only(None, repr=False)
     runs: str | Path = python_only("runs")
     cache: str | Path | None = python_only(None)
-    client: "ChatClient | None" = python_only(None, repr=False)
-    progress: "Progress | None" = python_only(None, repr=False)

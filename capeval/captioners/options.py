@@ -19,6 +19,8 @@ from capeval.options import (
 if TYPE_CHECKING:
     from capeval.captioners.images import ImageKind
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
+    from capeval.llm import ChatClient
+    from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
 
@@ -48,6 +50,8 @@ class GenerateOptions(ModelOptions):
     max_side : Shrink frames for an endpoint to this many pixels. Default: not shrunk.
     shard : Do part I of N; the last part to finish merges all.
     merge : Merge the shards of --run that exist, and stop.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every video.
     """
 
     model: "str | Captioner | SimpleCaptioner | None" = option(
@@ -74,3 +78,5 @@ class GenerateOptions(ModelOptions):
     merge: bool = option(False, panel=MACHINES)
     max_concurrency: int = option(32, panel=LIMITS, min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, min=0.1, max=86_400)
+    client: "ChatClient | None" = python_only(None, repr=False)
+    progress: "Progress | None" = python_only(None, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +17,7 @@ def score(
     *,
     context: typer.Context,
     check: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
             help="Compare with this scores.json, or that of a run or judge's folder, instead.",

@@ -12,11 +12,14 @@ from capeval.options import (
     ModelOptions,
     declares,
     option,
+    python_only,
     required,
 )
 
 if TYPE_CHECKING:
     from capeval.judging.protocol import Judge
+    from capeval.llm import ChatClient
+    from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
 DEFAULT_PROMPTS = "tuna-cap-v1"
@@ -38,6 +41,8 @@ class JudgeOptions(ModelOptions):
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
     seed : Seed of the bootstrap.
+    client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every video.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -62,3 +67,5 @@ class JudgeOptions(ModelOptions):
     prompts: str | Path = option(DEFAULT_PROMPTS, kind=str, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, min=1, max=100)
     seed: int = option(0, panel=OUTPUT, min=0)
+    client: "ChatClient | None" = python_only(None, repr=False)
+    progress: "Progress | None" = python_only(None, repr=False)
