@@ -1,7 +1,7 @@
 """The user's configuration file: own prices, models and names of endpoints.
 
-Only `capeval.toml` in the working folder is read. One in a folder above, which somebody else may
-have written, can set neither an address nor the name of a key.
+Only `capeval.toml` in the working directory is read. One in a parent directory, which another
+user may have written, can set neither an address nor the name of a key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capeval.errors import InputError
 from capeval.text import nearest, shown
 
 CONFIG = Path("capeval.toml")
-"""In the working folder; it need not exist."""
+"""In the working directory; it need not exist."""
 
 _TABLES = ("endpoints", "models", "prices")
 

@@ -27,7 +27,7 @@ _PACKAGES = (
     *("aiohttp", "av", "httpx2", "numpy", "openai", "pydantic", "torch", "transformers"),
     *("tenacity", "typer"),
 )
-# A traceback or a message of this length says all; a hostile endpoint's may be megabytes.
+# Enough for any useful traceback or message; a hostile endpoint's may be megabytes.
 _MOST_CHARACTERS = 20_000
 
 

@@ -27,7 +27,7 @@ class Registry(Generic[T]):
     ----------
     group : the entry-point group, such as `capeval.judges`
     noun : what an implementation is called in messages, such as "judge"
-    packaged : name -> "module:attribute" of what capeval brings
+    packaged : name -> "module:attribute" of capeval's own implementations
     check : return what is wrong with a loaded object in a few words, or None if it is usable
     """
 
@@ -67,7 +67,7 @@ class Registry(Generic[T]):
             found: T = points[0].load()
             fault = self.check(found)
         except (Exception, SystemExit) as error:
-            # Whatever another package raises while it is imported is its fault, not ours.
+            # An exception of another package is reported as its fault, not as a bug in capeval.
             why = one_line(f"{type(error).__name__}: {error}", 200)
             raise UsageError(f"{where} cannot be loaded: {why}") from error
         if fault:

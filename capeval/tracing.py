@@ -1,6 +1,6 @@
 """Events for the debug log (`--debug FILE`): every package may record them.
 
-Nothing is written, and next to nothing done, unless a debug log was started.
+Recording an event costs almost nothing unless a debug log was started.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def trace(event: str, /, *, failure: BaseException | None = None, **fields: Any)
 
 
 def is_tracing() -> bool:
-    """Say whether a debug log is being written: computing a field may cost time."""
+    """Return whether a debug log is being written: computing a field may cost time."""
     return LOG.isEnabledFor(logging.DEBUG)
 
 

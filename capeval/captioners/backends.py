@@ -1,4 +1,4 @@
-"""Captioner backends by name, and captioners that are less than a whole `Captioner`.
+"""Captioner backends by name, and an adapter for objects that lack parts of `Captioner`.
 
 `endpoint` and `transformers` are packaged. Other packages add theirs by the entry-point group
 `capeval.captioners`, as docs/extending.md explains.
@@ -30,7 +30,7 @@ BACKENDS: Registry[Callable[..., Any]] = Registry(
 
 
 def is_plugin(name: str) -> bool:
-    """Say whether another package brings a captioner of this name; nothing is imported."""
+    """Return whether another package provides a captioner of this name; nothing is imported."""
     return name not in BACKENDS.packaged and name in BACKENDS
 
 
@@ -43,7 +43,7 @@ async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> 
     except TypeError as error:
         raise UsageError(f"{where} does not take these options: {error}") from None
     except ValueError:
-        pass  # written in another language, it has no signature to compare with
+        pass  # an extension module: it has no signature to check
     try:
         # It may load a model for minutes: Ctrl-C works meanwhile.
         made = await _call(factory, **arguments)
@@ -56,7 +56,7 @@ async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> 
     return as_captioner(made, name=name, settings={"backend": backend, **given})
 
 
-# Where and how fast a model runs does not decide what it writes.
+# The device and the speed of a model do not affect what it writes.
 _UNRECORDED = ("device", "batch_size")
 
 

@@ -1,4 +1,4 @@
-"""Checks and cleaning of every caption, whichever model wrote it."""
+"""Clean and check the captions of every model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
 
 
 def is_empty(text: str) -> bool:
-    """Say whether a text has neither letter nor digit of any script."""
+    """Return whether a text has no letter or digit of any script."""
     return not any(character.isalnum() for character in _MARKER.sub("", text))
 
 
@@ -34,7 +34,7 @@ def without_thinking(text: str) -> str:
     return text if answer == text else answer.lstrip()
 
 
-# One ideograph or kana is a word of its own; elsewhere words are runs of letters and digits.
+# One ideograph or kana counts as a word; elsewhere words are runs of letters and digits.
 _WORD = re.compile(r"[぀-ヿ㐀-鿿豈-﫿]|[^\W_]+")
 
 # See `repetition_warning`: long enough for a paragraph that is written again and again.

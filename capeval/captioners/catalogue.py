@@ -1,4 +1,4 @@
-"""The catalogue of models: a packaged table, and the user's own entries over it."""
+"""The catalogue of models: a packaged table, which the user's entries override."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _MARGIN, _FIXED_GIB = 1.2, 2.0
 
 
 class ModelEntry(BaseModel):
-    """How one model is asked for captions.
+    """How captions are obtained from one model.
 
-    `parameters` are billions; `frames` is a sampling policy as typed after `--frames`; `prompt` a
+    `parameters` is in billions; `frames` is a sampling policy as in `--frames`; `prompt` is a
     packaged prompt set or a file; `options` go to the backend. `reached` is the backend that runs
     it: `transformers` in this process, `endpoint`, or a captioner of another package; or `server`
     for a model behind a server that `serve` starts; or `nowhere`, and `note` says why. `key` names
@@ -84,12 +84,12 @@ class ModelEntry(BaseModel):
 
     @property
     def has_own_address(self) -> bool:
-        """Say whether the address is from the user's file and not from the packaged table."""
+        """Return whether the address is from the user's file and not from the packaged table."""
         return self.base_url != _packaged().get(self.name, {}).get("base_url")
 
     @property
     def memory(self) -> int | None:
-        """GiB that running it is estimated to need: bf16 weights, a fifth more, and 2 GiB.
+        """Estimated memory in GiB: bf16 weights plus a fifth, plus 2 GiB.
 
         >>> ModelEntry(name="m", reached="endpoint", parameters=8.0).memory
         20
@@ -101,7 +101,7 @@ class ModelEntry(BaseModel):
 
 
 def read_catalogue(user_file: Path | None = None) -> dict[str, ModelEntry]:
-    """Return all models by name; `[models."NAME"]` tables of `user_file` change or add some."""
+    """Return all models by name; `[models."NAME"]` tables of `user_file` change or add entries."""
     entries = {name: _entry(TABLE, name, table) for name, table in _packaged().items()}
     for name, table in ({} if user_file is None else read_config(user_file, "models")).items():
         entries[name] = _own_entry(user_file or TABLE, name, table)
@@ -124,7 +124,7 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
     if not packaged and not {"reached", "hub", "base_url", "serve"} & table.keys():
         near = nearest(name, list(_packaged()))
         raise wrong(f"is not in the catalogue{near}; a new model needs hub, base_url or serve")
-    # An address from a file gets the key that is named with it, never one meant for another.
+    # An address from a file gets only the key that the same entry names.
     keyless = {"key": None} if "base_url" in table else {}
     entry = _entry(file, name, {**_implied(table), **packaged, **keyless, **table})
     if "key" in table and entry.base_url is None:

@@ -28,7 +28,7 @@ SMALL_MODELS: Mapping[str, int] = {
 _GIB = 2**30
 # Weights, and what one video of 32 frames needs in addition: its cache and its activations.
 _MEMORY_PER_WEIGHT = 1.15
-# A larger model is not started on a processor unless asked to: a caption would take minutes.
+# A larger model is not run on a CPU unless requested: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
@@ -64,7 +64,7 @@ def _version(name: str) -> str:
 
 @dataclass(frozen=True)
 class Placement:
-    """The device and the precision that a model is loaded to."""
+    """The device and the precision with which a model is loaded."""
 
     device: torch.device
     dtype: torch.dtype
@@ -137,7 +137,7 @@ def _bytes(parameters: int, dtype: torch.dtype) -> float:
 
 def _memory(parameters: int, dtype: torch.dtype) -> str:
     needed = _bytes(parameters, dtype) / _GIB
-    # Not "of GPU memory": the same words serve a processor.
+    # Not "of GPU memory": the message is also used for a CPU.
     return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({str(dtype).split('.')[1]})"
 
 
@@ -180,7 +180,7 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Say whether an error means that a device or the machine ran out of memory."""
+    """Return whether an error means that a device or the machine ran out of memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):

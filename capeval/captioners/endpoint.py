@@ -161,7 +161,7 @@ async def open_endpoint(
 def _key(
     entry: ModelEntry | None, options: GenerateOptions, base_url: str
 ) -> tuple[str | None, str]:
-    """Return the key that is meant for an address, and how to give it one.
+    """Return the key for an address, and the advice on how to set one.
 
     An address from a file gets the key that the same entry names and no other: otherwise
     the author of the file could collect the keys of everyone who uses it.
@@ -187,7 +187,7 @@ def _key(
 async def _served(
     entry: ModelEntry | None, options: GenerateOptions, asker: Asker
 ) -> tuple[ModelEntry, str]:
-    """Return the entry, and what the endpoint calls its model."""
+    """Return the entry, and the endpoint's name for its model."""
     if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):
         return entry, entry.name
     if entry is None:

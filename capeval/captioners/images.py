@@ -40,14 +40,14 @@ class ImageForm:
             ) from None
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the bytes."""
+        """Return the settings that affect the encoded bytes."""
         quality = None if self.kind == "png" else self.quality
         return {"kind": self.kind, "quality": quality, "max_side": self.max_side}
 
 
 @dataclass(frozen=True)
 class EncodedFrames:
-    """Message parts, and the size of each frame as it is sent; `bytes` of all of them."""
+    """Message parts, the size of each frame as sent, and the total number of `bytes`."""
 
     parts: tuple[dict[str, Any], ...]
     width: int

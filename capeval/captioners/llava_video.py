@@ -11,7 +11,7 @@ it pools by averaging, which leaves 13 x 13 patches and so 13 x 14 = 182 tokens 
 to 2,048 tokens, and runs the sentences of the time instruction together.
 
 LLaVA-Video-72B pools slow and fast frames differently (`add_faster_video`) and is refused here:
-no single GPU holds it, so it is reached through a server.
+it does not fit on a single GPU, so it is run behind a server.
 """
 
 from __future__ import annotations

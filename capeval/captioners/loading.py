@@ -1,4 +1,4 @@
-"""Brings a model of the hub, or of a folder, into memory with transformers' own classes."""
+"""Load a model from the hub or from a folder with transformers' own classes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 
 class LoadOptions(TypedDict, total=False):
-    """How a model is loaded and used; the checkpoint decides what is absent.
+    """How a model is loaded and used; absent options have the checkpoint's values.
 
     - `revision`: a commit, tag or branch of the hub
     - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
-    - `dtype`: auto (bfloat16, on a processor float32), bfloat16, float16 or float32
+    - `dtype`: auto (bfloat16, or float32 on a CPU), bfloat16, float16 or float32
     - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
     - `system_prompt`: replaces the chat template's own
     - `preset`: for LLaVA-Video, published (the default) or tuna
@@ -280,7 +280,7 @@ def _prepare_tokenizer(tokenizer: Any) -> None:
 
 
 def _weights(model: str) -> str:
-    # The path of a folder says nothing about its content.
+    # The path of a folder does not identify its content.
     return Path(model).resolve().name if Path(model).is_dir() else model
 
 
@@ -296,7 +296,7 @@ def _count(model: Any) -> int:
 
 
 def _check_complete(model: str, info: Mapping[str, Any]) -> None:
-    # Weights that a checkpoint lacks would be drawn at random, with no more than a warning.
+    # Missing weights would be initialised at random, with only a warning.
     missing = sorted(info.get("missing_keys") or ())
     if missing:
         raise UsageError(
@@ -319,7 +319,7 @@ def _config_file(model: str, revision: str | None) -> dict[str, Any]:
 
 @contextmanager
 def _one_line_errors(model: str) -> Iterator[None]:
-    """Turn transformers' errors of many lines into one line."""
+    """Turn transformers' multi-line errors into one line."""
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
-# Enough that a few broken files at the beginning stop nothing.
+# High enough that a few broken files at the beginning do not stop the run.
 FAILURES_BEFORE_STOPPING = 20
 _RECORDED = (
     *("indices", "times", "total_frames", "fps", "duration"),
@@ -87,7 +87,7 @@ async def caption_videos(
 
 
 class _Pipeline:
-    """Readers, batches in the order of the videos, and calls.
+    """Runs the readers, the batches (in the order of the videos) and the model's calls.
 
     Which videos share a batch depends on their order and frame counts alone, never on which was
     decoded first: in bf16 a caption can depend on its batch.
@@ -155,7 +155,7 @@ class _Pipeline:
         except VideoError as failure:
             self._unread(job, failure.message)
         except Exception as failure:
-            # Whatever a broken file does to a decoder, the other videos go on.
+            # A decoder may raise anything on a broken file; the other videos continue.
             trace("video not decoded", failure=failure, index=job.index)
             why = one_line(f"{type(failure).__name__}: {failure}")
             self._unread(job, f"cannot be decoded ({why})")
@@ -214,7 +214,7 @@ class _Pipeline:
                 call.add_done_callback(self._calls.discard)
                 call.add_done_callback(lambda _: self._changed.set())
                 self._changed.set()
-                # The call starts before the next is chosen, so that it can let go of frames.
+                # The call starts before the next batch is chosen, so that it can free its frames.
                 await asyncio.sleep(0)
             elif self._readers == 0 and not self._ready:
                 return
@@ -293,12 +293,12 @@ def _as_list(returned: object, count: int) -> Sequence[object]:
 def _checked(
     index: str, outcome: object, frame_warnings: tuple[str, ...]
 ) -> Captioned | Uncaptioned:
-    """Return a captioner's outcome as it is recorded; what cannot be recorded is no caption."""
+    """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
     if isinstance(outcome, Uncaptioned) and outcome.index == index:
         return Uncaptioned(index, one_line(str(outcome.reason)))
     if fault := _fault(index, outcome):
         return Uncaptioned(index, f"the model returned {fault}")
-    assert isinstance(outcome, Captioned)  # noqa: S101 - for the type checker; `_fault` saw to it
+    assert isinstance(outcome, Captioned)  # noqa: S101 - for the type checker; see `_fault`
     # An unpaired surrogate can be neither printed nor stored.
     text = outcome.text.encode("utf-8", "replace").decode("utf-8").strip()
     if is_empty(text):
@@ -357,7 +357,7 @@ class FailFast:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread that exit does not wait for: a decoder may hang for ever."""
+    """Run `work` in a thread that exit does not wait for: a decoder may hang forever."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -374,7 +374,7 @@ async def in_thread(work: Callable[[], T]) -> T:
         failure: BaseException | None = None
         try:
             result = work()
-        except StopIteration as caught:  # which no future can hold
+        except StopIteration as caught:  # a future cannot carry it
             failure = RuntimeError(f"StopIteration: {caught}")
         except BaseException as caught:
             failure = caught

@@ -1,4 +1,4 @@
-"""What generating a run will do: what is asked for, what is there already, what it must match."""
+"""Plan the generation of a run: which videos are left, and which settings must match."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from capeval.video import FrameReader
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be captioned, and from what."""
+    """The annotations, videos and prompts of the captions to generate."""
 
     annotations: tuple[Annotation, ...]
     annotations_path: str
@@ -97,7 +97,7 @@ class Generation:
 
     @property
     def warnings(self) -> dict[str, int]:
-        """How many captions bear each warning; numbers in them do not tell them apart."""
+        """How many captions have each warning; warnings that differ only in numbers are merged."""
         counts = Counter(
             "".join("N" if c.isdigit() else c for c in warning)
             for line in self.captions
@@ -121,7 +121,7 @@ def default_run(model: str) -> str:
 
 
 def default_videos(annotations_path: str) -> Path:
-    """Return where the videos are when nobody says: `videos` beside the annotations, or there."""
+    """Return the default video folder: `videos` next to the annotations, or their own folder."""
     file = Path(annotations_path)
     folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
     return folder / "videos" if (folder / "videos").is_dir() else folder
@@ -130,7 +130,7 @@ def default_videos(annotations_path: str) -> Path:
 def generation_settings(
     wanted: Wanted, captioner: Captioner, reader: FrameReader
 ) -> dict[str, Any]:
-    """Return all that decides captions, as JSON values; one run has one of it."""
+    """Return the settings that affect captions, as JSON values; a run has one set of them."""
     settings: dict[str, Any] = json.loads(
         dumps(
             {
@@ -226,7 +226,7 @@ def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFo
     try:
         path = videos.find(annotation.video or annotation.index)
     except VideoError:
-        # The file is gone since; its caption is still its caption.
+        # The file no longer exists; its stored caption is still valid.
         return True
     return bool(line.get("video") == _file_of(path, videos))
 
@@ -265,7 +265,7 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The lines that this plan need not make again: the run's, and its own part's."""
+    """Return the stored caption lines of the run and of this part."""
     expected = settings_id(settings)
     lines = checked_lines(run.captions, expected)
     return lines | checked_lines(part.captions, expected) if part.shard else lines
@@ -288,7 +288,7 @@ def refuse_unknown(
 
 
 def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
-    """Return the caption lines of a file by index; raises `InputError` where settings differ."""
+    """Return the caption lines of a file by index; raises `InputError` if settings differ."""
     lines = lines_by_index(file)
     for index, line in lines.items():
         if line.get("settings") != expected or not isinstance(line.get("caption"), str):
@@ -316,7 +316,7 @@ def write_part(
 ) -> None:
     """Write the captions and the reasons of a run or shard, atomically and in order."""
     have = {line["index"] for line in captions}
-    if part.shard:  # what the run has already is not the shard's
+    if part.shard:  # lines of the run do not belong to the shard
         mine = lines_by_index(part.captions)
         captions = [line for line in captions if line["index"] in mine]
     if captions:

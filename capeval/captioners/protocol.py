@@ -56,11 +56,11 @@ class Uncaptioned:
 
 
 Outcomes = Sequence[Captioned | Uncaptioned | str]
-"""One for each request, in order; a text is a caption that records no tokens."""
+"""One for each request, in order; a string is a caption without token counts."""
 
 
 class SimpleCaptioner(Protocol):
-    """The least that can caption videos: a method `caption`, and for the Python functions a `name`.
+    """A minimal captioner: a method `caption` and, for the Python functions, a `name`.
 
     `settings`, `batch_size`, `concurrency` and `aclose` (or `close`) are used where they exist, as
     `Captioner` explains.
@@ -85,7 +85,7 @@ class Captioner(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption; the same for a whole run."""
+        """All settings that affect a caption, except frames and prompt; constant within a run."""
         ...
 
     @property

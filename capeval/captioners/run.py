@@ -40,7 +40,7 @@ WAIT_FOR_OTHERS = 60.0
 
 @dataclass(frozen=True)
 class Merge:
-    """What came of putting shards together; None in `generation` while some are not done."""
+    """The result of merging shards; `generation` is None while some are not done."""
 
     generation: Generation | None
     waiting_for: tuple[Shard, ...] = ()
@@ -49,10 +49,10 @@ class Merge:
 def try_to_merge(
     run: RunFolder, shard: Shard, annotations: tuple[Annotation, ...], path: str
 ) -> Merge:
-    """Merge the shards of a run if every one is there and done; the shard must not be held."""
+    """Merge the shards of a run if all exist and are done; the shard must not be locked."""
     with run.locked(wait=WAIT_FOR_OTHERS):
         parts = {part.shard: part for part in parts_of(run.path)}
-        if not parts:  # another shard that ended at the same time has done it
+        if not parts:  # another shard that ended at the same time has merged them
             return Merge(_merged(run, annotations))
         known = set(lines_by_index(run.captions))
         for part in parts.values():
@@ -77,7 +77,7 @@ def _is_held(run: RunFolder, part: Part) -> bool:
 
 
 def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) -> Generation:
-    """Merge whatever shards of a run are there, done or not."""
+    """Merge the shards of a run that exist, finished or not."""
     with run.locked():
         parts = parts_of(run.path)
         if not parts:
@@ -87,7 +87,7 @@ def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) 
 
 
 def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
-    """Raise `RunLocked` where a shard is still at work."""
+    """Raise `RunLocked` if a shard is still being generated."""
     for part in parts:
         if _is_held(run, part):
             raise RunLocked(f"{run.path}: shard {part.shard} is still at work; wait for it")
@@ -96,7 +96,7 @@ def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
 def merge_into(
     run: RunFolder, annotations: tuple[Annotation, ...], path: str, parts: Sequence[Part]
 ) -> Generation:
-    """Put the lines of shards into the run and remove the shards."""
+    """Merge the lines of the shards into the run, and remove the shards."""
     generation = run.read_manifest().get("generation")
     if not isinstance(generation, dict):
         raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
@@ -176,7 +176,7 @@ class GenerationWork:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run, or the shard of it."""
+        """Lock the run, or its shard."""
         shard = self.wanted.shard
         with self.run.locked(part=shard.label if shard else ""):
             if shard is None:

@@ -26,7 +26,7 @@ _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 
 @dataclass
 class OpenCaptioner:
-    """A captioner ready to work, its entry in the catalogue, and what it consumes."""
+    """An open captioner, its entry in the catalogue, and the meter of its calls."""
 
     captioner: Captioner
     entry: ModelEntry
@@ -35,7 +35,7 @@ class OpenCaptioner:
 
     @property
     def priced(self) -> str:
-        """The name that the price table may know."""
+        """The name to look up in the price table."""
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
@@ -110,7 +110,7 @@ def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
     return {**given, **entry.options}
 
 
-# A dense caption of a short clip; the prompt is counted as English prose.
+# Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
 _LOOKED_AT = 3
 _OTHER_IMAGE_TOKENS = 1000
@@ -118,7 +118,7 @@ _OTHER_IMAGE_TOKENS = 1000
 
 @dataclass(frozen=True)
 class GenerationEstimate:
-    """Videos, frames of a typical one, tokens, and US dollars; `cost` is None without a price."""
+    """Videos, frames per video, tokens and US dollars; `cost` is None without a price."""
 
     videos: int
     frames: int
@@ -129,7 +129,7 @@ class GenerationEstimate:
 async def estimate_generation(
     work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner
 ) -> GenerationEstimate:
-    """Return what captioning `work` is expected to take; reads up to three of its videos."""
+    """Return the expected cost of captioning `work`; reads up to three of its videos."""
     if opened.base_url is None:  # a model in this process
         return GenerationEstimate(len(work), 0, Usage(), 0.0)
     price = opened.meter.price(opened.priced)
@@ -140,7 +140,7 @@ async def estimate_generation(
         try:
             read = await in_thread(partial(reader.read, job.path))
         except CapevalError:
-            continue  # told when its turn comes
+            continue  # reported when it is captioned
         count, height, width = read.frames.shape[:3]
         tokens += count * image_tokens(opened.priced, width, height)
         frames += count
@@ -156,7 +156,7 @@ async def estimate_generation(
 
 
 def image_tokens(model: str, width: int, height: int) -> int:
-    """Return what one image costs: OpenAI's rule of tiles where it holds, else a round figure.
+    """Return the tokens of one image: by OpenAI's tiles where they apply, else a rough number.
 
     >>> image_tokens("gpt-4o-2024-08-06", 1280, 720)
     1105

@@ -128,7 +128,7 @@ class TransformersCaptioner:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-        # Out here the failed batch's tensors are no longer held by the exception.
+        # Outside the handler, the exception no longer keeps the failed batch's tensors.
         release(self._loaded.device)
         if not refused:
             self._size.failed(len(requests))
@@ -137,7 +137,7 @@ class TransformersCaptioner:
             return [Uncaptioned(requests[0].index, reason)]
         if not refused:
             return None
-        # One video must not cost the others their captions.
+        # One bad video must not fail the others.
         return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
     def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
@@ -153,7 +153,7 @@ class TransformersCaptioner:
             ) from error
         tokens = int(batch["input_ids"].shape[1])
         if loaded.context is not None and tokens > loaded.context:
-            # A model writes on past what it can read, but not about the video.
+            # Beyond its context a model still writes text, but not about the video.
             raise _Refused(
                 f"its {len(requests[0].frames)} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
@@ -207,7 +207,7 @@ class TransformersCaptioner:
         )
 
     def _measure(self) -> int | None:
-        """Start measuring a batch's peak; return what it may take."""
+        """Start measuring a batch's peak; return the memory that it may use."""
         import torch
 
         device = self._loaded.device
@@ -296,9 +296,9 @@ def _versions() -> dict[str, str]:
     return {"transformers": transformers.__version__, "torch": str(torch.__version__)}
 
 
-# A batch that runs out of memory is done again: not too much work may be lost with it.
+# A batch that runs out of memory is repeated: a larger one would lose more work.
 _MOST = 64
-# The first batch measures one video only: the next must not rely on it too far.
+# The first batch measures only one video, which is not enough for a large step.
 _FASTEST_GROWTH = 4
 # Reserved for longer captions, larger frames and fragmentation than those of the videos so far.
 _KEPT_FREE = 0.2
@@ -309,7 +309,7 @@ class BatchSize:
 
     An automatic one starts with a single video. After each batch it divides the memory that was
     free before by what the batch took per video at its peak, keeps a fifth free, and grows at most
-    fourfold; it never comes back to a size that failed. Where the peak is unknown (a processor, or
+    fourfold; it never comes back to a size that failed. Where the peak is unknown (a CPU, or
     mps) it stays at 1.
 
     >>> size = BatchSize("auto")
@@ -331,13 +331,13 @@ class BatchSize:
         self.value = 1 if wanted == "auto" else wanted
 
     def done(self, videos: int, *, peak: int | None, free: int | None) -> None:
-        """Note that a batch of `videos` passed, which took `peak` bytes of the `free` ones."""
+        """Record that a batch of `videos` succeeded and used `peak` of the `free` bytes."""
         if not self._automatic or not peak or not free:
             return
         fit = int(free * (1 - _KEPT_FREE) / (peak / videos))
         self.value = max(1, min(fit, _FASTEST_GROWTH * videos, self._ceiling))
 
     def failed(self, videos: int) -> None:
-        """Note that a batch of `videos` ran out of memory."""
+        """Record that a batch of `videos` ran out of memory."""
         self._ceiling = max(1, min(self._ceiling, videos - 1))
         self.value = max(1, videos // 2)

@@ -23,7 +23,7 @@ IfMissing = Literal["error", "drop"]
 class Joined:
     """Captions that have a human score and a score of every metric.
 
-    `ratings` is (raters, captions), `metrics` are (captions,) each; `design` has the number of each
+    `ratings` is (raters, captions), each of `metrics` (captions,); `design` has the number of each
     caption's video and system.
     """
 

@@ -23,7 +23,7 @@ _TOLD = 5
 
 @dataclass
 class Sources:
-    """Metrics by name, and the verdicts of those that are judges'."""
+    """Metrics by name, and the verdicts of the judges among them."""
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     judges: dict[str, Verdicts] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class Sources:
 
 
 def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
-    """Return the judged runs of the systems that people rated; the sample's where there are no own.
+    """Return the judged runs of the rated systems; if none is the user's own, the sample's.
 
-    Where people name no systems, all own runs are meant.
+    If the human file names no systems, return all runs of the user's own.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _names(run: RunFolder) -> list[str]:
 
 
 def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
-    """Return the name by which people know a run: its own, else its captions' model."""
+    """Return the name of a run in the human file: its own, else its captions' model."""
     names = _names(run)
     return next((name for name in names if name in systems), names[0])
 
@@ -118,7 +118,7 @@ def gather(
     Raises
     ------
     InputError, UsageError
-        A source is not right, or judgments lack annotations.
+        A source is invalid, or judgments lack annotations.
     """
     sources = Sources()
     for run in runs:
@@ -133,7 +133,7 @@ def gather(
     return sources
 
 
-# What the entries of a TUNA result file have, and no file of scores.
+# Keys that occur in TUNA result files, and in no file of scores.
 _OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
 
 
@@ -150,7 +150,7 @@ def _is_judged(path: Path) -> bool:
 
 
 def _refuse_report(path: Path, text: str) -> None:
-    """Tell what to name instead of a file that sums a run up."""
+    """Raise `InputError` for a summary file, with the file to name instead."""
     value = parse_json(text, file=path)
     what = next((what for key, what in _REPORTS.items() if key in value), "")
     if what:

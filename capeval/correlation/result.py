@@ -12,7 +12,7 @@ from capeval.stats.values import Grouping, Interval, Missing, Statistic, Value
 
 
 def number_of(value: Value) -> float | None:
-    """Return a value as JSON has it: None if it is missing."""
+    """Return a value for JSON: None if it is missing."""
     return None if isinstance(value, Missing) or math.isnan(value) else float(value)
 
 
@@ -30,7 +30,7 @@ class Bounds(TypedDict):
 
 
 def bounds_of(interval: Interval | Missing) -> Bounds:
-    """Return an interval as JSON has it."""
+    """Return the JSON fields of an interval."""
     if isinstance(interval, Missing):
         return {"low": None, "high": None, "interval_reason": interval.reason}
     return {"low": interval.low, "high": interval.high, "interval_reason": None}

@@ -111,7 +111,7 @@ def _end_of_last_line(fd: int, size: int) -> int:
 def write_atomic(path: Path, text: str | bytes) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
-    A link is followed: its target is written. InputError if that is no regular file.
+    A link is followed: its target is written. InputError if that is not a regular file.
     """
     target = _file_at(path)
     target.parent.mkdir(parents=True, exist_ok=True)

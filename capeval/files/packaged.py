@@ -1,4 +1,4 @@
-"""Find the prompts and the sample: inside the package in a wheel, beside it in a checkout."""
+"""Find the prompts and the sample: inside the package in a wheel, next to it in a checkout."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    # 1e999 would be read as infinity, which no JSON file can hold.
+    # 1e999 would be read as infinity, which JSON cannot represent.
     number = float(text)
     if math.isinf(number):
         raise _NotANumber(text)

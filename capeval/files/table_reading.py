@@ -22,7 +22,7 @@ from capeval.files.tables import CONTROL, Table
 from capeval.text import shown
 
 # Characters that are split at once: their cells are still in the processor's cache when they are
-# dealt out to the columns.
+# distributed to the columns.
 _CHUNK = 1 << 16
 # Rows that the csv module reads at once: enough to make the work for each chunk negligible.
 _ROWS_AT_ONCE = 20_000
@@ -40,7 +40,7 @@ _Rows = tuple[list[list[str]], Sequence[int]]
 
 
 def read_table(path: Path | str) -> Table:
-    """Read a table; its first character decides on JSON, its header on the delimiter of CSV."""
+    """Read a table: JSON if its first character is JSON's, else CSV with its header's delimiter."""
     path = Path(path)
     text = read_text(path)
     if text.lstrip()[0] in "{[":

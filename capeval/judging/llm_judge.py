@@ -48,7 +48,7 @@ class LLMJudge(PreparedJudge):
         self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
-        """Return today's identity, and that of older versions, which held the address."""
+        """Return the current identity, and that of older versions, which included the address."""
         if made.base_url and made.endpoint_name != self._endpoint:
             return (self.identity,)
         return (self.identity, (self.name, made.base_url or "", self.templates.hash))

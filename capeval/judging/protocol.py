@@ -1,4 +1,4 @@
-"""What a judge is: the little that anyone has to write, and what the pipeline runs."""
+"""The protocol of a user's judge, and the prepared judge that the pipeline runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capeval.schema import Annotation, Provenance, Usage, Verdict
 
 @dataclass
 class Tally:
-    """What judging one caption has cost and who answered; filled in even when judging fails."""
+    """The tokens and the models of judging one caption; filled in even when judging fails."""
 
     stage: str = ""
     """The stage that began last: where judging failed, if it failed."""
@@ -69,7 +69,7 @@ class Judge(Protocol):
     def judge(self) -> Callable[..., Found | Awaitable[Found]]:
         """Judge a caption that is not empty: `judge(annotation, caption)` returns a `Verdict`.
 
-        It may be a coroutine function; if it is not, it runs in a thread. It is also given the
+        It may be a coroutine function; if it is not, it runs in a thread. It also receives the
         keywords `repeat` (from 0) and `tally` if it has parameters of these names.
         """
         ...
@@ -108,7 +108,7 @@ class PreparedJudge(ABC):
         return (self.identity,)
 
     def close(self) -> None:
-        """Release what the judge holds; a call under way is not waited for."""
+        """Release the judge's resources, without waiting for a call in progress."""
         return
 
     @property

@@ -1,6 +1,6 @@
 """Judges in this process: the registry of `--judge NAME`, and the checks on what they return.
 
-The chat model has no name of its own here: any name that is not registered is a model's name.
+Chat models are not registered: any name that is not in the registry is a model's name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load_judge(name: str) -> PreparedJudge:
     try:
         judge = make()
     except Exception as error:
-        # Whatever another package raises here is its fault, not ours.
+        # An exception of another package is reported as its fault, not as a bug in capeval.
         raise UsageError(
             f"the judge {shown(name)} cannot be loaded: {_described(error)}"
         ) from error
@@ -111,7 +111,7 @@ class _LocalJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        """Return the verdict; whatever goes wrong concerns this caption alone."""
+        """Return the verdict; a failure affects only this caption."""
         given = {"repeat": repeat, "tally": tally}
         call = partial(
             self._judge, annotation, caption, **{name: given[name] for name in self._keywords}

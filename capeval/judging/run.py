@@ -42,13 +42,13 @@ def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) ->
 
 
 def is_by(judge: PreparedJudge, judgment: Judgment) -> bool:
-    """Return whether a stored judgment is by this judge, under today's identity or an older one."""
+    """Return whether a stored judgment is by this judge, under its current or an older identity."""
     known = {short_hash(identity) for identity in judge.identities(judgment.provenance)}
     return judgment.inputs is not None and judgment.inputs.judge in known
 
 
 def what_differs(judge: PreparedJudge, judgment: Judgment) -> str:
-    """Return in one word what sets this judge apart from the one that made a stored judgment."""
+    """Return in one word how this judge differs from the one that made a stored judgment."""
     made = judgment.provenance
     if judge.prompts is None or made.judge != judge.name:
         return "judge"
@@ -191,11 +191,11 @@ class JudgingWork:
         self.store = VerdictStore(source, folder, seed=seed)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the run; captions in memory have none."""
+        """Lock the run; captions in memory have none."""
         return self._source.run.locked() if self._source.run else nullcontext()
 
     def plan(self) -> JudgingPlan:
-        """Compare stored verdicts with the captions, the annotations and the judge of today."""
+        """Compare stored verdicts with the current captions, annotations and judge."""
         source = self._source
         source.check()
         by_index = {annotation.index: annotation for annotation in source.annotations}
@@ -220,7 +220,7 @@ class JudgingWork:
         return JudgingPlan(source.name, kept, todo, stale)
 
     def _changed(self, judgment: Judgment, annotation: Annotation, caption: Caption) -> str | None:
-        """Return what has changed since a judgment was stored, or None if it still holds."""
+        """Return what has changed since a judgment was stored, or None if it is still valid."""
         judge = self._opened.judge
         if judgment.inputs is None:
             return "origin"

@@ -32,7 +32,7 @@ def is_configured(options: JudgeOptions) -> bool:
 
 @dataclass
 class OpenJudge:
-    """A judge that is ready to work, the meter of what it spends, and its offline counterpart."""
+    """An open judge, the meter of its calls, and its offline counterpart."""
 
     judge: PreparedJudge
     meter: Meter
@@ -44,7 +44,7 @@ class OpenJudge:
 
     @property
     def prompt_name(self) -> str | None:
-        """The prompts' name without their hash, as the judge's folder has it."""
+        """The prompts' name without their hash, as in the name of the judge's folder."""
         label = self.judge.prompts
         return label and (label.rpartition("@")[0] or label)
 
@@ -173,7 +173,7 @@ class Estimate:
 async def estimate(
     work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
 ) -> Estimate:
-    """Return what judging `work` is expected to take; makes no call."""
+    """Return the expected cost of judging `work`, without making a call."""
     result = Estimate(captions=len(work))
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
@@ -189,7 +189,7 @@ async def estimate(
                     before = result.stages.get(stage, Usage())
                     result.stages[stage] = before + expected[stage]
             except CapevalError:
-                # A stored failure: what it will take is not known, and it is asked again anyway.
+                # A stored failure: its cost is unknown, and it is requested again anyway.
                 continue
     price = opened.meter.price(opened.judge.name)
     if not result.stages:

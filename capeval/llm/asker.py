@@ -1,4 +1,4 @@
-"""Asking until a reply is valid, and paying for nothing twice."""
+"""Ask a chat model until its reply is valid, and reuse replies from the cache."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Asker:
     async def ask(
         self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
     ) -> Answer[T]:
-        """Return what `check` makes of a reply; where it raises `ReplyError`, ask again.
+        """Return the result of `check` on a reply; if it raises `ReplyError`, ask again.
 
         With `whole` False a reply that was cut off at the token limit is checked as any other.
 
@@ -189,7 +189,7 @@ class Asker:
     ) -> None:
         if self.cache is None or self.client is None:
             return
-        # Last the end of a failed conversation: killed before it, the next run asks anew.
+        # The last reply is marked last: if the process is killed before, the next run asks again.
         if state == "exhausted":
             self.cache.mark(so_far.keys[:-1], state)
         was = so_far.states[-1]

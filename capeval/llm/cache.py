@@ -1,7 +1,7 @@
 """Replies that were paid for, kept in one SQLite file that any number of processes share.
 
 A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about
-it; or `exhausted`, part of one that ended without a value: kept to look at and never served.
+it; or `exhausted`, part of one that ended without a value: kept for inspection, never served.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ReplyCache:
         return removed
 
     def reason_for_miss(self, request: ChatRequest, base_url: str) -> str:
-        """Say in a few words why nothing is served for a request."""
+        """Return in a few words why no reply is served for a request."""
         url, whole = public_url(base_url), plain(request)
 
         def look(db: sqlite3.Connection) -> str:
@@ -295,7 +295,7 @@ def digest(value: object) -> str:
 
 
 def request_key(request: ChatRequest, base_url: str) -> str:
-    """Return the cache key of a whole request as it is meant for one endpoint."""
+    """Return the cache key of a whole request to one endpoint."""
     return digest({"base_url": base_url, "request": plain(request)})
 
 

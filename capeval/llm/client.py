@@ -1,4 +1,4 @@
-"""The client of an OpenAI-compatible endpoint: retries, and leaves off what it does not take."""
+"""The client of an OpenAI-compatible endpoint: retries, and omits parameters that it rejects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "https://api.openai.com/v1"
 # An endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
-# Each has failed several attempts by then: the rest of a run would only wait in vain.
+# Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 LONGEST_NAME = 200
@@ -75,7 +75,7 @@ class OpenAIChatClient:
     """Calls one endpoint; an async context manager.
 
     `base_url` defaults to OPENAI_BASE_URL; `api_key` has no default, so that no key goes to an
-    address that it was not meant for; `key_help` is the advice where the endpoint asks for one.
+    unintended address; `key_help` is the advice if the endpoint requires a key.
     `timeout` limits one attempt and `patience` all of one call, pauses included, in seconds.
     `attempts` counts failures other than throttling, which is waited out for as long as patience
     lasts. `on_notice` is called with one line for each finding about the endpoint.
@@ -105,7 +105,7 @@ class OpenAIChatClient:
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
         self._negotiation = Negotiation(self._found)
-        self._rng = rng or random.Random()  # noqa: S311 - spreads pauses, guards nothing
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not security
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._client: openai.AsyncOpenAI | None = None
@@ -246,7 +246,7 @@ class OpenAIChatClient:
             plan = self._negotiation.plan(request.model)
             body = body_of(request, plan)
             try:
-                # The transport bounds each read; only this bounds a server that drips.
+                # The transport limits each read; only this stops a server that sends byte by byte.
                 async with asyncio.timeout(effort.bounded(self._timeout)):
                     payload = await self._send(body)
                 reply = self._hidden(reply_from(payload, request.model, plan.left_off))
@@ -294,7 +294,7 @@ class OpenAIChatClient:
         # Images make megabytes: in one piece they would block every other call.
         large = len(content) > LARGE_BODY
         # The whole response is taken as it is: the library's models would build an object for
-        # each field and trip over servers that leave some out.
+        # each field and fail on servers that leave some out.
         response = await self._sdk().post(
             "/chat/completions",
             cast_to=httpx2.Response,

@@ -11,7 +11,7 @@ Line = str | ChatReply | BaseException
 
 
 class ScriptedClient:
-    """Answers with the given replies in order, or with what a function makes of each request.
+    """Answers with the given replies in order, or with a function's result for each request.
 
     An exception among them is raised. `requests` lists the requests; usage is counted at
     four characters a token. Raises `LookupError` when the script is at its end.

@@ -111,7 +111,7 @@ class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
     `prices` are the user's own; with a `cap` in US dollars, `require()` raises `BudgetReached`
-    once what is spent, and what the calls in flight are expected to cost, comes to it.
+    once the money spent, plus the expected cost of the calls in flight, reaches it.
     """
 
     def __init__(

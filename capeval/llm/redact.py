@@ -52,7 +52,7 @@ class Endpoint:
 
 
 def parse_endpoint(base_url: str) -> Endpoint:
-    """Split a base URL into its parts; raises `UsageError` for what is not http(s)."""
+    """Split a base URL into its parts; raises `UsageError` unless it is http(s)."""
     try:
         parts = urlsplit(base_url.strip())
         host, port = parts.hostname, parts.port
@@ -87,7 +87,7 @@ def public_url(base_url: str) -> str:
 
 
 class Redactor:
-    """Hides given secrets, and whatever looks like one, in text.
+    """Hides given secrets, and anything that looks like one, in text.
 
     >>> Redactor(["my-own-key"])("refused: my-own-key at https://me:pw@host/v1?api_key=abc")
     'refused: [hidden] at https://[hidden]@host/v1?api_key=[hidden]'
@@ -131,7 +131,7 @@ def known_secrets() -> frozenset[str]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a variable or parameter of this name usually holds a secret.
+    """Return whether a variable or parameter of this name usually contains a secret.
 
     >>> is_secret_name("GEMINI_API_KEY"), is_secret_name("HOME")
     (True, False)

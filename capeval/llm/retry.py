@@ -35,7 +35,7 @@ NO_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 CALM: dict[str, Any] = {"after": None, "throttled": False}
-# How endpoints speak of what we send, where that is not the parameter's own name.
+# How endpoints name a parameter, where that is not its own name.
 ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
 
@@ -59,7 +59,7 @@ class RetryDecision:
 
 
 class BadAnswerError(Exception):
-    """A response that is no chat completion, whatever its status."""
+    """A response that is not a chat completion, with any status."""
 
     def __init__(self, status: int, reason: str, body: object = None) -> None:
         super().__init__(reason)
@@ -130,7 +130,7 @@ def _codes(body: object) -> set[str]:
 
 
 def _parts(body: object, depth: int = 3) -> Iterator[Mapping[str, Any]]:
-    """The objects of an error body: endpoints nest them as they please."""
+    """Yield the objects of an error body, which endpoints nest in different ways."""
     if depth and isinstance(body, Mapping):
         yield body
         for key in ("error", "detail", "innererror", "metadata"):

@@ -1,10 +1,10 @@
 """The HTTP connection under the chat client: what may be sent where, and how much may come back.
 
 Redirects are not followed, proxies of the environment are not used for this machine's own
-addresses, and no header but ours is sent. Replies are kilobytes, but a hostile endpoint's would be
-gigabytes, so reading one fails above a limit. Replies are requested uncompressed, so that the limit
-applies to what is held in memory. A server that compresses all the same is read as far as its best
-compression cannot exceed the limit.
+addresses, and no header from the environment is sent. A hostile endpoint's reply might be
+gigabytes, so reading fails above a limit. Replies are requested uncompressed, so that the limit
+applies to the data in memory. If a server compresses anyway, reading stops before its best
+compression could exceed the limit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def open_sdk(
             mounts=_without_proxy(endpoint.url),
         ),
     )
-    # The library takes these from variables that are meant for OpenAI's own endpoint.
+    # The library takes these from variables for OpenAI's own endpoint.
     sdk.organization = sdk.project = sdk.admin_api_key = None
     sdk._custom_headers = headers  # noqa: SLF001 - from OPENAI_CUSTOM_HEADERS; has no public name
     return sdk

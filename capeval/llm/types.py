@@ -40,7 +40,7 @@ class ChatRequest:
     schema: ReplySchema | None = None
 
     def parts(self) -> list[Any]:
-        """Return the texts of all messages as strings, and what is no text as it is."""
+        """Return the parts of all messages: texts as strings, other parts unchanged."""
         contents = [message.get("content") for message in self.messages]
         parts = [
             part
@@ -145,8 +145,8 @@ class _Replied(Exception):
 
 
 class ReplyBroken(_Replied, ReplyError):
-    """No reply kept its contract; `str()` is the last complaint, `replies` all that came."""
+    """No reply met its contract; `str()` is the last complaint, `replies` has all replies."""
 
 
 class ReplyRefused(_Replied, RequestRefused):
-    """The model declined to answer; `replies` is all that came."""
+    """The model declined to answer; `replies` has all replies."""

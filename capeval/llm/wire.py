@@ -34,7 +34,7 @@ class Plan:
 
     @property
     def left_off(self) -> tuple[str, ...]:
-        """What requests ask for and this plan does not send; "json_schema" if only JSON is."""
+        """Requested parameters that this plan omits; "json_schema" if it sends only JSON mode."""
         names = ["temperature"] * (not self.temperature) + ["seed"] * (not self.seed)
         names += ["max_tokens"] * (self.length == "none")
         names += {"json_schema": [], "json_object": ["json_schema"], "none": ["response_format"]}[
@@ -57,7 +57,7 @@ class Plan:
 
 
 class Negotiation:
-    """The plan for each model; a change is made once, however many calls find it out."""
+    """The plan for each model; a change is made once, however many calls discover it."""
 
     def __init__(self, on_notice: Callable[[str], None]) -> None:
         self._plans: dict[str, Plan] = {}
@@ -81,12 +81,12 @@ class Negotiation:
         now = self.plan(model)
         changed = used.weaker(parameter)
         if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
-            return  # another call found it out while this one was under way
+            return  # another call has discovered it meanwhile
         self._plans[model] = replace(now, **changed)
         self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
 
 
-# Reasoning models think inside the same allowance; without room for it nothing visible comes.
+# The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
 MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
@@ -131,7 +131,7 @@ def parse_json(status: int, content_type: str, content: bytes) -> Mapping[str, A
 
 
 def is_html(content_type: str, start: str) -> bool:
-    """Say whether a body is a web page."""
+    """Return whether a body is a web page."""
     head = start.lstrip().lower()
     return "html" in content_type.lower() or head.startswith(("<!doctype", "<html"))
 
@@ -163,7 +163,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
 
 
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
-    """Say whether a model used up its tokens before it began its answer."""
+    """Return whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
     message = payload["choices"][0]["message"]

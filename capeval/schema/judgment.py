@@ -35,7 +35,7 @@ def endpoint_name(base_url: str) -> str:
     nothing is judged again. The rule has three parts.
 
     1. A name that `[endpoints]` in `capeval.toml` gives to the address (`"https://HOST/v1" =
-       "NAME"`). Verdicts record it. It tells services apart that serve different models, or
+       "NAME"`). Verdicts record it. It distinguishes services that serve different models, or
        differently quantised ones, under one model name.
     2. Otherwise OpenAI's own API is `openai`.
     3. Every other address is `other`.
@@ -112,7 +112,7 @@ class Provenance(_Noun):
 class Inputs(_Noun):
     """Short hashes of the judge, the caption and the reference events of a judgment.
 
-    A stored judgment whose hashes differ from today's is out of date. `reference` does not cover
+    A stored judgment whose hashes have changed is out of date. `reference` does not cover
     weights and types, which only matter when verdicts are scored.
     """
 

@@ -33,7 +33,7 @@ _PRODUCTS = 3e10
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The difference of two metrics, first less second.
+    """The difference of two metrics, first − second.
 
     `p` is two-sided; `n` counts captions (or systems), `used` and `dropped` groups.
     """
@@ -106,7 +106,7 @@ def compared(
 ) -> dict[Statistic, Comparison]:
     """Return the same of several statistics, which share their work.
 
-    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is held
+    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is tested
     against its standard error by the jackknife of videos instead, or there is no p and a reason.
 
     Parameters

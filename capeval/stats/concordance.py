@@ -224,9 +224,9 @@ def _totals_of_tables(x: Ints, y: Ints) -> Totals:
 
 @dataclass(frozen=True, slots=True)
 class Concordance:
-    """For every value, how many of the n - 1 others stand to it in which way: (n,) each.
+    """For every value, its relations to the n - 1 others, counted: (n,) each.
 
-    `score` is concordant less discordant partners, `agreeing` concordant ones and those tied in
+    `score` is concordant − discordant partners, `agreeing` concordant ones and those tied in
     both; `untied_x` and `untied_y` those that are not tied with it; `classes_x` and `classes_y`
     numbers of distinct values.
     """

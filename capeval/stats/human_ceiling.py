@@ -35,7 +35,7 @@ class Ceiling:
 
 
 class RatersApart:
-    """Each rater beside the combined score of the others, on the captions that both have.
+    """Each rater and the combined score of the others, on the captions that both have.
 
     A metric is compared with the aggregated score of all raters, which is steadier than that of all
     but one. So what is found here is no upper bound for a metric.

@@ -152,7 +152,7 @@ class Pair:
         return self.kept(("values", statistic, self.alike(grouping), threshold), make)
 
     def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
-        """Return how each caption of a group stands to the others of it."""
+        """Return the concordance of each caption of a group with the others."""
         a, b = self.codes(grouping)
         key = ("concordance", self.alike(grouping), number)
         return self.kept(key, lambda: concordance(a[rows], b[rows]))

@@ -41,7 +41,7 @@ def percentiles(
 def bootstrap_p(values: Floats, units: int) -> float:
     """Return the two-sided p that inverts the expanded percentile interval; never 0.
 
-    It is the largest share at which the interval of `percentiles` still holds 0. A resample
+    It is the largest share at which the interval of `percentiles` still includes 0. A resample
     without a value counts on either side of it.
 
     Parameters

@@ -150,6 +150,6 @@ def _other_medians(values: Floats, there: Mask) -> Floats:
 
 
 def _top(values: Floats) -> float:
-    """Return the largest magnitude; what is added up to nothing is nothing beside it."""
+    """Return the largest magnitude, relative to which rounding errors are judged."""
     there = values[~np.isnan(values)]
     return float(np.abs(there).max(initial=0.0))

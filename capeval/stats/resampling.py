@@ -19,8 +19,8 @@ from capeval.stats.ranks import dense_codes, group_sums
 from capeval.stats.values import Floats, Missing, Statistic
 
 FEWEST = 5
-"""The fewest videos that are resampled: four have but 35 different resamples, too few to tell where
-2.5% of them end.
+"""The fewest videos that are resampled: four have only 35 different resamples, too few to find
+where 2.5% of them end.
 """
 
 MANY = 20_000
@@ -116,7 +116,7 @@ def resampled(
     A value is what scipy gives for the captions repeated as often as drawn; NaN where a resample
     is constant or too short. Only acc_eq and tau-c leave out pairs of a caption with its own copy:
     they are tied in both, and would be right by themselves or pull tau-c towards 0. The number of
-    classes in tau-c's scale is that of the whole sample: that a resample has fewer is no news of
+    classes in tau-c's scale is that of the whole sample: fewer in a resample is no property of
     the metric.
 
     Parameters

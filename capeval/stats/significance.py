@@ -1,6 +1,6 @@
-"""p-values of a statistic: could it be 0 in other videos, or the metric know nothing of the scores?
+"""p-values of a statistic: the probability of such a value by chance.
 
-As in the intervals, systems are given and whole videos are what is sampled: where captions of one
+As in the intervals, systems are fixed and whole videos are sampled: where captions of one
 video repeat, p inverts the bootstrap or the jackknife of its interval, or permutes or turns whole
 videos. Only the p of the systems' means is of other systems. No p is ever 0: one that is counted
 counts the observed arrangement as one more.

@@ -48,7 +48,7 @@ def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Fl
 
 
 def _drawn_means(pair: Pair, draws: int, seed: int) -> Floats:
-    """Return the (draws, 2 systems) means of resamples, the metric's and people's."""
+    """Return the (draws, 2 systems) means of resamples, of the metric and of the human scores."""
     design, systems = pair.design, pair.design.systems
     x, y, _ = pair.sides("system")
     place = (design.video, design.system)

@@ -70,8 +70,8 @@ def steady(values: Floats, scale: float = 0.0) -> Floats:
     """Return values rounded to 12 significant digits of the largest of them, or of `scale`.
 
     The mean of 0.1, 0.2 and 0.3 depends in its last digit on the order in which they are added,
-    and is not that of 0.2 thrice: what is equal as typed would not tie. NaN stays. `scale` is the
-    largest of what was added up, beside which a sum may be nothing but the error of adding.
+    and is not that of three times 0.2: equal inputs would not tie. NaN stays. `scale` is the
+    largest of the summed values, relative to which a sum may be only rounding error.
 
     >>> equal = np.array([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1])
     >>> np.ptp(equal) > 0, np.ptp(steady(equal)) > 0

@@ -1,4 +1,4 @@
-"""Showing people the frames that a model sees: a contact sheet, or one picture a frame."""
+"""Show the frames that a model sees, as a contact sheet or as one picture per frame."""
 
 from __future__ import annotations
 

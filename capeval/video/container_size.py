@@ -25,7 +25,7 @@ def announced_size(path: Path) -> int:
 
 
 def lacks_index(path: Path) -> bool:
-    """Say whether an ISO media file has no `moov` box."""
+    """Return whether an ISO media file has no `moov` box."""
     with path.open("rb") as file:
         if file.read(12)[4:8] != b"ftyp":
             return False

@@ -17,7 +17,7 @@ from capeval.video.sampling import Policy, Shuffled, read_policy
 
 
 class Decoder(Protocol):
-    """Takes frames out of a video; safe to call from several threads."""
+    """Reads frames from a video; safe to call from several threads."""
 
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
@@ -66,7 +66,7 @@ class FrameReader(Protocol):
 
     @property
     def policy(self) -> str:
-        """The sampling policy, as it is typed."""
+        """The sampling policy, in the syntax of `--frames`."""
         ...
 
     @property
@@ -80,7 +80,7 @@ class FrameReader(Protocol):
 
 
 def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = None) -> FrameReader:
-    """Return the reader for a policy as typed after `--frames`; `shuffle` is a seed.
+    """Return the reader for a policy in the syntax of `--frames`; `shuffle` is a seed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Run by `DecordDecoder` in a process of its own; imports nothing of capeval.
+"""Run by `DecordDecoder` in a separate process; imports nothing of capeval.
 
 Writes a line of JSON (`times`, `fps`), reads a line (the indices), writes a line (`shape`) and the
 pixels; or a line with `error`.

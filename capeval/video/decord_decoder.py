@@ -1,4 +1,4 @@
-"""decord, which the papers' own code uses: kept for parity and contained in a process.
+"""The decoder of the papers, decord: kept for parity, and run in a child process.
 
 It gives other frames than a player for edit lists, MPEG-TS and damaged files, crashes on some, and
 decodes ahead without bound while it is idle. So each video is read in a child process by one thread

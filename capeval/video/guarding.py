@@ -1,4 +1,4 @@
-"""Runs work on a hostile file so that it ends: in time, on request, or abandoned."""
+"""Run work on a possibly hostile file with a time limit and cancellation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Guard:
 def guarded(
     work: Callable[[Guard], T], path: Path, seconds: float, cancel: threading.Event | None
 ) -> T:
-    """Run `work` in a thread of its own; one stuck in native code is abandoned in time."""
+    """Run `work` in a separate thread, which is abandoned if it is stuck in native code."""
     guard = Guard(path, seconds)
     results: list[T] = []
     faults: list[BaseException] = []

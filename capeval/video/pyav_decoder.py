@@ -1,7 +1,7 @@
 """The default decoder: counts the shown frames without decoding, then decodes in order.
 
 The first pass reads packets only and so costs milliseconds; the second decodes with threads,
-converts the chosen frames alone and stops at the last. Every decoded frame's time is compared with
+converts only the chosen frames and stops at the last. Every decoded frame's time is compared with
 the first pass. Where they disagree (a damaged file, a stream that cannot start where it begins, two
 packets for one frame), all is decoded once to learn which frames exist, and the choice is made
 again.
@@ -220,7 +220,7 @@ def _matrix(frame: VideoFrame) -> tuple[int, int, int, int]:
     from av.sidedata.sidedata import SideDataContainer
 
     # Not `frame.side_data`: it makes the frame refer to itself, and with it all its decoder's
-    # buffers stay until the garbage collector comes by.
+    # buffers stay until the garbage collector runs.
     data = cast("Any", SideDataContainer)(frame).get("DISPLAYMATRIX")
     if data is None:
         return 1, 0, 0, 1
@@ -381,7 +381,7 @@ def _decoded(
     guard: Guard,
     faults: list[str],
 ) -> Iterator[VideoFrame]:
-    """Yield what the decoder shows; a packet that it refuses is passed over."""
+    """Yield the decoded frames; a packet that the decoder refuses is skipped."""
     import av
 
     packets = 0

@@ -72,7 +72,7 @@ class Policy(Protocol):
     """Chooses frames; `str()` of it is the form that `read_policy` reads."""
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose at least one index of a timeline that holds at least one frame.
+        """Choose at least one index of a timeline that has at least one frame.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """`n` frames from the first to the last: `linspace(0, last, n)` truncated, as the field does.
+    """`n` frames from the first to the last: `linspace(0, last, n)` truncated, as is usual.
 
     >>> Uniform(4).choose(Timeline((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 10, 0.6)).indices
     (0, 1, 3, 5)
@@ -111,7 +111,7 @@ class Uniform:
 class Fps:
     """`rate` frames a second, frame `int(i * step)`; more than `most` are spread evenly instead.
 
-    Where the rate varies, the frame on show at each moment `i / rate` is taken, once.
+    Where the rate varies, the frame shown at each moment `i / rate` is taken, once.
     """
 
     rate: float
@@ -125,7 +125,7 @@ class Fps:
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
         if timeline.is_variable:
-            # A moment that falls on a frame's own time must not miss it by a rounding.
+            # A moment that is exactly a frame's time must not miss it because of rounding.
             moments = range(int(timeline.times[-1] * self.rate + 1e-6) + 1)
             chosen = [bisect_right(timeline.times, i / self.rate + 1e-6) - 1 for i in moments]
         else:
@@ -198,7 +198,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """Another policy's frames in an order drawn from the seed, never the order of time itself.
+    """Another policy's frames in a random order by the seed, never in their order in time.
 
     A model that answers as well from shuffled frames did not need their order.
     """
@@ -220,7 +220,7 @@ class Shuffled:
 
 
 def read_policy(text: str) -> Policy:
-    """Read a policy as it is typed after `--frames`.
+    """Read a policy in the syntax of `--frames`.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
     (Uniform(n=32), Dynamic(most=50), Given(indices=(0, 5, 9)))

@@ -217,7 +217,7 @@ def split(caption: str) -> tuple[list[str], int]:
             continue
         if cut.lastgroup == "clause" and not _is_clause(caption, start, cut):
             continue
-        # A bullet or a rule alone is no event: it stays with the text that follows.
+        # A bullet or a rule alone is not an event: it stays with the text that follows.
         if _WORD.search(caption, seen, cut.end()):
             pieces.append(caption[start : cut.end()].strip())
             start = cut.end()

@@ -57,7 +57,7 @@ class Word(NamedTuple):
 class Related(NamedTuple):
     """The concepts that entail another one, in full or in part, or oppose it.
 
-    `opposing_camera` opposes it in camera elements; `actor` has the bits of whom it may name, or 0.
+    `opposing_camera` opposes it in camera elements; `actor` has the bits of possible actors, or 0.
     """
 
     full: tuple[str, ...]

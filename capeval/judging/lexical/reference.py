@@ -53,14 +53,14 @@ class EventReading:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The events of an annotation, and per concept its worth for each of them."""
+    """The events of an annotation, and the weight of each concept for each event."""
 
     events: tuple[EventReading, ...]
     worth: dict[str, tuple[float, ...]]
 
 
 def prepare(annotation: Annotation) -> Reference:
-    """Read an annotation; a word weighs less, the more of its elements contain it."""
+    """Read an annotation; the more of its elements contain a word, the lower its weight."""
     words = lexicon()
     readings = [
         [read(tokens(element.content), words) for element in event.visual_elements]

@@ -24,7 +24,7 @@ _TWO_PIECES = 0.95
 # The share of the rest of an element that a piece must mention for a conflict: by an opposite, by a
 # colour or number of the same thing, by "a" where there are two, by another actor.
 _OPPOSED, _CLAIMED, _WEAKLY_CLAIMED, _ACTED = 0.5, 0.3, 0.75, 0.7
-# How much better than any agreement on the same point a conflict must fit.
+# The margin by which a conflict must exceed every agreement on the same point.
 _MARGIN = 0.1
 
 

@@ -1,4 +1,4 @@
-"""The word lists of `words.txt`, typed; the file says what each section holds."""
+"""The word lists of `words.txt` as typed constants; comments there explain each section."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _actors() -> dict[str, int]:
     people = (("male", 1), ("female", 2), ("either", 3))
     found = {word: bits for section, bits in people for word in _words(section)}
     found |= {word: 1 << place for place, word in enumerate(_words("other actors"), 2)}
-    # Films speak of animals, and captions of ships, as of people.
+    # Animals and ships may be called "he" or "she".
     others = sum(bits for bits in found.values() if bits > 3)
     return found | {"he": 1 | others, "she": 2 | others, "they": 3 | others, "it": others}
 
