@@ -36,7 +36,7 @@ def start_debug_log(path: Path) -> None:
     check_output(path, (), option="--debug")
     try:
         if path.exists() and path.stat().st_size and not _is_debug_log(path):
-            raise UsageError(f"--debug: {path} is there and is no debug log; name another file")
+            raise UsageError(f"--debug: {path} exists and is not a debug log; name another file")
         path.parent.mkdir(parents=True, exist_ok=True)
         # Readable by its owner alone: it names files, models and addresses.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

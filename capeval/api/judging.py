@@ -153,8 +153,8 @@ class JudgingSession:
     def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
             self._on_notice(
-                f"{plan.name}: {count:,} stored {'verdict' if count == 1 else 'verdicts'} "
-                f"of another {changed}: judged again and replaced"
+                f"{plan.name}: {count:,} stored {'verdict is' if count == 1 else 'verdicts are'} "
+                f"outdated (the {changed} changed); judged again and replaced"
             )
 
 
@@ -180,7 +180,7 @@ async def open_judging(
         if not all(target.load().is_sample for target in targets):
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
-                "or take the baseline that only compares words with --judge lexical"
+                "or use the baseline that only compares words with --judge lexical"
             )
         chosen = JudgeOptions(options.captions, judge=LEXICAL)
     async with open_judge(chosen, offline=offline, on_notice=on_notice) as opened:
@@ -211,7 +211,7 @@ def targets_named(
     if not targets:
         if options.annotations not in (None, SAMPLE):
             raise UsageError("name the captions that --annotations are for")
-        on_notice(f"There is no run of yours under {runs}/: judging the bundled sample.")
+        on_notice(f"You have no run under {runs}/: judging the bundled sample.")
         targets = _sample(options)
     name, count = Counter(target.name for target in targets).most_common(1)[0]
     if count > 1:
@@ -223,7 +223,7 @@ def _meant(typed: str | Path, options: JudgeOptions) -> list[Target]:
     runs = Path(options.runs)
     if typed == SAMPLE and not is_taken(SAMPLE, runs):
         if options.annotations not in (None, SAMPLE):
-            raise UsageError("the sample has annotations of its own; leave --annotations off")
+            raise UsageError("the sample has its own annotations; omit --annotations")
         return _sample(options)
     found = find_captions(typed, runs)
     if isinstance(found, Path):

@@ -72,9 +72,9 @@ def as_captioner(
     """
     called = getattr(own, "name", None) if name is None else name
     if not callable(getattr(own, "caption", None)):
-        raise UsageError(f"a {type(own).__name__} is no captioner: it has no method caption")
+        raise UsageError(f"a {type(own).__name__} is not a captioner: it has no method caption")
     if not isinstance(called, str) or not called.strip():
-        raise UsageError(f"a {type(own).__name__} is no captioner: give it a name")
+        raise UsageError(f"a {type(own).__name__} is not a captioner: give it a name")
     is_whole = all(hasattr(own, member) for member in _MEMBERS)
     if is_whole and name is None and inspect.iscoroutinefunction(own.caption):
         return cast("Captioner", own)

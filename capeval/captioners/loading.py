@@ -313,7 +313,7 @@ def _config_file(model: str, revision: str | None) -> dict[str, Any]:
         raise OSError("it has no config.json")
     loaded = json.loads(Path(file).read_text(encoding="utf-8"))
     if not isinstance(loaded, dict):
-        raise OSError("its config.json is no object")
+        raise OSError("its config.json is not an object")
     return loaded
 
 

@@ -90,7 +90,7 @@ def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
     """Raise `RunLocked` if a shard is still being generated."""
     for part in parts:
         if _is_held(run, part):
-            raise RunLocked(f"{run.path}: shard {part.shard} is still at work; wait for it")
+            raise RunLocked(f"{run.path}: shard {part.shard} is still being generated; wait for it")
 
 
 def merge_into(

@@ -53,7 +53,7 @@ def generate(
     server at --base-url serves. Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`;
     each line records which frames the model saw.
 
-    Run the same command again to go on where it stopped.
+    Run the same command again to resume where it stopped.
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.generating import merge_shards, open_generating
@@ -152,7 +152,7 @@ def _show_estimate(
         )
     cost = expected_cost(expected.cost, opened.priced)
     if expected.cost is not None:
-        cost += ", less what the cache holds"
+        cost += ", minus what is in the cache"
     session.print(f"Expected: {thousands(len(plan.todo))} calls, {cost}; nothing was called")
 
 

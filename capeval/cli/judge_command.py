@@ -48,7 +48,7 @@ def judge(
     A judge splits each caption into events, matches them in order to the annotated events, and
     decides for every annotated visual element whether the caption entails, lacks or contradicts it.
 
-    Run the same command again to go on where it stopped: nothing is paid for twice.
+    Run the same command again to resume where it stopped: nothing is paid for twice.
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named

@@ -40,7 +40,7 @@ class Session:
         except KeyboardInterrupt:
             kept = self._progress.kept() if self._progress else ""
             kept = f"{kept}; " if kept else ""
-            sys.stderr.write(f"capeval: stopped; {kept}run the same command to go on\n")
+            sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
             return 130
 
     @contextmanager

@@ -160,7 +160,7 @@ def _annotations(
     if len(named) > 1:
         listed = ", ".join(f"{where}: {path}" for path, where in named.items())
         raise UsageError(
-            f"the runs have different annotations ({listed}); choose some with --annotations"
+            f"the runs have different annotations ({listed}); choose one with --annotations"
         )
     return annotations_of(next(iter(named))) if named else None
 

@@ -57,8 +57,8 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     judged = [run for run in RunFolder.all(runs) if run.judges()]
     if not judged:
         raise InputError(
-            "holds no judged run; run `capeval judge` first (without a name it judges the bundled "
-            "sample), or name metrics with --metric or --metric-columns",
+            "contains no judged run; run `capeval judge` first (without a name it judges the "
+            "bundled sample), or name metrics with --metric or --metric-columns",
             file=runs,
         )
     own = [run for run in judged if not run.name.startswith(_SAMPLE)]

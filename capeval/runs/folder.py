@@ -174,7 +174,8 @@ class RunFolder:
             lock.acquire(timeout=wait)
         except Timeout:
             raise RunLocked(
-                f"{self.path}: another capeval works on this run; wait for it or use another --run"
+                f"{self.path}: another capeval process is working on this run; wait for it, or use "
+                "another --run"
             ) from None
         try:
             yield

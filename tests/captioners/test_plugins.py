@@ -105,7 +105,7 @@ def test_a_broken_package_matters_only_when_it_is_named(
         ("import sys; sys.exit(0)", (), "cannot be loaded: SystemExit: 0"),
         ("Own = 3", (), "it is neither a class nor a function"),
         ("Other = int", (), "cannot be loaded: AttributeError"),
-        ("class Own: pass", (), "a Own is no captioner: it has no method caption"),
+        ("class Own: pass", (), "a Own is not a captioner: it has no method caption"),
         ("class Own:\n def __init__(self): raise OSError('no weights')", (), "OSError: no weights"),
         ("class Own:\n def __init__(self): exit(3)", (), "cannot be started: RuntimeError"),
         ("class Own:\n def __init__(self, hub): pass", (), "missing a required argument: 'hub'"),
@@ -244,6 +244,6 @@ def test_an_unpaired_surrogate_is_a_question_mark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [object(), type("Nameless", (), {"caption": print})()])
 def test_what_is_no_captioner_is_refused(thing: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no captioner"):
+    with pytest.raises(UsageError, match="is not a captioner"):
         capeval.generate(thing, frames=FakeReader(), runs=tmp_path)
     assert not list(tmp_path.iterdir())

@@ -331,7 +331,10 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
     [
         (("--metric", "metric.csv"), "--metric: 'metric.csv' must be NAME=PATH"),
         (("--metric", "m=nowhere.csv"), "nowhere.csv: is neither a file nor a run under runs/"),
-        ((), "runs: holds no judged run; run `capeval judge` first (without a name it judges the"),
+        (
+            (),
+            "runs: contains no judged run; run `capeval judge` first (without a name it judges the",
+        ),
         (
             ("--metric-columns", "scor"),
             'line 1: the column "scor" is missing; did you mean "score"?',

@@ -130,7 +130,7 @@ async def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         _, err = await process.communicate()
     assert process.returncode == 130
     assert (
-        err.decode().splitlines()[-1].endswith("are done and kept; run the same command to go on")
+        err.decode().splitlines()[-1].endswith("are done and kept; run the same command to resume")
     )
     assert "Traceback" not in err.decode()
     assert lines(path)
@@ -313,7 +313,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
         whole = await here(tmp_path, *base, "--yes")
     # 10 videos of 4 frames at 1,000 tokens each, the prompt's 430 characters, 300 tokens of answer.
     assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
-    assert "about $4.41, less what the cache holds; nothing was called" in dry.out
+    assert "about $4.41, minus what is in the cache; nothing was called" in dry.out
     assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
     assert "add --yes or --max-cost" in refused.err
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err

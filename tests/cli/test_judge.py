@@ -126,7 +126,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
     edited = work.judge("captions")
     assert (edited.code, endpoint.calls()) == (0, 39), edited.err
-    assert "1 stored verdict of another caption" in edited.err
+    assert "1 stored verdict is outdated (the caption changed)" in edited.err
     now = work.judgments()
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
     assert list(now) == VIDEOS
@@ -316,13 +316,13 @@ def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) ->
         process = work.start(*work.judging("--max-concurrency", "2", "--json"))
         wait_until(lambda: slow.calls() > 0)
         refused = end_of(work.start(*work.judging("--json")))
-        assert "another capeval works on this run" in complaint(refused)
+        assert "another capeval process is working on this run" in complaint(refused)
         assert refused.out == ""
         wait_until(lambda: len(work.judgments()) > 1)
         process.send_signal(signal.SIGINT)
         stopped = end_of(process)
         assert stopped.code == 130, stopped
-        assert "run the same command to go on" in complaint(stopped, 130)
+        assert "run the same command to resume" in complaint(stopped, 130)
         done = work.judgments()
         assert 1 < len(done) < 24
         assert f"{len(done)} of 24 captions of captions are judged and kept" in stopped.err

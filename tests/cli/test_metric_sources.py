@@ -59,7 +59,7 @@ def test_what_is_no_metric_is_told_for_what_it_is(folder: Path, source: str) -> 
 def test_a_folder_without_runs_says_what_to_do_first(folder: Path) -> None:
     done = typed(folder, *CORRELATE, "--runs", "empty")
     assert done.err.startswith(
-        "capeval: empty: holds no judged run; run `capeval judge` first (without a name it judges "
+        "capeval: empty: contains no judged run; run `capeval judge` first (without a name it "
     )
 
 

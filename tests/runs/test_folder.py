@@ -77,7 +77,9 @@ def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> No
     with run.locked():
         refused = subprocess.run(command, capture_output=True, text=True, check=True)
     free = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert refused.stdout.startswith(f"2 {run.path}: another capeval works on this run")
+    assert refused.stdout.startswith(
+        f"2 {run.path}: another capeval process is working on this run"
+    )
     assert refused.stdout.count("\n") == 1
     assert free.stdout == "held\n"
 
