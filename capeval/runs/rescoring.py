@@ -15,8 +15,8 @@ from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
-from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored
-from capeval.scoring import DRAWS, Reference, Scores, Signature, flaw_of, score_judgments
+from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
+from capeval.scoring import DRAWS, Reference, Scores, Signature, score_judgments
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
