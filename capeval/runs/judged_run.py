@@ -13,17 +13,17 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.outputs import run_files
-from capeval.runs.rescoring import (
+from capeval.runs.resolve import RUNS, find_judgments
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
+from capeval.runs.verdicts import (
     JudgeIdentity,
     identity_of,
     signature_of,
     stored_judgments,
     summarise,
 )
-from capeval.runs.resolve import RUNS, find_judgments
-from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores
+from capeval.scoring import DRAWS, Scores
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,16 @@ class JudgedRun:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the verdicts, computed from them."""
+        return self.rescored(seed=self.seed)
+
+    def rescored(self, *, seed: int = 0, draws: int = DRAWS) -> Scores:
+        """Return the scores, with intervals of this seed and number of resamples."""
         return summarise(
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
-            seed=self.seed,
+            seed=seed,
+            draws=draws,
         )
 
     @cached_property
