@@ -81,13 +81,7 @@ def expected_cost(cost: float | None, model: str) -> str:
 
 
 def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) -> None:
-    """Ask before spending more than a dollar.
-
-    Raises
-    ------
-    UsageError
-        The answer is no, nobody can be asked, or a cap is set on a model without a price.
-    """
+    """Ask before spending more than a dollar."""
     if max_cost is not None and cost is None:
         raise UsageError(
             "--max-cost needs the model's price: add "

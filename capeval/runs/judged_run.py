@@ -111,11 +111,6 @@ def load_judged(
     typed, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
-
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, it is not judged, or it does not belong to its annotations.
     """
     file = find_judgments(typed, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):
@@ -160,13 +155,7 @@ def load_judged_runs(
     annotations: str | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load several judged runs under distinct names, as `distinct_names` gives them.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `load_judged`; or one is named twice.
-    """
+    """Load several judged runs under distinct names, as `distinct_names` gives them."""
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed
@@ -189,13 +178,7 @@ def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Pa
 
 
 def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
-    """Return judged runs by distinct names: the run's, with the judge's if two runs share one.
-
-    Raises
-    ------
-    UsageError
-        A run is named twice.
-    """
+    """Return judged runs by distinct names: the run's, with the judge's if two runs share one."""
     files = Counter(run.file.resolve() for run in loaded)
     for run in loaded:
         if files[run.file.resolve()] > 1:

@@ -32,13 +32,7 @@ from capeval.version import __version__
 def stored_judgments(
     path: str | Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> tuple[Sequence[Judgment], int]:
-    """Return the stored judgments, all by one judge, and the number of captions.
-
-    Raises
-    ------
-    InputError
-        There are none, they are by several judges, or they do not belong to the annotations.
-    """
+    """Return the stored judgments, all by one judge, and the number of captions."""
     path = find_judgments(path)
     if _is_list(path):
         judgments: Sequence[Judgment] = load_tuna_results(
@@ -224,11 +218,6 @@ def summarise(
     ----------
     draws : of the bootstrap; 0 for means without intervals
     data : the hash of the annotations, if the caller knows it already
-
-    Raises
-    ------
-    ValueError
-        A judgment does not fit its annotation.
     """
     reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
     data = data or annotations_hash(reference.annotations)
