@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import typer
@@ -46,7 +46,7 @@ class Session:
     @contextmanager
     def showing(self) -> Iterator[ProgressDisplay]:
         """Show progress until the block ends."""
-        with ProgressDisplay(quiet=self._quiet) as progress:
+        with closing(ProgressDisplay(quiet=self._quiet)) as progress:
             self._progress = progress
             yield progress
 
