@@ -19,7 +19,7 @@ import capeval
 from benchmarks.data import make_captions, make_set
 from capeval.files.annotations import load_annotations
 from capeval.judging.lexical import LexicalJudge
-from capeval.runs.rescoring import rescore
+from capeval.runs.judged_run import load_judged
 
 __all__ = ["Row", "machine", "measure"]
 
@@ -151,7 +151,7 @@ def _lexical(folder: Path, videos: int) -> Iterator[Row]:
     for _ in range(3):
         stored = next(entry for entry in judged.iterdir() if entry.is_dir())
         began = time.perf_counter()
-        rescore(stored, annotations)
+        _ = load_judged(stored, annotations=annotations).scores
         times.append(time.perf_counter() - began)
     seconds = statistics.median(times)
     yield Row(

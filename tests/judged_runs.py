@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from capeval.cli import main
-from capeval.files.annotations import load_annotations
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import write_judgments
-from capeval.runs.rescoring import rescore
+from capeval.runs.judged_run import load_judged
 from capeval.schema import Annotation, Judgment, Provenance
 from tests.scoring.making import annotation, scored
 
@@ -70,7 +69,7 @@ def make_run(
         manifest["generation"] = dict(generation)
     (run / "manifest.json").write_text(json.dumps(manifest))
     write_judgments(judge / "judgments.jsonl", judgments(labels, by))
-    scores = rescore(judge, load_annotations(annotations), draws=200).scores
+    scores = load_judged(judge, annotations=annotations).rescored(draws=200)
     values = json.loads(json.dumps(scores.model_dump(mode="json")))
     for path, value in (change or {}).items():
         *parents, last = path.split(".")

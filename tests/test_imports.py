@@ -31,7 +31,7 @@ ROOMS: dict[str, set[str]] = {
     "video": {"schema"},
     "scoring": {"schema", "stats"},
     "runs": {"schema", "files", "scoring"},
-    "judging": {"schema", "files", "llm", "runs", "scoring"},
+    "judging": {"schema", "files", "llm", "runs"},
     "captioners": {"schema", "files", "video", "llm", "runs"},
     "debug_log": {"llm", "runs"},
     "metrics": {"schema", "files", "llm", "stats", "runs"},

@@ -91,13 +91,7 @@ class GeneratingSession:
 async def open_generating(
     options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[GeneratingSession]:
-    """Check the inputs, then open the captioner; its model or connections go with the block.
-
-    Raises
-    ------
-    UsageError, MissingExtra, InputError, EndpointRefused
-        The captioner cannot be opened, or the inputs are not right.
-    """
+    """Check the inputs, then open the captioner; its model or connections go with the block."""
     for name, value in (("--run", options.run), ("--frames", options.frames)):
         if isinstance(value, str) and not value.strip():
             raise UsageError(f"{name} is empty; leave it off or give it a value")
@@ -111,13 +105,7 @@ async def open_generating(
 
 
 def merge_shards(options: GenerateOptions) -> Generation:
-    """Merge the shards of a run that exist, finished or not.
-
-    Raises
-    ------
-    UsageError, InputError, RunLocked
-        There are none, a shard is still being generated, or they do not fit together.
-    """
+    """Merge the shards of a run that exist, finished or not."""
     name = options.run or (default_run(options.model) if isinstance(options.model, str) else None)
     if name is None:
         raise UsageError("name the run whose shards are to be merged with --run")

@@ -11,12 +11,15 @@ from pydantic import TypeAdapter
 
 from capeval.api.run_options import InspectOptions
 from capeval.api.sync_async import blocking
-from capeval.errors import UsageError
+from capeval.errors import CapevalError, InputError, UsageError
 from capeval.judging.prompts import load_prompts
 from capeval.options import takes
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
-from capeval.runs.find_video import runs_with_video
+from capeval.runs.folder import RunFolder
+from capeval.runs.judged_run import JudgedRun, distinct_names, load_judged, load_judged_runs
+from capeval.schema import Annotation
+from capeval.text import nearest, shown
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,7 @@ async def inspect_async(o: InspectOptions) -> Inspection:
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
     used = None if o.prompts is None else load_prompts(o.prompts)
     labels = None if o.human is None else load_human_labels(Path(o.human))
-    found = runs_with_video(
-        o.index,
-        o.judged_runs,
-        runs=Path(o.runs),
-        judge=o.judge,
-        annotations=o.annotations,
-        on_notice=o.on_notice,
-    )
+    found = runs_with_video(o)
     return Inspection(
         {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()},
         {name: await raw_replies(run, o.index, prompts=used) for name, (run, _) in found.items()}
@@ -69,3 +65,49 @@ async def inspect_async(o: InspectOptions) -> Inspection:
 
 
 inspect = blocking(inspect_async)
+
+
+def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]]:
+    """Return judged runs under distinct names, each with its annotation of the video.
+
+    If none are named, they are all judged runs that have captioned or judged it; a run that cannot
+    be read is left out with a notice.
+    """
+    index, runs = o.index, Path(o.runs)
+    if o.judged_runs:
+        asked = load_judged_runs(o.judged_runs, runs=runs, judge=o.judge, annotations=o.annotations)
+        return {name: (run, _annotation(run, index)) for name, run in asked.items()}
+    loaded: list[JudgedRun] = []
+    faults: list[CapevalError] = []
+    for one in (judged for run in RunFolder.all(runs) for judged in run.judges(o.judge)):
+        try:
+            loaded.append(load_judged(one.judgments, annotations=o.annotations))
+        except CapevalError as fault:
+            faults.append(fault)
+    if not loaded:
+        by = "" if o.judge is None else f" by {o.judge}"
+        nothing = f"has no run judged{by}; judge one first, or name it with --run"
+        raise faults[0] if faults else InputError(nothing, file=runs)
+    for left_out in faults:
+        o.on_notice(f"left out: {left_out}")
+    annotated = [run for run in loaded if any(a.index == index for a in run.annotations)]
+    captioned = [run for run in annotated if index in run.captions or index in run.judgments]
+    if not annotated:
+        known = dict.fromkeys(a.index for run in loaded for a in run.annotations)
+        raise InputError(
+            f"no judged run has the video {shown(index)}{nearest(index, list(known))}", file=runs
+        )
+    return {
+        name: (run, _annotation(run, index))
+        for name, run in distinct_names(captioned or annotated).items()
+    }
+
+
+def _annotation(run: JudgedRun, index: str) -> Annotation:
+    for annotation in run.annotations:
+        if annotation.index == index:
+            return annotation
+    known = [annotation.index for annotation in run.annotations]
+    raise InputError(
+        f"has no video {shown(index)}{nearest(index, known)}", file=run.annotations_path
+    )

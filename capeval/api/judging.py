@@ -104,11 +104,6 @@ class JudgingSession:
         """Check every target and return the expected cost, and the captions to judge by name.
 
         Nothing is called and nothing is written.
-
-        Raises
-        ------
-        InputError, UsageError
-            A target is not right.
         """
         total, todo = Estimate(cost=0.0), {}
         for target in self._targets:
@@ -119,13 +114,7 @@ class JudgingSession:
         return total, todo
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
-        """Judge the targets and yield the result of each; the last may have been stopped.
-
-        Raises
-        ------
-        InputError, UsageError, EndpointRefused
-            A target could not be judged; those yielded before are complete.
-        """
+        """Judge the targets and yield the result of each; the last may have been stopped."""
         for target in self._targets:
             source = target.load()
             work = self._work(source)
@@ -169,11 +158,6 @@ async def open_judging(
     """Open the judge for some targets; its connections close with the block.
 
     `offline` needs no key and makes no call: enough for an estimate.
-
-    Raises
-    ------
-    UsageError, InputError, EndpointRefused
-        No judge can be opened.
     """
     chosen = options
     if options.judge is None and not offline and not is_configured(options):
@@ -193,13 +177,7 @@ def targets_named(
     *,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> list[Target]:
-    """Return what `capeval judge NAME ...` judges; without a name every run, or the sample.
-
-    Raises
-    ------
-    InputError, UsageError
-        A name means nothing, or two targets would become the same run.
-    """
+    """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
     runs = Path(options.runs)
     if options.run is not None and len(typed) != 1:
         raise UsageError("--run names the run of one captions file; name that file alone")

@@ -91,13 +91,7 @@ plot_async = awaitable(plot)
 
 
 def _wanted(o: PlotOptions) -> list[str]:
-    """Return the figures to draw.
-
-    Raises
-    ------
-    UsageError
-        A name is unknown, or a figure lacks what it shows.
-    """
+    """Return the figures to draw."""
     names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
     two = len(o.judged_runs) == 2
     if o.human is None and (of_humans := [name for name in _OF_HUMANS if name in names]):

@@ -107,13 +107,7 @@ def _stale(runs: Mapping[str, JudgedRun], on_notice: Notices) -> dict[str, str]:
 def _check_labels(
     labels: HumanLabels, file: Path, runs: Mapping[str, JudgedRun], on_notice: Notices
 ) -> None:
-    """Report how many labels cannot be shown.
-
-    Raises
-    ------
-    InputError
-        None can be.
-    """
+    """Report how many labels cannot be shown."""
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
     known = {
         (annotation.index, f"{event_number}.{element_number}")

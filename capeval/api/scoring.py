@@ -81,8 +81,7 @@ def check_scores(
         annotations=annotations,
         ignore_unknown=ignore_unknown,
     )
-    theirs = find_scores(file, Path(runs))
-    return check_stored(judged.file, judged.annotations, theirs, ignore_unknown=ignore_unknown)
+    return check_stored(judged, find_scores(file, Path(runs)))
 
 
 score_async = awaitable(score)

@@ -16,10 +16,8 @@ from capeval.cli import (
     compare_command,
     correlate_command,
     generate_command,
-    inspect_command,
     judge_command,
     leaderboard_command,
-    plot_command,
     rate_command,
     report_command,
     resources_command,
@@ -49,10 +47,10 @@ app.command("generate")(generate_command.generate)
 app.command("judge")(judge_command.judge)
 app.command("score")(score_command.score)
 app.command("report")(report_command.report)
-app.command("inspect")(inspect_command.inspect)
+app.command("inspect")(report_command.inspect)
 app.command("compare")(compare_command.compare)
 app.command("leaderboard")(leaderboard_command.leaderboard)
-app.command("plot")(plot_command.plot)
+app.command("plot")(report_command.plot)
 app.command("correlate")(correlate_command.correlate)
 app.command("models")(resources_command.models)
 app.command("frames")(resources_command.frames)

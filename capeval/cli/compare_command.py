@@ -8,6 +8,7 @@ import typer
 
 from capeval.api.run_options import CompareOptions
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
@@ -38,7 +39,6 @@ def compare(
     `--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
     """
     from capeval.api import comparing
-    from capeval.cli.output import Output
     from capeval.reporting.comparison_tables import gate_lines, print_comparison
 
     if declared["gate"] is not None and not declared["fail_under"]:

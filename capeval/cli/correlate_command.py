@@ -7,6 +7,7 @@ from typing import Any
 
 from capeval.api.run_options import CorrelateOptions
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
@@ -28,7 +29,6 @@ def correlate(
     none of yours, the judged sample.
     """
     from capeval.api import correlating
-    from capeval.cli.output import Output
     from capeval.reporting.correlations.tables import print_correlations
 
     check_format(form, as_json=as_json)

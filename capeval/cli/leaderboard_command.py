@@ -8,6 +8,7 @@ import typer
 
 from capeval.api.run_options import LeaderboardOptions
 from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
@@ -24,7 +25,6 @@ def leaderboard(
     exit code is 3.
     """
     from capeval.api import leaderboards
-    from capeval.cli.output import Output
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
 
     output = Output(quiet=quiet)

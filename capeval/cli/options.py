@@ -68,24 +68,13 @@ RENAMED = {
 
 
 def check_format(form: str | None, *, as_json: bool) -> None:
-    """Refuse --format with --json.
-
-    Raises
-    ------
-    UsageError
-        Both are given.
-    """
+    """Refuse --format with --json."""
     if as_json and form is not None:
         raise UsageError("--format is for tables, and --json prints none; omit one of them")
 
 
 def listed(values: Sequence[str] | None, option: str) -> list[str]:
     """Return the values of a repeatable option that also takes commas.
-
-    Raises
-    ------
-    UsageError
-        The option was given without any value.
 
     >>> listed(["a, b", "c"], "--only")
     ['a', 'b', 'c']

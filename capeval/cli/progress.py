@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -26,17 +24,6 @@ class ProgressDisplay:
         self._bar: Progress | None = None
         self._status: Status | None = None
         self._last = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop_bar()
 
     def kept(self) -> str:
         """Return how much of the current work is done and kept; empty before it began."""
@@ -77,7 +64,7 @@ class ProgressDisplay:
             )
 
     def _begin(self, status: Status) -> None:
-        self._stop_bar()
+        self.close()
         self._last = time.monotonic()
         labels = status.labels
         items = f"{thousands(status.total)} {labels.item}{'' if status.total == 1 else 's'}"
@@ -96,7 +83,8 @@ class ProgressDisplay:
             self._bar.start()
             self._bar.add_task(one_line(status.name, 30), total=status.total, note="")
 
-    def _stop_bar(self) -> None:
+    def close(self) -> None:
+        """Remove the bar."""
         if self._bar:
             self._bar.stop()
             self._bar = None

@@ -9,6 +9,7 @@ import typer
 
 from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.cli.options import Quiet, declared_by
+from capeval.cli.output import Output
 
 app = typer.Typer(
     help="Have humans rate captions without knowing who wrote them.", no_args_is_help=True
@@ -20,7 +21,6 @@ app = typer.Typer(
 def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you."""
     from capeval.api import rating_files
-    from capeval.cli.output import Output
 
     output = Output(quiet=quiet)
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
@@ -42,7 +42,6 @@ def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
 def merge(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """Merge the raters' files into human.csv, and show how well the raters agree."""
     from capeval.api import rating_files
-    from capeval.cli.output import Output
     from capeval.reporting.rating_tables import print_agreement
 
     output = Output(quiet=quiet)

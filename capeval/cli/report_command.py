@@ -1,4 +1,4 @@
-"""`capeval report`."""
+"""`capeval report`, `capeval plot` and `capeval inspect`: what a model gets wrong, and why."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from capeval.api.run_options import ReportOptions
-from capeval.cli.options import Quiet, declared_by
+from capeval.api.run_options import InspectOptions, PlotOptions, ReportOptions
+from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.output import Output
 
 T = TypeVar("T")
 
@@ -24,7 +25,6 @@ def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     directory.
     """
     from capeval.api import reports
-    from capeval.cli.output import Output
 
     output = Output(quiet=quiet)
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
@@ -44,3 +44,31 @@ def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
+
+
+@declared_by(PlotOptions)
+def plot(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
+    """Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas."""
+    from capeval.api import plotting
+
+    output = Output(quiet=quiet)
+    for file in plotting.plot(**declared, on_notice=output.notice):
+        output.line(str(file))
+
+
+@declared_by(InspectOptions)
+def inspect(declared: dict[str, Any], *, as_json: Json = False, full: Full = False) -> None:
+    """Show why one video has its score: its caption, events, verdicts and repairs.
+
+    Without --run, it shows every judged run under runs/ that has the video.
+    """
+    from capeval.api import inspecting
+    from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
+
+    output = Output()
+    found = inspecting.inspect(**declared, on_notice=output.warning)
+    if as_json:
+        output.json(found.to_json())
+    else:
+        print_cards(found.cards, output.console, full=full)
+        print_raw_replies(found.replies, output.console)

@@ -10,6 +10,7 @@ import typer
 
 from capeval.api.run_options import FramesOptions
 from capeval.cli.options import Json, declared_by
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 cache_app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
@@ -34,7 +35,6 @@ def models(
     Add your own to capeval.toml, as [models."NAME"].
     """
     from capeval.api import resources
-    from capeval.cli.output import Output
     from capeval.reporting.model_tables import print_model, print_models
 
     output = Output()
@@ -54,7 +54,6 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     By default they are in a contact sheet, VIDEO's stem + .frames.png.
     """
     from capeval.api import resources
-    from capeval.cli.output import Output
     from capeval.video import read_policy
 
     video, sheet, out = (declared[name] for name in ("video", "sheet", "out"))
@@ -81,7 +80,6 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
 def info() -> None:
     """Show where the cache is and what it contains."""
     from capeval.api import resources
-    from capeval.cli.output import Output
 
     output, cache = Output(), resources.cache_info()
     output.line(f"path     {cache.path}")

@@ -8,6 +8,7 @@ import typer
 
 from capeval.api.run_options import ScoreOptions
 from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
@@ -34,7 +35,6 @@ def score(
     differ, and exits with 4 if there are any.
     """
     from capeval.api import scoring
-    from capeval.cli.output import Output
     from capeval.reporting.check_output import differences_json, print_differences
     from capeval.reporting.score_tables import print_scores, unscored_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import typer
@@ -46,7 +46,7 @@ class Session:
     @contextmanager
     def showing(self) -> Iterator[ProgressDisplay]:
         """Show progress until the block ends."""
-        with ProgressDisplay(quiet=self._quiet) as progress:
+        with closing(ProgressDisplay(quiet=self._quiet)) as progress:
             self._progress = progress
             yield progress
 
@@ -81,13 +81,7 @@ def expected_cost(cost: float | None, model: str) -> str:
 
 
 def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) -> None:
-    """Ask before spending more than a dollar.
-
-    Raises
-    ------
-    UsageError
-        The answer is no, nobody can be asked, or a cap is set on a model without a price.
-    """
+    """Ask before spending more than a dollar."""
     if max_cost is not None and cost is None:
         raise UsageError(
             "--max-cost needs the model's price: add "

@@ -12,8 +12,8 @@ from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.runs.folder import RunFolder
-from capeval.runs.rescoring import signature_of, stored_judgments
 from capeval.runs.sources import run_around
+from capeval.runs.verdicts import signature_of, stored_judgments
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, Reference, measures
 

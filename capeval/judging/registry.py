@@ -23,8 +23,7 @@ from capeval.judging.protocol import Judge, PreparedJudge, Tally
 from capeval.judging.split_checks import clean
 from capeval.llm import public_url
 from capeval.plugins import Registry
-from capeval.schema import Annotation, Scored, Verdict
-from capeval.scoring import flaw_of
+from capeval.schema import Annotation, Scored, Verdict, flaw_of
 from capeval.text import one_line, shown
 
 LEXICAL = "lexical"

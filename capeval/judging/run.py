@@ -16,9 +16,8 @@ from capeval.files.judgments import caption_hash, judgment_line, reference_hash,
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
 from capeval.runs.engine import Labels, Plan, Spent, select
-from capeval.runs.rescoring import changed_since
 from capeval.runs.sources import Source
-from capeval.runs.verdicts import VerdictStore
+from capeval.runs.verdicts import VerdictStore, changed_since
 from capeval.schema import (
     Annotation,
     Caption,

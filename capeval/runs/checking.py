@@ -7,16 +7,15 @@ ask only whether there is one, and leave out the intervals, which would need a b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.runs.rescoring import rescore
+from capeval.runs.judged_run import JudgedRun
 from capeval.runs.stored_scores import LARGEST, TOLERANCE, json_path, load_scores, read_scores
-from capeval.schema import Annotation
 from capeval.scoring import DRAWS, Scores, Signature
 from capeval.scoring.signature import VERSION, differing_parts
 from capeval.text import shown
@@ -58,34 +57,21 @@ class Checked:
     notes: tuple[str, ...]
 
 
-def check_scores(
-    path: str | Path,
-    annotations: Sequence[Annotation],
-    file: Path,
-    *,
-    ignore_unknown: bool = False,
-) -> Checked:
-    """Recompute a file of scores from stored verdicts, and list all that differs.
+def check_scores(judged: JudgedRun, file: Path) -> Checked:
+    """Recompute a file of scores from the verdicts of a judged run, and list all that differs.
 
     Intervals are recomputed with the seed and the number of resamples that the file's own settings
     name. Numbers agree if they differ by no more than 1e-9: what floating point may differ by from
     one platform to another. Another version of capeval is noted, and is no difference.
 
-    Parameters
-    ----------
-    path : a judged run, a judge's folder, a `judgments.jsonl` or a TUNA result file
-    file : the scores to check
-
     Raises
     ------
     InputError
-        The file is no scores.json or names more than 50,000 resamples, or there is nothing to
-        recompute it from.
+        The file is no scores.json or names more than 50,000 resamples.
     """
     theirs = read_scores(file)
     seed, draws = _interval(theirs, file)
-    rescored = rescore(path, annotations, seed=seed, draws=draws, ignore_unknown=ignore_unknown)
-    ours = rescored.scores.model_dump(mode="json")
+    ours = judged.rescored(seed=seed, draws=draws).model_dump(mode="json")
     found = _Comparison()
     notes = found.signatures(theirs.pop("signature", Missing.MISSING), ours.pop("signature"))
     same_signature = not found.differences

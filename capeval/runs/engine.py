@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -210,32 +210,19 @@ class _Tracker:
     def __init__(self, work: Work[Any, Any], plan: Plan[Any], progress: Progress | None) -> None:
         self._work, self._progress = work, progress
         self._begun = time.monotonic()
-        self._done = self._failed = 0
-        self._kept = sum(outcome.reason is None for outcome in plan.kept.values())
-        self._name, self._total = plan.name, len(plan.todo)
+        kept = sum(outcome.reason is None for outcome in plan.kept.values())
+        self._status = Status(plan.name, work.labels, kept, len(plan.todo))
         self._show()
 
     def count(self, outcome: Outcome) -> None:
-        self._done += 1
-        self._failed += outcome.reason is not None
-        self._show(outcome)
+        done, failed = self._status.done + 1, self._status.failed + (outcome.reason is not None)
+        self._status = replace(self._status, done=done, failed=failed, last=outcome)
+        self._show()
 
-    def _show(self, last: Outcome | None = None) -> None:
-        if self._progress is None:
-            return
-        self._progress.update(
-            Status(
-                name=self._name,
-                labels=self._work.labels,
-                kept=self._kept,
-                total=self._total,
-                done=self._done,
-                failed=self._failed,
-                seconds=time.monotonic() - self._begun,
-                spent=self._work.spent(),
-                last=last,
-            )
-        )
+    def _show(self) -> None:
+        if self._progress is not None:
+            seconds = time.monotonic() - self._begun
+            self._progress.update(replace(self._status, seconds=seconds, spent=self._work.spent()))
 
 
 class _Files(ExitStack):
@@ -269,13 +256,7 @@ def select(
     limit: int | None = None,
     missing: str = "no caption has the index",
 ) -> tuple[T, ...]:
-    """Return the items that `--only` and `--limit` leave, in their order.
-
-    Raises
-    ------
-    InputError
-        `only` names an index that no item has; the message begins with `missing`.
-    """
+    """Return the items that `--only` and `--limit` leave, in their order."""
     known = [index_of(item) for item in items]
     for index in only:
         if index not in known:

@@ -139,13 +139,7 @@ class RunFolder:
         return captions_hash(stored) == captions_hash(captions)
 
     def store_captions(self, captions: Sequence[Caption]) -> None:
-        """Create the run with these captions, or check that it holds them.
-
-        Raises
-        ------
-        InputError
-            The run holds other captions.
-        """
+        """Create the run with these captions, or check that it holds them."""
         self.check_captions(captions)
         if not self.exists() or not self._holds(captions):
             write_jsonl(

@@ -13,17 +13,17 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.outputs import run_files
-from capeval.runs.rescoring import (
+from capeval.runs.resolve import RUNS, find_judgments
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
+from capeval.runs.verdicts import (
     JudgeIdentity,
     identity_of,
     signature_of,
     stored_judgments,
     summarise,
 )
-from capeval.runs.resolve import RUNS, find_judgments
-from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores
+from capeval.scoring import DRAWS, Scores
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,16 @@ class JudgedRun:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the verdicts, computed from them."""
+        return self.rescored(seed=self.seed)
+
+    def rescored(self, *, seed: int = 0, draws: int = DRAWS) -> Scores:
+        """Return the scores, with intervals of this seed and number of resamples."""
         return summarise(
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
-            seed=self.seed,
+            seed=seed,
+            draws=draws,
         )
 
     @cached_property
@@ -106,11 +111,6 @@ def load_judged(
     typed, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
-
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, it is not judged, or it does not belong to its annotations.
     """
     file = find_judgments(typed, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):
@@ -155,13 +155,7 @@ def load_judged_runs(
     annotations: str | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load several judged runs under distinct names, as `distinct_names` gives them.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `load_judged`; or one is named twice.
-    """
+    """Load several judged runs under distinct names, as `distinct_names` gives them."""
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed
@@ -184,13 +178,7 @@ def files_behind(loaded: Iterable[JudgedRun], *, scores: bool = True) -> list[Pa
 
 
 def distinct_names(loaded: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
-    """Return judged runs by distinct names: the run's, with the judge's if two runs share one.
-
-    Raises
-    ------
-    UsageError
-        A run is named twice.
-    """
+    """Return judged runs by distinct names: the run's, with the judge's if two runs share one."""
     files = Counter(run.file.resolve() for run in loaded)
     for run in loaded:
         if files[run.file.resolve()] > 1:

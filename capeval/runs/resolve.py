@@ -11,6 +11,8 @@ Every command and every public function asks here. The rule is the same for all 
 
 A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts belongs
 to no judge. `sample` stands for the bundled sample unless the user has a run or file of that name.
+
+What means nothing, or several things, raises `InputError` or `UsageError`.
 """
 
 from __future__ import annotations
@@ -33,13 +35,7 @@ _LISTED = 5
 
 
 def find_run(typed: str | Path, runs: Path = RUNS) -> RunFolder:
-    """Return the run that a name or a path means.
-
-    Raises
-    ------
-    InputError, UsageError
-        There is no such run, or two.
-    """
+    """Return the run that a name or a path means."""
     path = _locate(typed, runs, lambda place: RunFolder(place).exists(), "a run's folder")
     if not RunFolder(path).exists():
         raise InputError("is no run: it holds no captions.jsonl", file=path)
@@ -50,11 +46,6 @@ def find_captions(typed: str | Path, runs: Path = RUNS) -> RunFolder | Path:
     """Return the run, or the captions file, that a name or a path means.
 
     The `captions.jsonl` of a run means that run.
-
-    Raises
-    ------
-    InputError, UsageError
-        There is neither, or both.
     """
     path = _locate(typed, runs, _holds_captions, "a captions file")
     if path.is_dir():
@@ -74,11 +65,6 @@ def find_judgments(typed: str | Path, runs: Path = RUNS, judge: str | None = Non
     ----------
     typed : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
     judge : which of a run's several judges: its folder's name, or the beginning of it
-
-    Raises
-    ------
-    InputError, UsageError
-        There is none, or there are several and `judge` does not choose one.
     """
     path = _locate(typed, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
     if not path.is_dir():
@@ -88,13 +74,7 @@ def find_judgments(typed: str | Path, runs: Path = RUNS, judge: str | None = Non
 
 
 def find_metric(typed: str | Path, runs: Path = RUNS) -> Path:
-    """Return the file of a metric, a judge's folder, or the verdicts of a run judged once.
-
-    Raises
-    ------
-    InputError, UsageError
-        There is none, or several judges have judged the run.
-    """
+    """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
     path = _locate(typed, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
         return _verdicts_in(path, None)
@@ -102,13 +82,7 @@ def find_metric(typed: str | Path, runs: Path = RUNS) -> Path:
 
 
 def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
-    """Return the `scores.json` of a run judged once or of a judge's folder, or the file named.
-
-    Raises
-    ------
-    InputError, UsageError
-        There is none, or several judges have scored the run.
-    """
+    """Return the `scores.json` of a run judged once or of a judge's folder, or the file named."""
     path = _locate(typed, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file")
     if not path.is_dir():
         return path
@@ -121,13 +95,7 @@ def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
 
 
 def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
-    """Return the judges' folders, with verdicts or scores, that a run or one such folder means.
-
-    Raises
-    ------
-    InputError, UsageError
-        There are none.
-    """
+    """Return the judges' folders, with verdicts or scores, that a run or one such folder means."""
     path = _locate(typed, runs, lambda place: bool(_judges_in(place)), "a folder")
     if not path.is_dir():
         raise InputError(f"is neither a folder nor a run under {runs}/", file=path)

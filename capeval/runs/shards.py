@@ -24,13 +24,7 @@ class Shard:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read `2/4`.
-
-        Raises
-        ------
-        UsageError
-            It is not of the form I/N.
-        """
+        """Read `2/4`."""
         found = _SHARD.fullmatch(text.strip())
         if not found or int(found[1]) > int(found[2]):
             raise UsageError(f"--shard: {text!r} must be I/N with I from 1 to N, such as 2/4")
@@ -88,11 +82,6 @@ def lines_by_index(path: Path) -> dict[str, dict[str, Any]]:
     """Return the lines of a file by index; a killed process may have left a torn last line.
 
     Of several lines with one index, the last counts.
-
-    Raises
-    ------
-    InputError
-        A line is damaged.
     """
     lines: dict[str, dict[str, Any]] = {}
     for value in whole_lines(path):

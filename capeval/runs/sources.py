@@ -56,13 +56,7 @@ class Source:
             self.run.check_captions(self.captions)
 
     def store(self) -> None:
-        """Write the run's captions and manifest.
-
-        Raises
-        ------
-        InputError
-            A run of this name has other captions.
-        """
+        """Write the run's captions and manifest."""
         if self.run is None:
             return
         manifest = self.run.read_manifest()
@@ -88,13 +82,7 @@ def annotations_file(path: str) -> Path:
 
 
 def annotations_of(path: str) -> tuple[Annotation, ...]:
-    """Load annotations from a path; `sample` means the bundled ones.
-
-    Raises
-    ------
-    InputError
-        The file is invalid.
-    """
+    """Load annotations from a path; `sample` means the bundled ones."""
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     try:
@@ -121,13 +109,7 @@ def from_file(
     name: str | None = None,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return the captions of a file as the run `name`, or of the file's stem.
-
-    Raises
-    ------
-    InputError, UsageError
-        A file is invalid, no annotations are named, or the run has other captions.
-    """
+    """Return the captions of a file as the run `name`, or of the file's stem."""
     if annotations_path is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
     annotations = annotations_of(annotations_path)
@@ -147,13 +129,7 @@ def from_file(
 
 
 def run_name(name: str) -> str:
-    """Check a name for a run, and return it.
-
-    Raises
-    ------
-    UsageError
-        It is no plain name, or too long for a folder.
-    """
+    """Check a name for a run, and return it."""
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
     if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
@@ -164,13 +140,7 @@ def run_name(name: str) -> str:
 def from_run(
     run: RunFolder, annotations_path: str | None, *, ignore_unknown: bool = False
 ) -> Source:
-    """Return the captions of a run; its manifest names the annotations unless they are given.
-
-    Raises
-    ------
-    InputError, UsageError
-        A file is invalid, or no annotations are known.
-    """
+    """Return the captions of a run; its manifest names the annotations unless they are given."""
     path = annotations_path or annotations_named_by(run.path)
     if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
@@ -252,13 +222,7 @@ def from_memory(
     runs: Path,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return captions in memory as a source; with a `name` they become a run.
-
-    Raises
-    ------
-    InputError, UsageError
-        A caption is no string or unknown, or the annotations are invalid.
-    """
+    """Return captions in memory as a source; with a `name` they become a run."""
     if isinstance(annotations, str | Path):
         path, loaded = str(annotations), annotations_of(str(annotations))
     else:

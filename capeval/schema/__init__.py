@@ -22,6 +22,7 @@ from capeval.schema.judgment import (
     Unscored,
     Verdict,
     endpoint_name,
+    flaw_of,
     lacking,
 )
 from capeval.schema.rating import (
@@ -61,5 +62,6 @@ __all__ = [
     "VisualElement",
     "element_ids",
     "endpoint_name",
+    "flaw_of",
     "lacking",
 ]

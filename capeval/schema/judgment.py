@@ -13,7 +13,7 @@ from pydantic import (
     model_serializer,
 )
 
-from capeval.schema.annotation import Event
+from capeval.schema.annotation import Annotation, Event
 from capeval.schema.usage import Usage
 
 Relation = Literal["entailment", "lack", "contradiction"]
@@ -156,3 +156,23 @@ class Unscored(_Judged):
 
 Judgment = Annotated[Scored | Unscored, Field(discriminator="status")]
 JUDGMENT: TypeAdapter[Scored | Unscored] = TypeAdapter(Judgment)
+
+
+def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
+    """Return why no judge can have given these verdicts on this annotation, or None."""
+    shape = [len(event.visual_elements) for event in annotation.events]
+    verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
+    for verdict in verdicts:
+        numbers = [number for number in verdict.matches if number is not None]
+        if [len(event) for event in verdict.relations] != shape:
+            return "its verdicts do not fit the events and elements annotated"
+        if len(verdict.matches) != len(verdict.candidate_events):
+            return "it does not have one match per candidate event"
+        if max(numbers, default=0) > len(annotation.events):
+            return f"it matches reference event {max(numbers)} of {len(annotation.events)}"
+        for number, relations in enumerate(verdict.relations, start=1):
+            # With repeats, the relations are the majority's but the matches the first repeat's.
+            alone = verdict is not judgment or not judgment.repeats
+            if alone and number not in numbers and set(relations) != {"lack"}:
+                return f"it labels reference event {number}, which nothing matches"
+    return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,42 +110,33 @@ def differences(
     if first.values.shape != second.values.shape or not len(first.values):
         raise ValueError("differences need the same videos in both, and at least one")
     table = _table(first, second, members, draws=draws, seed=seed)
-    tests: list[Value] = [float(p) for p in table.p[1:, 0, _F1]]
+    tests: list[Value] = [float(p) for p in table["p"][1:, 0, _F1]]
     adjusted = [None, *map(_number, holm(tests))]
-    buckets = [table.bucket(b, adjusted[b]) for b in range(len(members) + 1)]
+    buckets = [_bucket(table, b, adjusted[b]) for b in range(len(members) + 1)]
     return buckets[0], Differences(**by_way(members, buckets[1:]))
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Arrays of (buckets, 5, 3); the first bucket is the whole set."""
+_Table = Mapping[str, NDArray[Any]]
+"""Arrays of (buckets, 5, 3), those of `Difference`, `n` and `sd`; first comes the whole set."""
 
-    first: Floats
-    second: Floats
-    value: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    n: NDArray[np.int64]
-    sd: Floats
 
-    def bucket(self, b: int, p_adjusted: float | None) -> BucketDifference:
-        return BucketDifference(
-            **{group: self._type(b, g) for g, group in enumerate(GROUPS)},
-            p_adjusted=p_adjusted,
-            power=_power(_number(self.sd[b, 0, _F1]), int(self.n[b, 0, _F1])),
+def _bucket(table: _Table, b: int, p_adjusted: float | None) -> BucketDifference:
+    def of(g: int, m: int) -> Difference:
+        return Difference(
+            **{name: _number(table[name][b, g, m]) for name in Difference.model_fields}
         )
 
-    def _type(self, b: int, g: int) -> TypeDifference:
-        def of(m: int) -> Difference:
-            at = b, g, m
-            return Difference(
-                **{name: _number(getattr(self, name)[at]) for name in Difference.model_fields}
+    return BucketDifference(
+        **{
+            group: TypeDifference(
+                **{measure: of(g, m) for m, measure in enumerate(MEASURES)},
+                n=int(table["n"][b, g, 0]),
             )
-
-        return TypeDifference(
-            **{measure: of(m) for m, measure in enumerate(MEASURES)}, n=int(self.n[b, g, 0])
-        )
+            for g, group in enumerate(GROUPS)
+        },
+        p_adjusted=p_adjusted,
+        power=_power(_number(table["sd"][b, 0, _F1]), int(table["n"][b, 0, _F1])),
+    )
 
 
 def _table(
@@ -171,17 +163,10 @@ def _table(
     squares = np.nansum((flat - mean) ** 2, axis=0)
     sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
     either = np.isnan(gaps)
-    means = [_means(spread(np.where(either, np.nan, run.values))) for run in (first, second)]
-    return _Table(
-        first=means[0].reshape(shape),
-        second=means[1].reshape(shape),
-        value=mean.reshape(shape),
-        low=low.reshape(shape),
-        high=high.reshape(shape),
-        p=sign_flips(flat, draws=draws, seed=seed).reshape(shape),
-        n=n.reshape(shape),
-        sd=sd.reshape(shape),
-    )
+    one, other = (_means(spread(np.where(either, np.nan, run.values))) for run in (first, second))
+    p = sign_flips(flat, draws=draws, seed=seed)
+    found = {"first": one, "second": other, "value": mean, "low": low, "high": high, "p": p}
+    return {name: of.reshape(shape) for name, of in (found | {"n": n, "sd": sd}).items()}
 
 
 def _gaps_by_repeat(first: Measured, second: Measured, most: int) -> Floats:

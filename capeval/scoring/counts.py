@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import ELEMENT_TYPES, Annotation, Relation, Scored, Verdict
+from capeval.schema import ELEMENT_TYPES, Annotation, Relation
 from capeval.scoring.buckets import Membership, memberships
 
 GROUPS = ("all", *ELEMENT_TYPES)
@@ -19,32 +19,6 @@ COUNTS = ("entailed", "contradicted", "total")
 MEASURES = ("precision", "recall", "f1")
 # In the order of COUNTS; a lack adds to the total alone.
 _CODES: dict[Relation, int] = {"entailment": 0, "contradiction": 1, "lack": 2}
-
-
-def fits(annotation: Annotation, relations: Sequence[Sequence[Relation]]) -> bool:
-    """Return whether relations have the annotation's shape: (events, elements of the event)."""
-    shape = [len(event.visual_elements) for event in annotation.events]
-    return [len(event) for event in relations] == shape
-
-
-def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
-    """Return why no judge can have given these verdicts on this annotation, or None."""
-    verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
-    for verdict in verdicts:
-        numbers = [number for number in verdict.matches if number is not None]
-        if not fits(annotation, verdict.relations):
-            return "its verdicts do not fit the events and elements annotated"
-        if len(verdict.matches) != len(verdict.candidate_events):
-            return "it does not have one match per candidate event"
-        if max(numbers, default=0) > len(annotation.events):
-            return f"it matches reference event {max(numbers)} of {len(annotation.events)}"
-        matched = set(numbers)
-        for number, relations in enumerate(verdict.relations, start=1):
-            # With repeats, the relations are the majority's but the matches the first repeat's.
-            alone = verdict is not judgment or not judgment.repeats
-            if alone and number not in matched and set(relations) != {"lack"}:
-                return f"it labels reference event {number}, which nothing matches"
-    return None
 
 
 class Reference:

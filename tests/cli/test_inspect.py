@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from capeval.api.inspecting import runs_with_video
+from capeval.api.run_options import InspectOptions
 from capeval.files.judgments import write_judgments
 from capeval.reporting.viewer.cards import card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, RawReply
 from capeval.reporting.viewer.terminal import print_cards, print_raw_replies
-from capeval.runs.find_video import runs_with_video
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
 from tests.typed import Typed
@@ -111,7 +112,7 @@ def typed(
 def card(index: str, *runs: str, human: bool = False, columns: int = 80) -> str:
     """Return everything about a video."""
     labels = load_human_labels(Path("human.csv")) if human else None
-    found = runs_with_video(index, runs)
+    found = runs_with_video(InspectOptions(index, runs))
     out = io.StringIO()
     print_cards(
         {name: card_of(one, annotation, labels) for name, (one, annotation) in found.items()},

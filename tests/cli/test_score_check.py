@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from capeval.files.annotations import load_annotations
 from capeval.files.judgments import write_judgments
-from capeval.runs.rescoring import rescore
+from capeval.runs.judged_run import load_judged
 from capeval.schema import Provenance
 from tests.judged_runs import capeval, judgments, make_run, write_annotations
 
@@ -134,7 +133,7 @@ def test_only_what_floating_point_may_differ_by_is_tolerated(
 
 def test_intervals_are_drawn_with_the_files_own_seed_and_draws(typed: Typed) -> None:
     # So few draws that every seed has intervals of its own.
-    scores = rescore(Path("runs/mine"), load_annotations("a.json"), seed=7, draws=5).scores
+    scores = load_judged("mine", annotations="a.json").rescored(seed=7, draws=5)
     content = scores.model_dump(mode="json")
     Path("seven.json").write_text(json.dumps(content))
     assert typed("mine", "--check", "seven.json")[0] == 0

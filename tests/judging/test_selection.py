@@ -20,7 +20,7 @@ from capeval.judging.selection import estimate, is_configured, open_judge
 from capeval.llm import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
-from capeval.runs.rescoring import rescore
+from capeval.runs.judged_run import load_judged
 from capeval.runs.sources import Source
 from capeval.schema import Caption, Judgment, Scored
 from capeval.scoring import Scores
@@ -200,9 +200,9 @@ async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
     assert (len(plan.kept), len(plan.todo), plan.stale) == (3, 3, {})
     assert (outcome.scores.counts.scored, outcome.unscored) == (6, {})
     # Verdicts of both addresses are one result.
-    again = rescore(stored(folder), ANNOTATIONS)
-    assert again.scores == outcome.scores
-    assert again.scores.settings["base_url"] == HERE
+    again = load_judged(stored(folder), annotations=ANNOTATIONS).scores
+    assert again == outcome.scores
+    assert again.settings["base_url"] == HERE
 
 
 async def test_a_name_in_the_configuration_tells_endpoints_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.runs.checking import why_stale
-from capeval.runs.rescoring import summarise
+from capeval.runs.verdicts import summarise
 from capeval.schema import Judgment, Provenance, Unscored
 from capeval.scoring import Scores
 from tests.judged_runs import BY, VIDEOS, judgments

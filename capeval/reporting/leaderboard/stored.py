@@ -16,9 +16,9 @@ from capeval.files.reading import read_text
 from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.rescoring import stored_judgments, summarise
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
+from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import Reference, Scores, Signature
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
