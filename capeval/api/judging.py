@@ -160,13 +160,15 @@ async def open_judging(
     `offline` needs no key and makes no call: enough for an estimate.
     """
     chosen = options
-    if options.judge is None and not offline and not is_configured(options):
-        if not all(target.load().is_sample for target in targets):
+    if options.judge is None and not is_configured(options):
+        sample = all(target.load().is_sample for target in targets)
+        if not sample and not offline:
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
                 "or use the baseline that only compares words with --judge lexical"
             )
-        chosen = JudgeOptions(options.captions, judge=LEXICAL)
+        if sample:
+            chosen = JudgeOptions(options.captions, judge=LEXICAL)
     async with open_judge(chosen, offline=offline, on_notice=on_notice) as opened:
         yield JudgingSession(options, targets, opened, on_notice)
 

@@ -171,6 +171,10 @@ def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
     # Newer versions of typer say that of a value that is not one of the choices.
     message = message.replace("Value error, ", "")
+    for old, new in RENAMED.items():
+        # Typer reports the new name; the user typed the old one.
+        if any(token.partition("=")[0] == old for token in sys.argv[1:]):
+            message = message.replace(new, old)
     return f"{message.rstrip('.')}; see {command} --help"
 
 

@@ -103,7 +103,7 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
     plan, opened = generating.plan, generating.opened
     where = f" at {opened.base_url}" if opened.base_url else ""
     settings = plan.settings
-    session.print(
+    session.notice(
         f"Captioner: {opened.captioner.name}{where}, frames {settings['frames']} by "
         f"{settings['decoder']}, prompt {settings['prompt']['source']}"
     )
@@ -177,7 +177,7 @@ def _show(
     of = f"{thousands(captioned)}/{thousands(generation.asked)}"
     session.print(f"{run.name}{shard}: captioned {of}{new}")
     for index, reason in list(left.items())[:5]:
-        session.print(f"{run.name}: {index} is ungenerated: {reason}")
+        session.lost(f"{run.name}: {index} is ungenerated: {reason}")
     if len(left) > 5:
         session.print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
     for warning, count in generation.warnings.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
+from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
 from capeval.judging.options import JudgeOptions
 from capeval.options import LIMITS
 
@@ -41,6 +41,7 @@ def judge(
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
+    full: Full = False,
     quiet: Quiet = False,
 ) -> None:
     """Judge captions event by event and score them: precision, recall and F1.
@@ -69,9 +70,9 @@ def judge(
             options, found, offline=dry_run, on_notice=session.notice
         ) as judging:
             opened = judging.opened
-            session.print(f"Judge: {opened.judge.title}")
             # Everything is read and checked before anything is called or written.
             expected, todo = await judging.estimate()
+            session.notice(f"Judge: {opened.judge.title}")
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
                 if as_json:
@@ -92,7 +93,7 @@ def judge(
                     failure = error
             # What was finished is shown, whatever became of the rest.
             if results or not failure:
-                _show(session, results, opened, as_json=as_json)
+                _show(session, results, opened, as_json=as_json, full=full)
             names = {result.name for result in results}
             left = [target.name for target in found if target.name not in names]
             if left and results:
@@ -109,16 +110,18 @@ def judge(
     raise typer.Exit(session.until_stopped(run))
 
 
-def _show(session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool) -> None:
+def _show(
+    session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool, full: bool
+) -> None:
     from capeval.reporting.numbers import thousands
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
     if as_json:
         _print_json(results)
-    print_scores({result.name: result.scores for result in results}, session.console)
+    print_scores({result.name: result.scores for result in results}, session.console, full=full)
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
-            session.print(line)
+            session.lost(line)
         if result.stopped:
             sys.stderr.write(f"capeval: {result.stopped}\n")
     if any(result.unscored for result in results):

@@ -110,7 +110,9 @@ def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., 
         ]
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {one.name: one.annotation for one in parameters}
-        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+        call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+        call.__name__ = command.__name__
         return call
 
     return decorate

@@ -32,7 +32,7 @@ def models(
 ) -> None:
     """List the models that `capeval generate` knows.
 
-    Add your own to capeval.toml, as [models."NAME"].
+    Add your own to capeval.toml, as \\[models."NAME"].
     """
     from capeval.api import resources
     from capeval.reporting.model_tables import print_model, print_models

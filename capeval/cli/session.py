@@ -31,7 +31,7 @@ class Session:
         self._progress: ProgressDisplay | None = None
         self._quiet = quiet
         # With --json, stdout has the JSON alone.
-        self.console = Console(stderr=as_json, quiet=as_json and quiet)
+        self.console = Console(stderr=as_json, quiet=quiet)
 
     def until_stopped(self, run: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run the command and return its exit code; on Ctrl-C print how to continue."""
@@ -56,6 +56,13 @@ class Session:
             self._progress.say(text)
         elif not self._quiet:
             sys.stderr.write(f"{one_line(text, 600)}\n")
+
+    def lost(self, text: str) -> None:
+        """Print a line about lost work, with --quiet too."""
+        if self._quiet:
+            sys.stderr.write(f"capeval: {one_line(text, 600)}\n")
+        else:
+            self.print(text)
 
     def print(self, text: str) -> None:
         """Print a line of the result."""

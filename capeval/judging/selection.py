@@ -19,7 +19,7 @@ from capeval.llm import Asker, Meter, endpoint_url, public_url
 from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL
 from capeval.schema import Annotation, Caption, Usage
-from capeval.text import shown
+from capeval.text import nearest, shown
 
 DEFAULT_MODEL = "gpt-4o-2024-08-06"
 
@@ -94,9 +94,11 @@ async def _open_chat_model(
         model = model or DEFAULT_MODEL
     offline = offline and model is not None
     if key is None and base_url == DEFAULT_URL and options.client is None and not offline:
+        near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
+        unknown = f"no installed judge is called {shown(model)}{near}. For a chat model, there is "
         raise UsageError(
-            "no key: set OPENAI_API_KEY, name a local server with --base-url, "
-            "or use the baseline with --judge lexical"
+            f"{unknown if near else ''}no key: set OPENAI_API_KEY, name a local server with "
+            "--base-url, or use the baseline with --judge lexical"
         )
     async with open_asker(
         base_url,

@@ -148,14 +148,16 @@ def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
 
 
 def load_judged_runs(
-    typed: Sequence[str | Path],
+    typed: str | Path | Sequence[str | Path],
     *,
     runs: Path = RUNS,
     judge: str | None = None,
     annotations: str | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load several judged runs under distinct names, as `distinct_names` gives them."""
+    """Load one or several judged runs under distinct names, as `distinct_names` gives them."""
+    # Text is a sequence too: of runs named by one letter each.
+    typed = [typed] if isinstance(typed, str | Path) else typed
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed

@@ -165,7 +165,8 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
         raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
     if len(chosen) > 1:
         raise InputError(
-            f"was judged by several; name one of {_listed([one.path for one in chosen])}",
+            "was judged by several; choose one with --judge, or name its folder: "
+            f"{_listed([one.path for one in chosen])}",
             file=folder,
         )
     return chosen[0].judgments

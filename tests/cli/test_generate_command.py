@@ -53,6 +53,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
         0,
         [
             "No --annotations are given: captioning the bundled sample.",
+            f"Captioner: my-vlm at {server.url}, frames 32 by pyav, prompt tuna-cap-v1/caption.txt",
             "my-vlm: captioning 10 videos",
         ],
     )
