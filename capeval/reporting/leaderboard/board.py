@@ -22,7 +22,7 @@ from capeval.reporting.leaderboard.stored import (
     parameters_of,
     read_stored,
 )
-from capeval.reporting.leaderboard.table_cells import OVERALL, Measured
+from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.reading import read_text
-from capeval.reporting.leaderboard.table_cells import (
+from capeval.reporting.score_tables import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,

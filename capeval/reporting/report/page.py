@@ -25,8 +25,7 @@ from capeval.reporting.numbers import (
     points_interval,
     thousands,
 )
-from capeval.reporting.report.breakdowns import breakdowns
-from capeval.reporting.report.charts import shares
+from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired

@@ -11,7 +11,7 @@ import pytest
 from capeval.captioners.catalogue import read_catalogue
 from capeval.errors import InputError
 from capeval.reporting.leaderboard.published import TABLE, read_published
-from capeval.reporting.leaderboard.table_cells import (
+from capeval.reporting.score_tables import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,
