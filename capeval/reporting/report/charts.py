@@ -15,9 +15,7 @@ from capeval.judging.split_checks import clean
 from capeval.reporting.figures import (
     Grid,
     Series,
-    by_characteristic,
-    by_complexity,
-    by_domain,
+    by_bucket,
     by_frames,
     by_type,
     has_interval,
@@ -278,10 +276,14 @@ def breakdowns(shown: Sequence[Shown]) -> list[Breakdown]:
     letters = [one.letter for one in shown]
     parts = [
         _breakdown(by_type(scores), letters),
-        _breakdown(by_characteristic(scores), letters, "Videos may have several characteristics."),
-        _breakdown(by_complexity(scores, "events"), letters),
-        _breakdown(by_complexity(scores, "elements"), letters),
-        _breakdown(by_domain(scores), letters),
+        _breakdown(
+            by_bucket(scores, "visual_characteristic"),
+            letters,
+            "Videos may have several characteristics.",
+        ),
+        _breakdown(by_bucket(scores, "events"), letters),
+        _breakdown(by_bucket(scores, "elements"), letters),
+        _breakdown(by_bucket(scores, "domain"), letters),
     ]
     found = [part for part in parts if part.rows]
     if frames := by_frames(names):
