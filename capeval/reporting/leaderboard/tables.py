@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -161,19 +161,12 @@ def _shows(view: View, note: Footnote) -> bool:
 _WAYS = tuple(Breakdown.model_fields)
 _Group = tuple[str, str, str]
 """The way of grouping videos, the bucket, and the type of element."""
-# The columns that are facts about a run.
-_PLAIN: dict[str, Callable[[Entry], object]] = {
-    "rank": lambda entry: entry.rank,
-    "run": lambda entry: entry.name,
-    "model": lambda entry: entry.model,
-    "frames": lambda entry: entry.frames,
-    "parameters": lambda entry: entry.parameters,
-    "annotated": lambda entry: entry.annotated,
-    "captioned": lambda entry: entry.captioned,
-    "scored": lambda entry: entry.scored,
-    "version": lambda entry: entry.version,
-    "base_url": lambda entry: entry.base_url,
-}
+# The columns that are facts about a run, each with its attribute.
+_FACTS = (
+    *("model", "frames", "parameters", "annotated", "captioned", "scored"),
+    *("version", "base_url"),
+)
+_PLAIN = {"rank": "rank", "run": "name"} | {name: name for name in _FACTS}
 
 
 def leaderboard_csv(board: Leaderboard) -> str:
@@ -193,10 +186,15 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 if of is None:
                     continue
                 row: list[object] = [number, section.published, section.baseline, *shared]
-                row += [read(entry) for read in _PLAIN.values()]
+                row += [getattr(entry, name) for name in _PLAIN.values()]
                 row += [*group, of["n"]]
                 row += [of[m][end] for m in MEASURES for end in ("value", "low", "high")]
-                rows.append([*row, "; ".join(_footnotes(section, entry, group))])
+                notes = [
+                    f"table {note.table}: {note.text}"
+                    for note in section.footnotes
+                    if note.model == entry.name and group in map(_group, note.places)
+                ]
+                rows.append([*row, "; ".join(notes)])
     return csv_text([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"], rows)
 
 
@@ -239,14 +237,6 @@ def _groups(tables: Iterable[Mapping[_Group, object]]) -> list[_Group]:
     return sorted({group for table in tables for group in table}, key=order)
 
 
-def _footnotes(section: Section, entry: Entry, group: _Group) -> list[str]:
-    return [
-        f"table {note.table}: {note.text}"
-        for note in section.footnotes
-        if note.model == entry.name and group in map(_group, note.places)
-    ]
-
-
 def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
     """Return all of the leaderboard as JSON values, fractions at full precision."""
     return {
@@ -256,7 +246,12 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                 "data": section.data,
                 "published": section.published,
                 "baseline": section.baseline,
-                "entries": [_entry_json(entry) for entry in section.entries],
+                "entries": [
+                    {key: getattr(entry, name) for key, name in _PLAIN.items()}
+                    | {"path": entry.folder and str(entry.folder), "coverage": entry.coverage}
+                    | _nested(entry)
+                    for entry in section.entries
+                ],
                 "notes": list(section.notes),
                 "footnotes": [
                     {
@@ -274,15 +269,6 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
             {"path": str(one.path), "reason": one.reason, "unfinished": one.unfinished}
             for one in board.left_out
         ],
-    }
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    return {
-        **{name: read(entry) for name, read in _PLAIN.items()},
-        "path": None if entry.folder is None else str(entry.folder),
-        "coverage": entry.coverage,
-        **_nested(entry),
     }
 
 
