@@ -134,10 +134,10 @@ def _of_runs(
         frames = figures.by_frames(judged)
         found = {
             "types": [figures.by_type(scores)],
-            "characteristics": [figures.by_characteristic(scores)],
-            "domains": [figures.by_domain(scores)],
-            "events": [figures.by_complexity(scores, "events")],
-            "elements": [figures.by_complexity(scores, "elements")],
+            "characteristics": [figures.by_bucket(scores, "visual_characteristic")],
+            "domains": [figures.by_bucket(scores, "domain")],
+            "events": [figures.by_bucket(scores, "events")],
+            "elements": [figures.by_bucket(scores, "elements")],
             "frames": [] if frames is None else [frames],
         }
     if "forest" in wanted:

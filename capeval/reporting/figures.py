@@ -12,7 +12,7 @@ from typing import Literal
 
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import Bucket, Estimate, Scores, TypeScores
+from capeval.scoring import Estimate, Scores, TypeScores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.comparison_result import Comparison, TypeDifference
 from capeval.text import both_ends
@@ -134,26 +134,35 @@ def by_type(runs: Mapping[str, Scores]) -> Grid:
     return _grid("types", "F1 by type of element", "radar", "Type", ELEMENT_TYPES, ways)
 
 
-def by_characteristic(runs: Mapping[str, Scores]) -> Grid:
-    """Return F1 by visual characteristic."""
-    ways = {name: _all(scores.by.visual_characteristic) for name, scores in runs.items()}
-    title = "F1 by visual characteristic"
-    return _grid("characteristics", title, "bars", "Characteristic", CHARACTERISTICS, ways)
+_Way = Literal["visual_characteristic", "domain", "events", "elements"]
+# The name, title, kind and axis of each figure; events and elements are the paper's 6 and 10.
+_BY: dict[_Way, tuple[str, str, Literal["bars", "curves"], str]] = {
+    "visual_characteristic": (
+        "characteristics",
+        "F1 by visual characteristic",
+        "bars",
+        "Characteristic",
+    ),
+    "domain": ("domains", "F1 by domain", "bars", "Domain"),
+    "events": ("events", "F1 by number of events", "curves", "Events in the video"),
+    "elements": ("elements", "F1 by number of elements", "curves", "Visual elements in the video"),
+}
 
 
-def by_domain(runs: Mapping[str, Scores]) -> Grid:
-    """Return F1 by domain."""
-    ways = {name: _all(scores.by.domain) for name, scores in runs.items()}
-    order = sorted({place for way in ways.values() for place in way})
-    return _grid("domains", "F1 by domain", "bars", "Domain", order, ways)
-
-
-def by_complexity(runs: Mapping[str, Scores], way: Literal["events", "elements"]) -> Grid:
-    """Return F1 by number of events or of elements (the paper's figures 6 and 10)."""
-    ways = {name: _all(getattr(scores.by, way)) for name, scores in runs.items()}
-    order = [name for _, name in (EVENT_BUCKETS if way == "events" else ELEMENT_BUCKETS)]
-    axis = "Events in the video" if way == "events" else "Visual elements in the video"
-    return _grid(way, f"F1 by number of {way}", "curves", axis, order, ways)
+def by_bucket(runs: Mapping[str, Scores], way: _Way) -> Grid:
+    """Return F1 by visual characteristic, domain, number of events or number of elements."""
+    ways = {
+        name: {place: bucket.all for place, bucket in getattr(scores.by, way).items()}
+        for name, scores in runs.items()
+    }
+    order: Mapping[_Way, Sequence[str]] = {
+        "visual_characteristic": CHARACTERISTICS,
+        "domain": sorted({place for cells in ways.values() for place in cells}),
+        "events": [name for _, name in EVENT_BUCKETS],
+        "elements": [name for _, name in ELEMENT_BUCKETS],
+    }
+    name, title, kind, axis = _BY[way]
+    return _grid(name, title, kind, axis, order[way], ways)
 
 
 def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
@@ -168,14 +177,8 @@ def by_frames(runs: Mapping[str, JudgedRun]) -> Grid | None:
     if not several:
         return None
     order = [str(count) for count in sorted({count for by in several.values() for count in by})]
-    ways = {
-        model: {str(count): scores for count, scores in by.items()} for model, by in several.items()
-    }
+    ways = {model: {str(n): scores for n, scores in by.items()} for model, by in several.items()}
     return _grid("frames", "F1 by number of frames", "curves", "Frames", order, ways)
-
-
-def _all(buckets: Mapping[str, Bucket]) -> dict[str, TypeScores]:
-    return {name: bucket.all for name, bucket in buckets.items()}
 
 
 def _grid(
@@ -196,12 +199,7 @@ def _grid(
 # Longer names of runs keep both their ends in a title.
 _LONGEST_NAME = 60
 
-_WAYS = {
-    "visual_characteristic": "",
-    "domain": "",
-    "events": " events",
-    "elements": " elements",
-}
+_UNITS = {"visual_characteristic": "", "domain": "", "events": " events", "elements": " elements"}
 
 
 def forest_of(found: Comparison) -> Forest:
@@ -214,15 +212,11 @@ def forest_of(found: Comparison) -> Forest:
     for name in ELEMENT_TYPES:
         of: TypeDifference = getattr(found.overall, name)
         rows.append(_row(name.title(), of, of.f1.p))
-    for way, unit in _WAYS.items():
+    for way, unit in _UNITS.items():
         for name, bucket in getattr(found.by, way).items():
             rows.append(_row(f"{name}{unit}", bucket.all, bucket.p_adjusted, adjusted=True))
-    return Forest(
-        name="forest",
-        title=f"F1 of {second} − F1 of {first}",
-        axis=f"F1 of {second} − F1 of {first} (points)",
-        rows=tuple(rows),
-    )
+    title = f"F1 of {second} − F1 of {first}"
+    return Forest("forest", title, f"{title} (points)", tuple(rows))
 
 
 def _row(label: str, of: TypeDifference, p: float | None, *, adjusted: bool = False) -> ForestRow:

@@ -1,35 +1,65 @@
-"""Tables of precision, recall and F1, as in the TUNA paper, and the sentence that sums them up."""
+"""Tables of precision, recall and F1, as in the TUNA paper, and how published scores differ."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
+from rich.text import Text
 
-from capeval.reporting.leaderboard.table_cells import (
-    CHARACTERISTIC_PLACES,
-    ELEMENT_PLACES,
-    EVENT_PLACES,
-    OVERALL,
-    TYPE_PLACES,
-    Measured,
-    Place,
-    measured,
-)
 from capeval.reporting.numbers import NOTHING, interval, percent, share, thousands
 from capeval.reporting.table import Cell, Column, Page, Table
-from capeval.reporting.terminal import print_pages
+from capeval.reporting.terminal import print_line, print_pages
+from capeval.runs.checking import Checked, Missing
+from capeval.runs.stored_scores import TOLERANCE
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
+from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.signature import Signature
 from capeval.text import cut, one_line
+
+Place = tuple[str, str]
+"""The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""
+
+OVERALL: Place = ("overall", "all")
+TYPE_PLACES: tuple[Place, ...] = tuple(("type", name) for name in ELEMENT_TYPES)
+CHARACTERISTIC_PLACES: tuple[Place, ...] = tuple(
+    ("visual_characteristic", name) for name in CHARACTERISTICS
+)
+EVENT_PLACES: tuple[Place, ...] = tuple(("events", name) for _, name in EVENT_BUCKETS)
+ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEMENT_BUCKETS)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Means from 0 to 1 over `n` videos; None where there is none, or it is not known."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    n: int | None = None
+
+
+def measured(scores: Scores) -> dict[Place, Measured]:
+    """Return the means overall, by type, and of all elements in every bucket that has videos."""
+    found = {OVERALL: scores.overall.all}
+    found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
+    for way in type(scores.by).model_fields:
+        found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
+    return {
+        place: Measured(of.precision.value, of.recall.value, of.f1.value, of.n)
+        for place, of in found.items()
+        if of.n
+    }
+
 
 View = Literal["overall", "types", "characteristics", "domain", "events", "elements"]
 
 BASELINE_NOTE = (
-    "These are scores of the lexical baseline, which compares words. "
-    "It is a smoke test, not a measurement: do not report them."
+    "These are scores of a baseline judge: a smoke test, not a measurement. Do not report them."
 )
 
 NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST} videos"
@@ -58,21 +88,21 @@ _NO_INTERVAL = f" [{NOTHING}]"
 class ScoreRow:
     """One run, or one row of the paper.
 
-    `cells` are means by place, `low` and `high` the interval of overall F1. Rows with a rank
-    compete for the marks of the best numbers. `footnotes` are numbers of footnotes by view and
-    place.
+    `cells` are means by place, `low` and `high` the interval of overall F1. Only rows with a rank
+    can have the best numbers marked. `footnotes` are numbers of footnotes by view and place.
     """
 
     name: str
+    model: str | None
+    frames: str | None
+    parameters: float | None
+    annotated: int | None
+    captioned: int | None
+    scored: int | None
     cells: Mapping[Place, Measured]
-    annotated: int | None = None
-    captioned: int | None = None
-    scored: int | None = None
     low: float | None = None
     high: float | None = None
     rank: int | None = None
-    frames: str | None = None
-    parameters: float | None = None
     footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
 
     def at(self, place: Place) -> Measured:
@@ -92,6 +122,9 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
     rows = [
         ScoreRow(
             name=one_line(name),
+            model=None,
+            frames=None,
+            parameters=None,
             cells=measured(scores),
             annotated=scores.counts.annotated,
             captioned=scores.counts.captioned,
@@ -101,11 +134,17 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
         )
         for name, scores in results.items()
     ]
+    if not any(scores.counts.scored for scores in results.values()):
+        print_line(scores_headline(results), console)
+        return
     views = VIEWS if full else VIEWS[:3]
     baseline = any(scores.settings.get("baseline") for scores in results.values())
     page = Page(
         [table for view in views for table in score_tables(view, rows)],
-        notes=[f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()],
+        notes=[
+            *(f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()),
+            *([] if full else ["--full also shows F1 by domain, events and elements."]),
+        ],
         warnings=[BASELINE_NOTE] if baseline else [],
         signatures=list(dict.fromkeys(scores.signature for scores in results.values())),
     )
@@ -116,9 +155,11 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     """Return the F1 of a run, or of the best of several, in a sentence."""
     name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
     counts, f1 = best.counts, best.overall.all.f1
+    if not counts.scored:
+        return f"{one_line(name)}: none of {thousands(counts.captioned)} captions was scored."
     judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
     if best.settings.get("baseline"):
-        judge = f"the lexical baseline {judge}"
+        judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
     several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
     over = over_videos(counts.scored, counts.annotated)
@@ -256,3 +297,53 @@ def _column(rows: Sequence[ScoreRow], place: Place, view: View) -> list[Cell]:
             )
         )
     return cells
+
+
+# Of more differences, the rest is counted: they would not fit a screen.
+_MOST = 40
+
+
+def print_differences(checked: Checked, console: Console) -> None:
+    """Print the count of differences, then `path: theirs → ours` for up to 40 of them.
+
+    Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
+    """
+    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
+    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
+    if checked.differences:
+        differ += " value differs" if len(checked.differences) == 1 else " values differ"
+        verdict = f"{differ} (theirs → ours), {verdict}"
+    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
+    for difference in checked.differences[:_MOST]:
+        line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
+        console.print(Text(one_line(line, 600)), soft_wrap=True)
+    if (left := len(checked.differences) - _MOST) > 0:
+        more = f"and {thousands(left)} more; --json lists all"
+        console.print(Text(more, style="dim"), soft_wrap=True)
+    for note in checked.notes:
+        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
+
+
+def differences_json(checked: Checked) -> dict[str, Any]:
+    """Return the result as JSON values; a side without a value has no key."""
+    return {
+        "file": str(checked.file),
+        "tolerance": TOLERANCE,
+        "agree": checked.numbers,
+        "differences": [
+            {"path": difference.path}
+            | {
+                side: value
+                for side, value in (("theirs", difference.theirs), ("ours", difference.ours))
+                if value is not Missing.MISSING
+            }
+            for difference in checked.differences
+        ],
+        "notes": list(checked.notes),
+    }
+
+
+def _value(value: Any) -> str:
+    if value is Missing.MISSING:
+        return "missing"
+    return json.dumps(value, ensure_ascii=False)

@@ -22,7 +22,7 @@ from capeval.reporting.leaderboard.stored import (
     parameters_of,
     read_stored,
 )
-from capeval.reporting.leaderboard.table_cells import OVERALL, Measured
+from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 
@@ -158,7 +158,12 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
         groups.setdefault(key, []).append(one)
     sections = []
     for (_, data, baseline), members in groups.items():
-        entries = _ranked(_distinct_names([one.entry for one in members]), least_coverage)
+        names = Counter(one.entry.name for one in members)
+        distinct = [
+            replace(e, name=f"{e.name} ({e.folder})") if names[e.name] > 1 else e
+            for e in (one.entry for one in members)
+        ]
+        entries = _ranked(distinct, least_coverage)
         sections.append(
             Section(
                 signature=members[0].signature,
@@ -172,18 +177,13 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
     return sections
 
 
-def _distinct_names(entries: Sequence[Entry]) -> list[Entry]:
-    names = Counter(entry.name for entry in entries)
-    return [
-        entry if names[entry.name] == 1 else replace(entry, name=f"{entry.name} ({entry.folder})")
-        for entry in entries
-    ]
-
-
 def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
     """Return entries best first; ties share a rank; those of too few videos come last."""
-    whole = sorted((e for e in entries if not _is_part(e, least_coverage)), key=_order)
-    part = sorted((e for e in entries if _is_part(e, least_coverage)), key=_order)
+    whole: list[Entry] = []
+    part: list[Entry] = []
+    for entry in sorted(entries, key=_order):
+        few = entry.coverage is not None and entry.coverage < least_coverage
+        (part if few else whole).append(entry)
     values = [_order(entry)[:2] for entry in whole]
     ranked = [
         replace(entry, rank=values.index(value) + 1)
@@ -200,10 +200,6 @@ def _order(entry: Entry) -> tuple[float, float, str]:
         missing if overall.recall is None else -overall.recall,
         entry.name,
     )
-
-
-def _is_part(entry: Entry, least_coverage: float) -> bool:
-    return entry.coverage is not None and entry.coverage < least_coverage
 
 
 def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
@@ -229,19 +225,7 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
 
 def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> Section:
     paper = read_published()
-    entries = [
-        Entry(
-            name=row.model,
-            model=row.catalogue,
-            frames=row.frames,
-            parameters=parameters_of(row.catalogue, catalogue),
-            annotated=paper.videos,
-            captioned=None,
-            scored=None,
-            cells=row.cells,
-        )
-        for row in paper.rows
-    ]
+    entries = [replace(row, parameters=parameters_of(row.model, catalogue)) for row in paper.rows]
     notes = [
         f"† published, not computed here: {paper.citation}, tables 8 to 10, frames of table 7",
         (

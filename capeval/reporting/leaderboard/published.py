@@ -15,7 +15,8 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.reading import read_text
-from capeval.reporting.leaderboard.table_cells import (
+from capeval.reporting.leaderboard.stored import Entry
+from capeval.reporting.score_tables import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,
@@ -26,16 +27,6 @@ from capeval.reporting.leaderboard.table_cells import (
 )
 
 TABLE = Path(__file__).with_name("published.toml")
-
-
-@dataclass(frozen=True)
-class PublishedRow:
-    """A model of the paper; cells are fractions, with F1 alone by number of events and elements."""
-
-    model: str
-    catalogue: str
-    frames: str
-    cells: Mapping[Place, Measured]
 
 
 @dataclass(frozen=True)
@@ -50,12 +41,15 @@ class Footnote:
 
 @dataclass(frozen=True)
 class Published:
-    """What the leaderboard shows of the paper's tables."""
+    """What the leaderboard shows of the paper's tables.
+
+    Cells of rows are fractions, with F1 alone by number of events and elements.
+    """
 
     citation: str
     judge: str
     videos: int
-    rows: tuple[PublishedRow, ...]
+    rows: tuple[Entry, ...]
     footnotes: tuple[Footnote, ...]
 
 
@@ -93,11 +87,11 @@ def read_published(path: Path = TABLE) -> Published:
         raise InputError(f"{error}; install capeval again", file=path) from None
 
 
-def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> PublishedRow:
+def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> Entry:
     # Each table ends with Overall, which is the same: that of table 9 is taken.
     columns = (*TYPE_PLACES, None, *CHARACTERISTIC_PLACES, OVERALL)
     numbers = (*_fractions(content["table8"][model], 15), *_fractions(content["table9"][model], 15))
-    cells = {
+    cells: dict[Place, Measured] = {
         place: Measured(numbers[3 * at], numbers[3 * at + 1], numbers[3 * at + 2])
         for at, place in enumerate(columns)
         if place is not None
@@ -105,7 +99,8 @@ def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> Pu
     buckets = _fractions(content["table10"][model], 11)
     for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), buckets[:-1], strict=True):
         cells[place] = Measured(None, None, value)
-    return PublishedRow(model, entry["catalogue"], entry["frames"], cells)
+    videos = content["videos"]
+    return Entry(model, entry["catalogue"], entry["frames"], None, videos, None, None, cells)
 
 
 def _fractions(values: Sequence[float], count: int) -> list[float]:

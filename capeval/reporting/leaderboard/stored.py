@@ -13,7 +13,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.leaderboard.table_cells import Measured, Place, measured
+from capeval.reporting.score_tables import ScoreRow, measured
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import annotations_named_by, annotations_of
@@ -25,28 +25,16 @@ COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(ScoreRow):
     """One run judged by one judge, or one row of the paper.
 
-    `cells` are means by place, `low` and `high` the interval of overall F1, and `scores` all that
-    a run has besides, None for a row of the paper. `rank` is None for a run that is of too few
-    videos to stand among the others.
+    `scores` are all the numbers of a run, None for a row of the paper. `rank` is None for a run
+    that has too few videos to be ranked.
     """
 
-    name: str
-    model: str | None
-    frames: str | None
-    parameters: float | None
-    annotated: int | None
-    captioned: int | None
-    scored: int | None
-    cells: Mapping[Place, Measured]
-    low: float | None = None
-    high: float | None = None
     version: str | None = None
     base_url: str | None = None
     folder: Path | None = None
-    rank: int | None = None
     scores: Scores | None = None
 
     @property
@@ -59,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StoredScores:
-    """An entry with what decides where it may stand; `data` is the SHA-256 of its annotations."""
+    """An entry and what decides its section; `data` is the SHA-256 of its annotations."""
 
     entry: Entry
     signature: Mapping[str, str]

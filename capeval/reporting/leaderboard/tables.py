@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
-from capeval.reporting.formats import Format, rendered
+from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.leaderboard.board import Leaderboard, Section
-from capeval.reporting.leaderboard.data import leaderboard_csv, leaderboard_json
 from capeval.reporting.leaderboard.published import Footnote
 from capeval.reporting.leaderboard.stored import Entry
-from capeval.reporting.leaderboard.table_cells import OVERALL, Place
 from capeval.reporting.numbers import NOTHING, percent, thousands
 from capeval.reporting.score_tables import (
     BASELINE_NOTE,
+    CHARACTERISTIC_PLACES,
+    ELEMENT_PLACES,
+    EVENT_PLACES,
+    OVERALL,
     VIEWS,
+    Place,
     ScoreRow,
     View,
     over_videos,
@@ -25,6 +29,8 @@ from capeval.reporting.score_tables import (
 )
 from capeval.reporting.table import Page
 from capeval.reporting.terminal import print_pages
+from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring.result import Breakdown
 from capeval.text import one_line
 
 By = Literal["overall", "types", "characteristics", "domain", "complexity", "all"]
@@ -88,7 +94,7 @@ def _headline(board: Leaderboard) -> str:
             f"{name}: F1 {percent(f1)}, the highest of {len(section.entries)} published models; "
             "published, not computed here."
         )
-    whose = "the lexical baseline " if section.baseline else ""
+    whose = "the baseline " if section.baseline else ""
     return (
         f"{name}: F1 {percent(f1)} [{ends}] {over_videos(best.scored or 0, best.annotated or 0)}, "
         f"the highest of {thousands(len(section.entries))} runs judged by "
@@ -143,21 +149,146 @@ def _row(
             if note.model == entry.name and _shows(view, note):
                 for place in note.places:
                     numbers[view, place] = (*numbers.get((view, place), ()), number)
-    return ScoreRow(
-        name=one_line(entry.name) + ("†" if section.published else ""),
-        cells=entry.cells,
-        annotated=entry.annotated,
-        captioned=entry.captioned,
-        scored=entry.scored,
-        low=entry.low,
-        high=entry.high,
-        rank=entry.rank,
-        frames=entry.frames,
-        parameters=entry.parameters,
-        footnotes=numbers,
-    )
+    name = one_line(entry.name) + ("†" if section.published else "")
+    return replace(entry, name=name, footnotes=numbers)
 
 
 def _shows(view: View, note: Footnote) -> bool:
     """Return whether a view has a cell of a footnote."""
     return OVERALL in note.places if view == "overall" else _TABLE_OF.get(view) == note.table
+
+
+_WAYS = tuple(Breakdown.model_fields)
+_Group = tuple[str, str, str]
+"""The way of grouping videos, the bucket, and the type of element."""
+# The columns that are facts about a run, each with its attribute.
+_FACTS = (
+    *("model", "frames", "parameters", "annotated", "captioned", "scored"),
+    *("version", "base_url"),
+)
+_PLAIN = {"rank": "rank", "run": "name"} | {name: name for name in _FACTS}
+
+
+def leaderboard_csv(board: Leaderboard) -> str:
+    """Return a row for each bucket, type and entry, those of all videos and elements first.
+
+    Fractions have full precision; what does not exist is empty.
+    """
+    about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
+    numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
+    rows: list[list[object]] = []
+    tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
+    for group in _groups(tables.values()):
+        for number, section in enumerate(board.sections, start=1):
+            shared = [section.signature[key] for key in about[3:]]
+            for entry in section.entries:
+                of = tables[id(entry)].get(group)
+                if of is None:
+                    continue
+                row: list[object] = [number, section.published, section.baseline, *shared]
+                row += [getattr(entry, name) for name in _PLAIN.values()]
+                row += [*group, of["n"]]
+                row += [of[m][end] for m in MEASURES for end in ("value", "low", "high")]
+                notes = [
+                    f"table {note.table}: {note.text}"
+                    for note in section.footnotes
+                    if note.model == entry.name and group in map(_group, note.places)
+                ]
+                rows.append([*row, "; ".join(notes)])
+    return csv_text([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"], rows)
+
+
+def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
+    """Return the numbers of every bucket and type, each as `scores.json` has them."""
+    if entry.scores is None:
+        return {
+            _group(place): {
+                measure: {"value": getattr(of, measure), "low": None, "high": None}
+                for measure in MEASURES
+            }
+            | {"n": None}
+            for place, of in entry.cells.items()
+        }
+    stored = entry.scores.model_dump(mode="json", include={"overall", "by"})
+    buckets = {("overall", ""): stored["overall"]}
+    buckets |= {(way, name): of for way in _WAYS for name, of in stored["by"][way].items()}
+    return {(*bucket, group): of[group] for bucket, of in buckets.items() for group in GROUPS}
+
+
+def _group(place: Place) -> _Group:
+    way, name = place
+    if way in ("overall", "type"):
+        return "overall", "", name
+    return way, name, "all"
+
+
+def _groups(tables: Iterable[Mapping[_Group, object]]) -> list[_Group]:
+    """Return the groups that any entry has: overall first, then the buckets in their order."""
+    fixed = {
+        place: at
+        for at, place in enumerate((*CHARACTERISTIC_PLACES, *EVENT_PLACES, *ELEMENT_PLACES))
+    }
+    ways = ("overall", *_WAYS)
+
+    def order(group: _Group) -> tuple[int, int, str, int]:
+        way, bucket, of = group
+        return ways.index(way), fixed.get((way, bucket), -1), bucket, GROUPS.index(of)
+
+    return sorted({group for table in tables for group in table}, key=order)
+
+
+def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
+    """Return all of the leaderboard as JSON values, fractions at full precision."""
+    return {
+        "sections": [
+            {
+                "signature": dict(section.signature),
+                "data": section.data,
+                "published": section.published,
+                "baseline": section.baseline,
+                "entries": [
+                    {key: getattr(entry, name) for key, name in _PLAIN.items()}
+                    | {"path": entry.folder and str(entry.folder), "coverage": entry.coverage}
+                    | _nested(entry)
+                    for entry in section.entries
+                ],
+                "notes": list(section.notes),
+                "footnotes": [
+                    {
+                        "model": note.model,
+                        "table": note.table,
+                        "cells": [_path(place) for place in note.places],
+                        "text": note.text,
+                    }
+                    for note in section.footnotes
+                ],
+            }
+            for section in board.sections
+        ],
+        "left_out": [
+            {"path": str(one.path), "reason": one.reason, "unfinished": one.unfinished}
+            for one in board.left_out
+        ],
+    }
+
+
+def _nested(entry: Entry) -> dict[str, Any]:
+    """Return `overall` and `by`, as `scores.json` has them."""
+    overall: dict[str, Any] = {}
+    by: dict[str, dict[str, dict[str, Any]]] = {way: {} for way in _WAYS}
+    table = _table(entry)
+    for group in _groups([table]):
+        way, bucket, of = group
+        at = overall if way == "overall" else by[way].setdefault(bucket, {})
+        at[of] = table[group]
+    return {"overall": overall, "by": by}
+
+
+def _path(place: Place) -> str:
+    """Return the path in an entry to the numbers of a place.
+
+    >>> _path(("type", "camera")), _path(("events", "3-4"))
+    ('overall.camera', 'by.events.3-4.all')
+    """
+    way, bucket, of = _group(place)
+    return f"overall.{of}" if way == "overall" else f"by.{way}.{bucket}.{of}"

@@ -1,9 +1,9 @@
-"""What the page's script is given: every video with what each run made of it, in few bytes.
+"""The data of the page's script: every video with the results of each run, in few bytes.
 
 The layout, read by `report.js` alone::
 
     {"types": [...], "characteristics": [...], "domains": [...], "raters": [...],
-     "runs": [{"letter", "name"}], "labelled": whether people's labels are shown,
+     "runs": [{"letter", "name"}], "labelled": whether human labels are shown,
      "videos": [{"index", "file", "kinds": [place in characteristics], "domain": place or null,
                  "events": [[sentence, [[content, place in types, weight], ...]], ...],
                  "frames": [[seconds, JPEG in base64], ...] or why there are none,
@@ -14,7 +14,7 @@ The layout, read by `report.js` alone::
                            "people": [[element, place in raters, label], ...]}]}]}
 
 Elements are counted over all events from 0. A verdict is a letter: e(ntailed), l(acking),
-c(ontradicted); a label of people may also be y (covered) or n (not covered). What is empty is
+c(ontradicted); a human label may also be y (covered) or n (not covered). What is empty is
 left out.
 """
 
@@ -45,7 +45,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A run under the letter and the name by which the report speaks of it."""
+    """A run with its letter and name in the report."""
 
     letter: str
     name: str
@@ -54,7 +54,7 @@ class Shown:
 
 
 def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, Any]:
-    """Return the data of runs that are held against the same annotations."""
+    """Return the data of runs that are judged with the same annotations."""
     domains = sorted({card.domain for card in shown[0].cards if card.domain})
     raters = sorted(
         {
@@ -120,7 +120,7 @@ def _judged(
 ) -> dict[str, Any]:
     elements = _elements(card)
     scored = card.status == "scored"
-    passes = len(elements[0].votes) if scored else 0
+    repeats = len(elements[0].votes) if scored else 0
     return _full(
         status=card.status,
         reason=card.reason,
@@ -130,9 +130,9 @@ def _judged(
         scores=scores and [_numbers(scores.get(group)) for group in GROUPS],
         verdicts="".join(_LABELS[e.relation] for e in elements if e.relation) if scored else None,
         votes=[
-            "".join(_LABELS[element.votes[turn]] for element in elements) for turn in range(passes)
+            "".join(_LABELS[element.votes[turn]] for element in elements) for turn in range(repeats)
         ]
-        if passes > 1
+        if repeats > 1
         else None,
         notes=list(card.notes),
         people=[

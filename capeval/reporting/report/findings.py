@@ -10,7 +10,7 @@ from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
-from capeval.scoring import FEWEST, Bucket, Estimate
+from capeval.scoring import FEWEST, Bucket, TypeScores
 
 HEADINGS = (
     "Weakest type",
@@ -32,14 +32,6 @@ _MOST_LISTED, _MOST_LOSSES, _MOST_NAMED = 8, 5, 3
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One sentence under its heading."""
-
-    heading: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Loss:
     """A video and the weight that was not entailed in it, of all its weight."""
 
@@ -50,9 +42,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class Findings:
-    """The weaknesses of one run; `shares` are weights of all elements, then by type."""
+    """The weaknesses of one run.
 
-    sentences: tuple[Finding, ...]
+    `sentences` are by heading; `shares` are weights of all elements, then by type.
+    """
+
+    sentences: Mapping[str, str]
     shares: tuple[Share, ...]
     losses: tuple[Loss, ...]
 
@@ -89,31 +84,33 @@ def findings_of(shown: Shown) -> Findings:
     """Return the weaknesses of a run."""
     scored = [card for card in shown.cards if card.status == "scored"]
     shares = _shares(scored)
-    sentences = [
-        *_types(shown.run.scores.overall),
-        *_weight(shares),
-        *_main(scored),
-        *_events(scored),
-        *_order(scored),
-        *_kinds(shown),
-        *_unmatched(shown),
-    ]
-    losses = sorted(
-        (
-            Loss(
-                card.index,
-                card.scores["all"].total - card.scores["all"].entailed,
-                card.scores["all"].total,
-            )
-            for card in scored
-        ),
-        key=lambda loss: -loss.lost,
-    )
+    overall, by = shown.run.scores.overall, shown.run.scores.by
+    places = {
+        "Weakest type": (((name, getattr(overall, name)) for name in ELEMENT_TYPES), ""),
+        "Weakest kind of video": (_buckets(by.visual_characteristic), ""),
+        "Weakest by events": (_buckets(by.events), " events"),
+        "Weakest by elements": (_buckets(by.elements), " elements"),
+        "Weakest domain": (_buckets(by.domain), ""),
+    }
+    texts = {heading: _ends(cells, unit) for heading, (cells, unit) in places.items()} | {
+        "Lacking or contradicted": _weight(shares),
+        "The main things": _main(scored),
+        "Whole events or details": _events(scored),
+        "Beginning and end": _order(scored),
+        "Not checked": _unmatched(shown),
+    }
+    totals = [(card.index, card.scores["all"]) for card in scored]
+    losses = [Loss(index, of.total - of.entailed, of.total) for index, of in totals]
+    losses.sort(key=lambda loss: -loss.lost)
     return Findings(
-        tuple(sentences),
+        {heading: texts[heading] for heading in HEADINGS if texts[heading]},
         shares,
         tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost),
     )
+
+
+def _buckets(buckets: Mapping[str, Bucket]) -> Iterable[tuple[str, TypeScores]]:
+    return ((name, bucket.all) for name, bucket in buckets.items())
 
 
 def missed_elements(shown: Sequence[Shown]) -> MissedElements:
@@ -149,14 +146,12 @@ def missed_elements(shown: Sequence[Shown]) -> MissedElements:
 
 
 def _most_often(found: Sequence[tuple[float, Missed]]) -> list[Missed]:
-    ordered = sorted(
-        found,
-        key=lambda one: (
-            (-one[1].missed / one[1].repeats, -one[1].contradicted / one[1].repeats, -one[0])
-        ),
-    )
+    def order(item: tuple[float, Missed]) -> tuple[float, float, float]:
+        lost, one = item
+        return -one.missed / one.repeats, -one.contradicted / one.repeats, -lost
+
     of_each: dict[str, Missed] = {}
-    for _, one in ordered:
+    for _, one in sorted(found, key=order):
         of_each.setdefault(one.index, one)
     return list(of_each.values())[:_MOST_LISTED]
 
@@ -193,62 +188,40 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
     return tuple(rows)
 
 
-@dataclass(frozen=True)
-class _Place:
-    name: str
-    value: float
-    estimate: Estimate
-    n: int
-
-
-def _ends(heading: str, places: Iterable[tuple[str, Estimate, int]], of: str = "") -> list[Finding]:
+def _ends(places: Iterable[tuple[str, TypeScores]], unit: str) -> str:
     """Return the weakest and the strongest place; nothing if there is no choice."""
-    every = [
-        _Place(name, estimate.value, estimate, n)
-        for name, estimate, n in places
-        if estimate.value is not None
-    ]
-    known = [one for one in every if one.n >= FEWEST]
-    few = [one for one in every if one.n < FEWEST]
+    every = [(name, of) for name, of in places if of.f1.value is not None]
+    known = [(name, of) for name, of in every if of.n >= FEWEST]
+    few = [(name, of) for name, of in every if of.n < FEWEST]
     if len(every) < 2:
-        return []
+        return ""
     if len(known) < 2:
-        only = f"; only {place_name(known[0].name, 80)} has {FEWEST} or more" if known else ""
-        return [Finding(heading, f"Not compared, too few videos: {_named(few)}{only}.")]
-    worst = min(known, key=lambda one: one.value)
-    best = max(known, key=lambda one: one.value)
-    if worst.value == best.value:
-        return []
+        only = f"; only {place_name(known[0][0], 80)} has {FEWEST} or more" if known else ""
+        return f"Not compared, too few videos: {_named(few)}{only}."
+    worst_name, worst = min(known, key=lambda one: one[1].f1.value or 0.0)
+    best_name, best = max(known, key=lambda one: one[1].f1.value or 0.0)
+    if worst.f1.value == best.f1.value:
+        return ""
     text = (
-        f"{place_name(worst.name, 80)}{of}: F1 {interval(worst.estimate)} over "
-        f"{counted(worst.n, 'video')}; the strongest is {place_name(best.name, 80)}{of} with "
-        f"{interval(best.estimate)} over {counted(best.n, 'video')}."
+        f"{place_name(worst_name, 80)}{unit}: F1 {interval(worst.f1)} over "
+        f"{counted(worst.n, 'video')}; the strongest is {place_name(best_name, 80)}{unit} with "
+        f"{interval(best.f1)} over {counted(best.n, 'video')}."
     )
-    if (
-        worst.estimate.high is not None
-        and best.estimate.low is not None
-        and worst.estimate.high >= best.estimate.low
-    ):
+    high, low = worst.f1.high, best.f1.low
+    if high is not None and low is not None and high >= low:
         text += " Their intervals overlap: this order may be chance."
-    if few:
-        text += f" Left out, too few videos: {_named(few)}."
-    return [Finding(heading, text)]
+    return text + (f" Left out, too few videos: {_named(few)}." if few else "")
 
 
-def _named(few: Sequence[_Place]) -> str:
-    named = [f"{place_name(one.name, 80)} ({counted(one.n, 'video')})" for one in few[:_MOST_NAMED]]
+def _named(few: Sequence[tuple[str, TypeScores]]) -> str:
+    named = [f"{place_name(name, 80)} ({counted(of.n, 'video')})" for name, of in few[:_MOST_NAMED]]
     left = len(few) - len(named)
     return ", ".join(named) + (f" and {thousands(left)} more" if left else "")
 
 
-def _types(overall: Bucket) -> list[Finding]:
-    scores = [(name, getattr(overall, name)) for name in ELEMENT_TYPES]
-    return _ends("Weakest type", ((name, one.f1, one.n) for name, one in scores))
-
-
-def _weight(shares: Sequence[Share]) -> list[Finding]:
+def _weight(shares: Sequence[Share]) -> str:
     if not shares:
-        return []
+        return ""
     everything, *types = shares
     total = everything.total
     text = (
@@ -260,7 +233,7 @@ def _weight(shares: Sequence[Share]) -> list[Finding]:
         lacked = {one.label: one.lacked / one.total for one in types}
         wrong = {one.label: one.contradicted / one.total for one in types}
         text += _highest("Lacking most", lacked) + _highest("Contradicted most", wrong)
-    return [Finding("Lacking or contradicted", text)]
+    return text
 
 
 def _highest(what: str, by_type: Mapping[str, float]) -> str:
@@ -271,86 +244,59 @@ def _highest(what: str, by_type: Mapping[str, float]) -> str:
     return f" {what}: {name} ({percent(by_type[name])}%)."
 
 
-def _main(cards: Sequence[VideoCard]) -> list[Finding]:
+def _main(cards: Sequence[VideoCard]) -> str:
     relations = [e.relation for card in cards for e in card.elements if e.weight == _MAIN]
     if not relations:
-        return []
+        return ""
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
-    return [
-        Finding(
-            "The main things",
-            f"Of {counted(len(relations), 'element')} of the highest weight, "
-            f"{percent(lacked / len(relations))}% are lacking and "
-            f"{percent(wrong / len(relations))}% contradicted.",
-        )
-    ]
+    return (
+        f"Of {counted(len(relations), 'element')} of the highest weight, "
+        f"{percent(lacked / len(relations))}% are lacking and "
+        f"{percent(wrong / len(relations))}% contradicted."
+    )
 
 
-def _events(cards: Sequence[VideoCard]) -> list[Finding]:
+def _events(cards: Sequence[VideoCard]) -> str:
     events = [event for card in cards for event in card.events]
     silent = [event for event in events if not event.matched]
     lost = _lacked(events)
     if not lost or not silent:
-        return []
-    return [
-        Finding(
-            "Whole events or details",
-            f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
-            f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
-            "is lost with them; the rest is detail in events that the captions mention.",
-        )
-    ]
+        return ""
+    return (
+        f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
+        f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
+        "is lost with them; the rest is detail in events that the captions mention."
+    )
 
 
 def _lacked(events: Iterable[EventView]) -> int:
     return sum(e.weight for event in events for e in event.elements if e.relation == "lack")
 
 
-def _order(cards: Sequence[VideoCard]) -> list[Finding]:
+def _order(cards: Sequence[VideoCard]) -> str:
     several = [card for card in cards if len(card.events) > 1]
     if not several:
-        return []
+        return ""
+    videos = f"{counted(len(several), 'video')} of two events or more"
     if len(several) < FEWEST:
-        number = counted(len(several), "video")
-        text = f"Not compared, too few videos: {number} of two events or more."
-        return [Finding("Beginning and end", text)]
+        return f"Not compared, too few videos: {videos}."
     parts = []
     for place in (0, -1):
         elements = [element for card in several for element in card.events[place].elements]
         entailed = sum(e.weight for e in elements if e.relation == "entailment")
         parts.append(percent(entailed / sum(e.weight for e in elements)))
-    return [
-        Finding(
-            "Beginning and end",
-            f"In {counted(len(several), 'video')} of two events or more, captions entail "
-            f"{parts[0]}% of the first event's weight and {parts[1]}% of the last one's.",
-        )
-    ]
+    return (
+        f"In {videos}, captions entail {parts[0]}% of the first event's weight and {parts[1]}% of "
+        "the last one's."
+    )
 
 
-def _kinds(shown: Shown) -> list[Finding]:
-    by = shown.run.scores.by
-    found = []
-    for heading, buckets, of in (
-        ("Weakest kind of video", by.visual_characteristic, ""),
-        ("Weakest by events", by.events, " events"),
-        ("Weakest by elements", by.elements, " elements"),
-        ("Weakest domain", by.domain, ""),
-    ):
-        places = ((name, bucket.all.f1, bucket.all.n) for name, bucket in buckets.items())
-        found += _ends(heading, places, of)
-    return found
-
-
-def _unmatched(shown: Shown) -> list[Finding]:
+def _unmatched(shown: Shown) -> str:
     unmatched = shown.run.scores.unmatched_events
     if not unmatched.unmatched or unmatched.share is None:
-        return []
-    return [
-        Finding(
-            "Not checked",
-            f"{thousands(unmatched.unmatched)} of "
-            f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
-            "match no reference event. The method neither rewards nor punishes what they say.",
-        )
-    ]
+        return ""
+    return (
+        f"{thousands(unmatched.unmatched)} of "
+        f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
+        "match no reference event. The method neither rewards nor punishes what they say."
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -25,48 +25,22 @@ from capeval.reporting.numbers import (
     points_interval,
     thousands,
 )
-from capeval.reporting.report.breakdowns import breakdowns
-from capeval.reporting.report.charts import shares
+from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
-from capeval.reporting.report.findings import HEADINGS, Findings, findings_of, missed_elements
+from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE
 from capeval.reporting.viewer.cards import HumanLabels, cards_of
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
-from capeval.scoring import FEWEST, Estimate
+from capeval.scoring import FEWEST
 from capeval.text import one_line
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
 
 _HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class _Cost:
-    stages: tuple[tuple[str, Usage], ...]
-    total: Usage
-    dollars: str | None
-    prices: str
-
-
-@dataclass(frozen=True)
-class _Head:
-    """The first part of the page about a run."""
-
-    shown: Shown
-    measures: tuple[tuple[str, Estimate], ...]
-    findings: Findings
-    drawn: Markup
-    cost: _Cost | None
-    baseline: bool
-
-    @property
-    def few(self) -> bool:
-        """Whether a value has no interval because there are too few videos."""
-        return any(one.value is not None and one.low is None for _, one in self.measures)
 
 
 def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
@@ -122,6 +96,8 @@ def report_html(
         (_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
     heads = [_head(one, prices) for one in shown]
+    texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
+    has_frames = any(strip.frames for strip in (strips or {}).values())
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
         policy=(
@@ -132,13 +108,18 @@ def report_html(
         script=Markup(script),  # noqa: S704
         data=Markup(script_json(payload(shown, strips))),  # noqa: S704 # escaped for its place
         heads=heads,
-        findings=_side_by_side([head.findings for head in heads]),
+        # Every heading that a run has, and the sentence of each run, "" where there is none.
+        findings=[
+            (heading, [of.get(heading, "") for of in texts])
+            for heading in HEADINGS
+            if any(heading in of for of in texts)
+        ],
         notices=notices(
             shown,
             {
-                letter_of(place): (stale or {})[name]
-                for place, name in enumerate(runs)
-                if name in (stale or {})
+                one.letter: stale[name]
+                for one, name in zip(shown, runs, strict=True)
+                if stale and name in stale
             },
         ),
         paired=paired(shown),
@@ -148,26 +129,9 @@ def report_html(
         several=len(shown) > 1,
         fewest=FEWEST,
         baseline_note=BASELINE_NOTE,
-        note=_frames_note(strips),
+        note="" if has_frames else "No frames of the videos are in this report.",
     )
     return clean(page)
-
-
-def _side_by_side(findings: Sequence[Findings]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return every heading that a run has, and the sentence of each run, "" where there is none."""
-    texts = [{one.heading: one.text for one in of.sentences} for of in findings]
-    return [
-        (heading, tuple(of.get(heading, "") for of in texts))
-        for heading in HEADINGS
-        if any(heading in of for of in texts)
-    ]
-
-
-def _frames_note(strips: Strips | None) -> str:
-    """Return a sentence if the page shows no frames."""
-    if strips and any(strip.frames for strip in strips.values()):
-        return ""
-    return "No frames of the videos are in this report."
 
 
 def _template() -> jinja2.Template:
@@ -193,42 +157,37 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html.jinja")
 
 
-def _head(one: Shown, prices: Mapping[str, Price] | None) -> _Head:
-    scores = one.run.scores
-    overall = scores.overall.all
+def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
+    """Return the first part of the page about a run, as the template reads it."""
+    scores, overall = one.run.scores, one.run.scores.overall.all
     findings = findings_of(one)
-    return _Head(
-        shown=one,
-        measures=(
-            ("F1", overall.f1),
-            ("Precision", overall.precision),
-            ("Recall", overall.recall),
-        ),
-        findings=findings,
-        drawn=shares(
-            f"weight-{one.letter}",
-            f"{one.letter}: annotated weight by verdict",
-            findings.shares,
-        ),
-        cost=_cost(one.run, prices),
-        baseline=bool(scores.settings.get("baseline")),
-    )
+    title = f"{one.letter}: annotated weight by verdict"
+    measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}
+    return {
+        "shown": one,
+        "measures": measures,
+        # Whether a value has no interval because there are too few videos.
+        "few": any(of.value is not None and of.low is None for of in measures.values()),
+        "findings": findings,
+        "drawn": shares(f"weight-{one.letter}", title, findings.shares),
+        "cost": _cost(one.run, prices),
+        "baseline": bool(scores.settings.get("baseline")),
+    }
 
 
-def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> _Cost | None:
+def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] | None:
     usage = run.scores.usage
     if not usage:
         return None
     total = sum(usage.values(), Usage())
     model = run.identity.judge
     price = price_of(model, prices)
-    return _Cost(
-        stages=tuple(usage.items()),
-        total=total,
-        dollars=money(price.cost(total)) if price else None,
-        prices=(
-            "by the prices in capeval.toml"
-            if prices and price_of(model, {}) != price
-            else f"by the list prices of {prices_as_of()}"
-        ),
-    )
+    own = prices and price_of(model, {}) != price
+    return {
+        "stages": usage,
+        "total": total,
+        "dollars": money(price.cost(total)) if price else None,
+        "prices": "by the prices in capeval.toml"
+        if own
+        else f"by the list prices of {prices_as_of()}",
+    }

@@ -95,26 +95,21 @@ def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False
     """
     title = [tag("title", tip)] if tip else []
     kind = "mark hollow" if hollow else "mark"
+    top = f"M{x:.1f} {y - 4.5:.1f}"
     match number % COLOURS:
         case 0:
             return tag("circle", *title, cx=x, cy=y, r=3.5, class_=kind)
         case 1:
             return tag("rect", *title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, class_=kind)
         case 2:
-            return tag("path", *title, d=f"M{x:.1f} {y - 4.5:.1f}l4.5 8h-9z", class_=kind)
+            d = f"{top}l4.5 8h-9z"
         case 3:
-            return tag(
-                "path",
-                *title,
-                d=f"M{x:.1f} {y - 4.5:.1f}l4.5 4.5l-4.5 4.5l-4.5 -4.5z",
-                class_=kind,
-            )
+            d = f"{top}l4.5 4.5l-4.5 4.5l-4.5 -4.5z"
         case 4:
-            return tag("path", *title, d=f"M{x:.1f} {y + 4.5:.1f}l4.5 -8h-9z", class_=kind)
+            d = f"M{x:.1f} {y + 4.5:.1f}l4.5 -8h-9z"
         case _:
-            start = f"M{x - 1.5:.1f} {y - 4.5:.1f}"
-            d = f"{start}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
-            return tag("path", *title, d=d, class_=kind)
+            d = f"M{x - 1.5:.1f} {y - 4.5:.1f}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
+    return tag("path", *title, d=d, class_=kind)
 
 
 def picture(

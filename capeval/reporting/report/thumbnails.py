@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import MissingExtra, VideoError
@@ -39,12 +39,6 @@ Strips = Mapping[str, Strip]
 """By index."""
 
 
-@dataclass
-class _Found:
-    files: dict[str, Path] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
-
-
 def strips(
     annotations: Sequence[Annotation], folder: VideoFolder, count: int
 ) -> Iterator[tuple[str, Strip]]:
@@ -57,25 +51,22 @@ def strips(
     MissingExtra
         Decoding or encoding needs a package that is not installed.
     """
-    _require_extra()
-    found = _find(annotations, folder)
-    for index, note in found.notes.items():
-        yield index, Strip(note=note)
-    policy = read_policy(str(count))
-    taken = prefetch(list(found.files.values()), policy, decoder_named("pyav"))
-    for index, (_, frames) in zip(found.files, taken, strict=True):
-        yield index, _strip(frames)
-
-
-def _find(annotations: Sequence[Annotation], folder: VideoFolder) -> _Found:
-    found = _Found()
+    try:
+        import av  # noqa: F401
+        import PIL  # noqa: F401
+    except ImportError:
+        # Both in one line, so that a user does not find them missing one after the other.
+        raise MissingExtra("frames need PyAV and Pillow; install capeval[generate]") from None
+    files: dict[str, Path] = {}
     for annotation in annotations:
         try:
-            found.files[annotation.index] = folder.find(annotation.video or annotation.index)
+            files[annotation.index] = folder.find(annotation.video or annotation.index)
         except VideoError as error:
             # The message without the folder: the page may be sent to others.
-            found.notes[annotation.index] = error.message
-    return found
+            yield annotation.index, Strip(note=error.message)
+    taken = prefetch(list(files.values()), read_policy(str(count)), decoder_named("pyav"))
+    for index, (_, frames) in zip(files, taken, strict=True):
+        yield index, _strip(frames)
 
 
 def _strip(frames: FrameSet | VideoError) -> Strip:
@@ -92,12 +83,3 @@ def _strip(frames: FrameSet | VideoError) -> Strip:
         small.save(file, "JPEG", quality=_QUALITY)
         made.append(Frame(round(time, 2), base64.b64encode(file.getvalue()).decode("ascii")))
     return Strip(tuple(made))
-
-
-def _require_extra() -> None:
-    try:
-        import av  # noqa: F401
-        import PIL  # noqa: F401
-    except ImportError:
-        # Both in one line, so that a user does not find them missing one after the other.
-        raise MissingExtra("frames need PyAV and Pillow; install capeval[generate]") from None

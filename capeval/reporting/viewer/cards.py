@@ -12,11 +12,9 @@ from capeval.files.ratings import LabelTable, load_human
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
     Annotation,
-    Caption,
     ElementType,
     HumanLabel,
     Inputs,
-    Judgment,
     Provenance,
     Relation,
     Scored,
@@ -94,24 +92,22 @@ class VideoCard:
         """The elements of all events."""
         return tuple(element for event in self.events for element in event.elements)
 
-    @property
-    def f1(self) -> float | None:
-        """F1 over all elements; None where the video is not scored."""
-        return self.scores["all"].f1 if "all" in self.scores else None
-
 
 def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
     """Return the card of one annotated video."""
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     scored = judgment if isinstance(judgment, Scored) else None
-    labels = _labels(human or {}, run, annotation.index)
+    labels: Mapping[str, Mapping[str, HumanLabel]] = {}
+    # In human files the system is the run's name or the captions' model.
+    for system in (run.name, run.model, None):
+        labels = labels or (human or {}).get((index, system), {})
     return VideoCard(
         index=index,
         video=annotation.video,
         characteristics=annotation.visual_characteristic,
         domain=annotation.domain,
-        status=_status(judgment, caption),
+        status=judgment.status if judgment else "unjudged" if caption else "uncaptioned",
         reason=judgment.reason if judgment else None,
         caption=caption.caption if caption else None,
         candidate_events=scored.candidate_events if scored else (),
@@ -176,21 +172,3 @@ def load_human_labels(path: Path) -> HumanLabels:
             HumanLabel, label
         )
     return result
-
-
-def _status(judgment: Judgment | None, caption: Caption | None) -> Status:
-    if judgment is not None:
-        return judgment.status
-    return "uncaptioned" if caption is None else "unjudged"
-
-
-def _labels(
-    human: HumanLabels, run: JudgedRun, index: str
-) -> Mapping[str, Mapping[str, HumanLabel]]:
-    if not human:
-        return {}
-    # In human files the system is the run's name or the captions' model.
-    for system in (run.name, run.model, None):
-        if found := human.get((index, system)):
-            return found
-    return {}

@@ -6,9 +6,8 @@ what it asked again. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capeval.errors import CacheMiss, CapevalError, InputError
@@ -82,14 +81,15 @@ async def raw_replies(
         found = _prompts_of(made.prompts, prompts)
     except _PromptsMissing as reason:
         return _nothing(str(reason))
-    with _open_cache(cache_path) as (cache, notices):
+    notices: list[str] = []
+    with closing(ReplyCache(cache_path, on_notice=notices.append)) as cache:
         cached = _CachedReplies(cache, made.base_url)
         asker = Asker(cached, None, base_url=made.base_url, meter=Meter())
-        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url)
+        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url, endpoint=made.endpoint)
         if changed := _changed(judge, annotation, caption, judgment):
             return _nothing(changed)
         missing = await _judge_again(judge, cached, annotation, caption, judgment)
-        return RawReplies(tuple(cached.replies()), (*missing, *notices))
+        return RawReplies(tuple(cached.replies), (*missing, *notices))
 
 
 class _PromptsMissing(Exception):
@@ -97,46 +97,40 @@ class _PromptsMissing(Exception):
 
 
 @dataclass
-class _Asked:
-    stage: str
-    request: ChatRequest
-    reply: ChatReply
-    state: State
-    complaint: str | None = None
-
-
-@dataclass
 class _CachedReplies:
-    """Completes requests from the cache, in place of the endpoint, and records them."""
+    """Completes requests from the cache, in place of the endpoint, and records the replies."""
 
     cache: ReplyCache
     base_url: str
     tally: Tally = field(default_factory=Tally)
-    asked: list[_Asked] = field(default_factory=list)
+    replies: list[RawReply] = field(default_factory=list)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         found = self.cache.look(request_key(request, self.base_url))
-        if self.asked and len(request.messages) > 1:
+        if len(request.messages) > 1:
             # The request is a retry: its last message says what was wrong with the reply.
-            self.asked[-1].complaint = str(request.messages[-1]["content"])
+            self.complain(str(request.messages[-1]["content"]))
         if found is None:
             raise CacheMiss("not in the reply cache")
         reply, state = found
-        self.asked.append(_Asked(self.tally.stage, request, reply, state))
+        self.replies.append(
+            RawReply(
+                repeat=request.repeat + 1,
+                stage=self.tally.stage,
+                attempt=1 + len(request.messages) // 2,
+                state=state,
+                model=reply.model,
+                finish_reason=reply.finish_reason,
+                text=reply.text,
+                complaint=None,
+            )
+        )
         return reply
 
-    def replies(self) -> Iterator[RawReply]:
-        for one in self.asked:
-            yield RawReply(
-                repeat=one.request.repeat + 1,
-                stage=one.stage,
-                attempt=1 + len(one.request.messages) // 2,
-                state=one.state,
-                model=one.reply.model,
-                finish_reason=one.reply.finish_reason,
-                text=one.reply.text,
-                complaint=one.complaint,
-            )
+    def complain(self, complaint: str) -> None:
+        """Record what was wrong with the last reply."""
+        if self.replies:
+            self.replies[-1] = replace(self.replies[-1], complaint=complaint)
 
 
 async def _judge_again(
@@ -162,8 +156,8 @@ async def _judge_again(
                 else f"{which}{cached.tally.stage}: no reply is in the cache"
             )
         except CapevalError as failure:
-            if cached.asked and cached.asked[-1].complaint is None:
-                cached.asked[-1].complaint = str(failure)
+            if cached.replies and cached.replies[-1].complaint is None:
+                cached.complain(str(failure))
     return missing
 
 
@@ -183,17 +177,14 @@ def _changed(
 
 
 def _prompts_of(label: str, given: PromptSet | None) -> PromptSet:
-    name = label.rpartition("@")[0]
-    if given is not None:
-        found = given
-    elif not name or Path(name).name != name:
-        raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts"))
-    else:
-        try:
+    name, _, hashed = label.rpartition("@")
+    found = given
+    if found is None and name and Path(name).name == name:
+        with suppress(InputError):
             found = load_prompts(name)
-        except InputError:
-            raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts")) from None
-    if found.hash[:6] != label.rpartition("@")[2]:
+    if found is None:
+        raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts"))
+    if found.hash[:6] != hashed:
         raise _PromptsMissing(_elsewhere(label, f"here is {found.label}"))
     return found
 
@@ -207,14 +198,3 @@ def _elsewhere(label: str, why: str) -> str:
 
 def _nothing(reason: str) -> RawReplies:
     return RawReplies(notices=(reason,))
-
-
-@contextmanager
-def _open_cache(path: Path | None) -> Iterator[tuple[ReplyCache, list[str]]]:
-    notices: list[str] = []
-    tell: Callable[[str], None] = notices.append
-    cache = ReplyCache(path, on_notice=tell)
-    try:
-        yield cache, notices
-    finally:
-        cache.close()

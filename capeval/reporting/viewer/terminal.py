@@ -315,12 +315,8 @@ def _same_reference(cards: Sequence[VideoCard]) -> bool:
 
 
 def _block(text: str, console: Console, *, indent: int, style: str = "") -> None:
-    console.print(Padding(Text(_readable(text), style=style), (0, 0, 0, indent), expand=False))
-
-
-def _readable(text: str) -> str:
-    """Return text on its lines, with what a terminal would obey as escapes."""
-    return "\n".join(
+    """Print text on its lines, with characters that control a terminal as escapes."""
+    readable = "\n".join(
         "".join(
             c
             if c.isprintable()
@@ -331,3 +327,4 @@ def _readable(text: str) -> str:
         )
         for line in text.splitlines()
     )
+    console.print(Padding(Text(readable, style=style), (0, 0, 0, indent), expand=False))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from capeval.reporting.leaderboard.published import TABLE
-from capeval.reporting.leaderboard.table_cells import (
+from capeval.reporting.score_tables import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,

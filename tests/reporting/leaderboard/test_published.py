@@ -11,7 +11,7 @@ import pytest
 from capeval.captioners.catalogue import read_catalogue
 from capeval.errors import InputError
 from capeval.reporting.leaderboard.published import TABLE, read_published
-from capeval.reporting.leaderboard.table_cells import (
+from capeval.reporting.score_tables import (
     CHARACTERISTIC_PLACES,
     ELEMENT_PLACES,
     EVENT_PLACES,
@@ -39,14 +39,14 @@ def with_row(row: Row) -> Tables:
 
 def test_all_models_of_the_catalogue_that_the_paper_has_are_there_with_their_frames() -> None:
     catalogue = {name: entry for name, entry in read_catalogue().items() if entry.paper}
-    assert {row.catalogue: row.frames for row in PUBLISHED.rows} == {
+    assert {row.model: row.frames for row in PUBLISHED.rows} == {
         name: entry.frames for name, entry in catalogue.items()
     }
     assert len(PAPER.rows) == 21
 
 
 def test_best_row_is_the_papers_headline() -> None:
-    cells = next(row.cells for row in PUBLISHED.rows if row.model == "GPT-4o")
+    cells = next(row.cells for row in PUBLISHED.rows if row.name == "GPT-4o")
     assert cells[OVERALL] == Measured(0.777, 0.482, 0.585)
     assert cells["type", "camera"] == Measured(0.801, 0.533, 0.613)
     assert cells["visual_characteristic", "Multi-Subject"] == Measured(0.768, 0.444, 0.555)

@@ -16,8 +16,8 @@ from rich.console import Console
 from capeval.reporting.formats import Format
 from capeval.reporting.leaderboard.board import Leaderboard, Section, make_leaderboard
 from capeval.reporting.leaderboard.stored import Entry
-from capeval.reporting.leaderboard.table_cells import OVERALL, Measured, Place
 from capeval.reporting.leaderboard.tables import By, print_leaderboard, rendered_leaderboard
+from capeval.reporting.score_tables import OVERALL, Measured, Place
 from capeval.schema import Provenance
 from tests.judged_runs import make_run, write_annotations
 from tests.latex import PDFLATEX, typeset

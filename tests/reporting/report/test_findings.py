@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.report.findings import HEADINGS, Findings, Loss, findings_of, missed_elements
@@ -16,8 +18,8 @@ def shown(one: JudgedRun, letter: str = "A") -> Shown:
     return Shown(letter, one.name, one, tuple(cards_of(one)))
 
 
-def told(findings: Findings) -> dict[str, str]:
-    return {sentence.heading: sentence.text for sentence in findings.sentences}
+def told(findings: Findings) -> Mapping[str, str]:
+    return findings.sentences
 
 
 VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(6))
@@ -89,7 +91,7 @@ def test_types_that_are_all_alike_are_not_ranked() -> None:
 
 def test_nothing_scored_says_nothing() -> None:
     unscored = findings_of(shown(run([], videos=VIDEOS, captions={"v0": "Told."})))
-    assert (unscored.sentences, unscored.shares, unscored.losses) == ((), (), ())
+    assert (unscored.sentences, unscored.shares, unscored.losses) == ({}, (), ())
 
 
 def test_nothing_lost_names_no_loss() -> None:
@@ -154,6 +156,6 @@ def test_what_is_passed_over_is_named() -> None:
 
 def test_every_finding_has_a_known_heading_in_order() -> None:
     found = findings_of(shown(made("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")))
-    headings = [one.heading for one in found.sentences]
+    headings = list(found.sentences)
     assert headings == [heading for heading in HEADINGS if heading in headings]
     assert len(headings) > 3
