@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -30,37 +30,50 @@ _ASK_ABOVE = 1.0
 
 
 class Session:
-    """The output of one command, and its progress while it works."""
+    """The output of one command and, on stderr, its progress while it works: done of total, rate,
+    time left, tokens and money so far.
+    """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self._progress: ProgressDisplay | None = None
-        self._quiet = quiet
         # With --json, stdout has the JSON alone.
         self.console = Console(stderr=as_json, quiet=as_json and quiet)
+        self._stderr = Console(stderr=True)
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._status: Status | None = None
+        self._last = 0.0
 
     def until_stopped(self, run: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run the command and return its exit code; on Ctrl-C print how to continue."""
         try:
             return asyncio.run(run())
         except KeyboardInterrupt:
-            kept = self._progress.kept() if self._progress else ""
-            kept = f"{kept}; " if kept else ""
+            kept = ""
+            if self._status:
+                status, labels = self._status, self._status.labels
+                of = f"{thousands(status.done)} of {thousands(status.total)}"
+                kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept; "
             sys.stderr.write(f"capeval: stopped; {kept}run the same command to go on\n")
             return 130
 
     @contextmanager
-    def showing(self) -> Iterator[ProgressDisplay]:
+    def showing(self) -> Iterator[Session]:
         """Show progress until the block ends."""
-        with closing(ProgressDisplay(quiet=self._quiet)) as progress:
-            self._progress = progress
-            yield progress
+        try:
+            yield self
+        finally:
+            self._stop_bar()
 
     def notice(self, text: str) -> None:
         """Print a line on stderr, above the progress."""
-        if self._progress:
-            self._progress.say(text)
-        elif not self._quiet:
-            sys.stderr.write(f"{one_line(text, 600)}\n")
+        if self._quiet:
+            return
+        text = one_line(text, 600)
+        if self._bar:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
     def print(self, text: str) -> None:
         """Print a line of the result."""
@@ -78,6 +91,50 @@ class Session:
             f"cache), {thousands(usage.input_tokens)} tokens in, "
             f"{thousands(usage.output_tokens)} out{cost}"
         )
+
+    def update(self, status: Status) -> None:
+        """Show how far the work has got."""
+        self._status = status
+        if not status.total or self._quiet:
+            return
+        if not status.done:
+            self._begin(status)
+            return
+        now = time.monotonic()
+        if self._bar:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=status.done, note=_note(status))
+        elif now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            self.notice(
+                f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
+                f"{_note(status)}, {status.seconds_left:.0f} s left"
+            )
+
+    def _begin(self, status: Status) -> None:
+        self._stop_bar()
+        self._last = time.monotonic()
+        labels = status.labels
+        items = f"{thousands(status.total)} {labels.item}{'' if status.total == 1 else 's'}"
+        before = f", {thousands(status.kept)} done before" if status.kept else ""
+        self.notice(f"{status.name}: {labels.doing} {items}{before}")
+        if self._stderr.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}", markup=False),
+                console=self._stderr,
+                transient=True,
+            )
+            self._bar.start()
+            self._bar.add_task(one_line(status.name, 30), total=status.total, note="")
+
+    def _stop_bar(self) -> None:
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
 
 
 def expected_cost(cost: float | None, model: str) -> str:
@@ -100,81 +157,6 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
         raise UsageError("nothing was called")
-
-
-class ProgressDisplay:
-    """Done of total, rate, time left, tokens and money so far, on stderr."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._console = Console(stderr=True)
-        self._quiet = quiet
-        self._bar: Progress | None = None
-        self._status: Status | None = None
-        self._last = 0.0
-
-    def kept(self) -> str:
-        """Return how much of the current work is done and kept; empty before it began."""
-        if self._status is None:
-            return ""
-        status, labels = self._status, self._status.labels
-        of = f"{thousands(status.done)} of {thousands(status.total)}"
-        return f"{of} {labels.item}s of {status.name} are {labels.done} and kept"
-
-    def say(self, text: str) -> None:
-        """Print one line on stderr."""
-        if self._quiet:
-            return
-        text = one_line(text, 600)
-        if self._bar:
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
-
-    def update(self, status: Status) -> None:
-        """Show how far the work has got."""
-        self._status = status
-        if not status.total or self._quiet:
-            return
-        if not status.done:
-            self._begin(status)
-            return
-        now = time.monotonic()
-        if self._bar:
-            task = self._bar.task_ids[0]
-            self._bar.update(task, completed=status.done, note=_note(status))
-        elif now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
-            self.say(
-                f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
-                f"{_note(status)}, {status.seconds_left:.0f} s left"
-            )
-
-    def _begin(self, status: Status) -> None:
-        self.close()
-        self._last = time.monotonic()
-        labels = status.labels
-        items = f"{thousands(status.total)} {labels.item}{'' if status.total == 1 else 's'}"
-        before = f", {thousands(status.kept)} done before" if status.kept else ""
-        self.say(f"{status.name}: {labels.doing} {items}{before}")
-        if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}", markup=False),
-                console=self._console,
-                transient=True,
-            )
-            self._bar.start()
-            self._bar.add_task(one_line(status.name, 30), total=status.total, note="")
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._bar:
-            self._bar.stop()
-            self._bar = None
 
 
 def _note(status: Status) -> str:

@@ -29,11 +29,6 @@ def compare_judged(
     runs : at least two
     draws : resamples of the bootstrap over videos, and of the permutations
     anyway : compare runs whose signatures differ, and mark the result
-
-    Raises
-    ------
-    UsageError
-        The signatures differ, or no video was scored in all runs.
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
@@ -45,10 +40,11 @@ def compare_judged(
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video was scored in all of {_listed(runs)}")
+    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
-        "notes": tuple(_notes(runs)),
+        "notes": (f"the judge of {', '.join(unknown)} is unknown",) if unknown else (),
         "annotated": len({index for run in runs.values() for index in run.annotated}),
         "paired": len(common.videos),
         "settings": _settings(runs, draws, seed),
@@ -186,11 +182,6 @@ class _Common:
 def _listed(runs: Mapping[str, JudgedRun]) -> str:
     names = [both_ends(name, 60) for name in runs]
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
-    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
-    return [f"the judge of {', '.join(unknown)} is unknown"] if unknown else []
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
