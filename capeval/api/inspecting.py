@@ -90,10 +90,10 @@ def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]
         raise faults[0] if faults else InputError(nothing, file=runs)
     for left_out in faults:
         o.on_notice(f"left out: {left_out}")
-    annotated = [run for run in loaded if any(a.index == index for a in run.annotations)]
+    annotated = [run for run in loaded if index in run.annotated]
     captioned = [run for run in annotated if index in run.captions or index in run.judgments]
     if not annotated:
-        known = dict.fromkeys(a.index for run in loaded for a in run.annotations)
+        known = dict.fromkeys(each for run in loaded for each in run.annotated)
         raise InputError(
             f"no judged run has the video {shown(index)}{nearest(index, list(known))}", file=runs
         )
@@ -104,10 +104,7 @@ def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]
 
 
 def _annotation(run: JudgedRun, index: str) -> Annotation:
-    for annotation in run.annotations:
-        if annotation.index == index:
-            return annotation
-    known = [annotation.index for annotation in run.annotations]
-    raise InputError(
-        f"has no video {shown(index)}{nearest(index, known)}", file=run.annotations_path
-    )
+    if index in run.annotated:
+        return run.annotated[index]
+    hint = nearest(index, list(run.annotated))
+    raise InputError(f"has no video {shown(index)}{hint}", file=run.annotations_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,10 @@ def report(o: ReportOptions) -> Report:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     same_annotations(loaded)
-    file = _default_file(list(loaded.values())) if o.out is None else Path(o.out)
+    file = Path("report.html" if o.out is None else o.out)
+    first = next(iter(loaded.values()))
+    if o.out is None and len(loaded) == 1 and first.run is not None:
+        file = first.file.with_name("report.html")
     check_output(file, [*files_behind(loaded.values()), *([o.human] if o.human else [])])
     _check_overwrite(file)
     stale = _stale(loaded, o.on_notice)
@@ -62,20 +65,12 @@ def report(o: ReportOptions) -> Report:
         labels = load_human_labels(Path(o.human))
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
-    strips_of = _strips(next(iter(loaded.values())), o)
-    page = report_html(loaded, human=labels, strips=strips_of, prices=prices, stale=stale)
+    page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)
     write_output(file, page)
     return Report(file, len(page.encode("utf-8")))
 
 
 report_async = awaitable(report)
-
-
-def _default_file(runs: Sequence[JudgedRun]) -> Path:
-    name = "report.html"
-    if len(runs) == 1 and runs[0].run is not None:
-        return runs[0].file.with_name(name)
-    return Path(name)
 
 
 def _check_overwrite(file: Path) -> None:

@@ -6,6 +6,8 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from capeval.text import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -53,7 +55,5 @@ class Output:
 
 
 def _clean(text: str) -> str:
-    from capeval.text import one_line
-
     # Names and reasons come from files: none of their control characters reaches the terminal.
     return one_line(text, 600)

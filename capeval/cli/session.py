@@ -4,58 +4,76 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from capeval.cli.progress import ProgressDisplay
 from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
+from capeval.runs.engine import Status
 from capeval.text import one_line
 
 DONE, INCOMPLETE = 0, 3
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Of progress, where there is no terminal."""
 
 # Below this many US dollars nobody is asked.
 _ASK_ABOVE = 1.0
 
 
 class Session:
-    """The output of one command, and its progress while it works."""
+    """The output of one command and, on stderr, its progress while it works: done of total, rate,
+    time left, tokens and money so far.
+    """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self._progress: ProgressDisplay | None = None
-        self._quiet = quiet
         # With --json, stdout has the JSON alone.
         self.console = Console(stderr=as_json, quiet=quiet)
+        self._stderr = Console(stderr=True)
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._status: Status | None = None
+        self._last = 0.0
 
     def until_stopped(self, run: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run the command and return its exit code; on Ctrl-C print how to continue."""
         try:
             return asyncio.run(run())
         except KeyboardInterrupt:
-            kept = self._progress.kept() if self._progress else ""
-            kept = f"{kept}; " if kept else ""
+            kept = ""
+            if self._status:
+                status, labels = self._status, self._status.labels
+                of = f"{thousands(status.done)} of {thousands(status.total)}"
+                kept = f"{of} {labels.item}s of {status.name} are {labels.done} and kept; "
             sys.stderr.write(f"capeval: stopped; {kept}run the same command to resume\n")
             return 130
 
     @contextmanager
-    def showing(self) -> Iterator[ProgressDisplay]:
+    def showing(self) -> Iterator[Session]:
         """Show progress until the block ends."""
-        with closing(ProgressDisplay(quiet=self._quiet)) as progress:
-            self._progress = progress
-            yield progress
+        try:
+            yield self
+        finally:
+            self._stop_bar()
 
     def notice(self, text: str) -> None:
         """Print a line on stderr, above the progress."""
-        if self._progress:
-            self._progress.say(text)
-        elif not self._quiet:
-            sys.stderr.write(f"{one_line(text, 600)}\n")
+        if self._quiet:
+            return
+        text = one_line(text, 600)
+        if self._bar:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
     def lost(self, text: str) -> None:
         """Print a line about lost work, with --quiet too."""
@@ -81,6 +99,50 @@ class Session:
             f"{thousands(usage.output_tokens)} out{cost}"
         )
 
+    def update(self, status: Status) -> None:
+        """Show how far the work has got."""
+        self._status = status
+        if not status.total or self._quiet:
+            return
+        if not status.done:
+            self._begin(status)
+            return
+        now = time.monotonic()
+        if self._bar:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=status.done, note=_note(status))
+        elif now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            self.notice(
+                f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
+                f"{_note(status)}, {status.seconds_left:.0f} s left"
+            )
+
+    def _begin(self, status: Status) -> None:
+        self._stop_bar()
+        self._last = time.monotonic()
+        labels = status.labels
+        items = f"{thousands(status.total)} {labels.item}{'' if status.total == 1 else 's'}"
+        before = f", {thousands(status.kept)} done before" if status.kept else ""
+        self.notice(f"{status.name}: {labels.doing} {items}{before}")
+        if self._stderr.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}", markup=False),
+                console=self._stderr,
+                transient=True,
+            )
+            self._bar.start()
+            self._bar.add_task(one_line(status.name, 30), total=status.total, note="")
+
+    def _stop_bar(self) -> None:
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
 
 def expected_cost(cost: float | None, model: str) -> str:
     """Return the expected cost of a model's calls in words."""
@@ -102,3 +164,14 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):
         raise UsageError("nothing was called")
+
+
+def _note(status: Status) -> str:
+    parts = [f"{status.rate:.1f}/s"]
+    if status.spent.tokens:
+        parts.append(f"{thousands(status.spent.tokens)} tokens")
+    if status.spent.dollars:
+        parts.append(money(status.spent.dollars))
+    if status.failed:
+        parts.append(f"{status.failed} {status.labels.failed}")
+    return ", ".join(parts)

@@ -63,11 +63,6 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     Intervals are recomputed with the seed and the number of resamples that the file's own settings
     name. Numbers agree if they differ by no more than 1e-9: what floating point may differ by from
     one platform to another. Another version of capeval is noted, and is no difference.
-
-    Raises
-    ------
-    InputError
-        The file is no scores.json or names more than 50,000 resamples.
     """
     theirs = read_scores(file)
     seed, draws = _interval(theirs, file)

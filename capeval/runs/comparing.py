@@ -29,11 +29,6 @@ def compare_judged(
     runs : at least two
     draws : resamples of the bootstrap over videos, and of the permutations
     anyway : compare runs whose signatures differ, and mark the result
-
-    Raises
-    ------
-    UsageError
-        The signatures differ, or no video was scored in all runs.
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
@@ -45,11 +40,12 @@ def compare_judged(
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video was scored in all of {_listed(runs)}")
+    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
-        "notes": tuple(_notes(runs)),
-        "annotated": len({index for run in runs.values() for index in _annotated(run)}),
+        "notes": (f"the judge of {', '.join(unknown)} is unknown",) if unknown else (),
+        "annotated": len({index for run in runs.values() for index in run.annotated}),
         "paired": len(common.videos),
         "settings": _settings(runs, draws, seed),
     }
@@ -99,27 +95,20 @@ class _Common:
 
     def __init__(self, runs: Mapping[str, JudgedRun]) -> None:
         self.runs = runs
-        self._annotations = {name: _annotated(run) for name, run in runs.items()}
-        self._unscored = {name: run.unscored for name, run in runs.items()}
         first = next(iter(runs.values()))
         self.videos = [
             annotation.index
             for annotation in first.annotations
-            if all(
-                isinstance(run.judgments.get(annotation.index), Scored)
-                and annotation.index in self._annotations[name]
-                for name, run in runs.items()
-            )
+            if all(annotation.index in of for r in runs.values() for of in (r.scored, r.annotated))
         ]
 
     def of(self, name: str) -> list[Annotation]:
         """Return a run's own annotations of the videos."""
-        return [self._annotations[name][index] for index in self.videos]
+        return [self.runs[name].annotated[index] for index in self.videos]
 
     def judged(self, name: str) -> list[Scored]:
         """Return a run's judgments of the videos."""
-        found = (self.runs[name].judgments[index] for index in self.videos)
-        return [judgment for judgment in found if isinstance(judgment, Scored)]
+        return [self.runs[name].scored[index] for index in self.videos]
 
     @cached_property
     def measured(self) -> dict[str, Measured]:
@@ -160,11 +149,7 @@ class _Common:
         """Return a run's coverage."""
         run = self.runs[name]
         paired = set(self.videos)
-        scored = [
-            annotation.index
-            for annotation in run.annotations
-            if isinstance(run.judgments.get(annotation.index), Scored)
-        ]
+        scored = [one.index for one in run.annotations if one.index in run.scored]
         return Side(
             name=name,
             signature=signature,
@@ -182,30 +167,21 @@ class _Common:
 
     def _why(self, name: str, index: str) -> str:
         for other, run in self.runs.items():
-            if other == name or isinstance(run.judgments.get(index), Scored):
+            if other == name or index in run.scored:
                 continue
-            if index not in self._annotations[other]:
+            if index not in run.annotated:
                 return f"not annotated in {other}"
-            if index in self._unscored[other]:
-                return f"unscored in {other}: {self._unscored[other][index]}"
+            if index in run.unscored:
+                return f"unscored in {other}: {run.unscored[index]}"
             if index in run.captions:
                 return f"not judged yet in {other}"
             return f"no caption in {other}" if run.run else f"no verdict in {other}"
         raise AssertionError(index)
 
 
-def _annotated(run: JudgedRun) -> dict[str, Annotation]:
-    return {annotation.index: annotation for annotation in run.annotations}
-
-
 def _listed(runs: Mapping[str, JudgedRun]) -> str:
     names = [both_ends(name, 60) for name in runs]
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _notes(runs: Mapping[str, JudgedRun]) -> list[str]:
-    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
-    return [f"the judge of {', '.join(unknown)} is unknown"] if unknown else []
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:

@@ -153,13 +153,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
-        """Lock the run, or one `part` of it, for this process; wait up to `wait` seconds.
-
-        Raises
-        ------
-        RunLocked
-            Another process has locked it.
-        """
+        """Lock the run, or a `part` of it; raise `RunLocked` if that takes over `wait` seconds."""
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / (f".lock.{part}" if part else ".lock")

@@ -17,7 +17,7 @@ from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.runs.verdicts import (
     JudgeIdentity,
-    identity_of,
+    judged_by,
     signature_of,
     stored_judgments,
     summarise,
@@ -68,9 +68,17 @@ class JudgedRun:
     @cached_property
     def identity(self) -> JudgeIdentity:
         """The judge, and how often it judged each caption."""
-        judgments = self.judgments.values()
-        scored = (judgment for judgment in judgments if isinstance(judgment, Scored))
-        return identity_of(next(scored, None) or next(iter(judgments)))
+        return judged_by(list(self.judgments.values()))[0]
+
+    @cached_property
+    def annotated(self) -> dict[str, Annotation]:
+        """The annotations by index."""
+        return {annotation.index: annotation for annotation in self.annotations}
+
+    @cached_property
+    def scored(self) -> dict[str, Scored]:
+        """The verdicts that count, by index."""
+        return {index: j for index, j in self.judgments.items() if isinstance(j, Scored)}
 
     @cached_property
     def unscored(self) -> dict[str, str]:

@@ -29,13 +29,7 @@ _PLAIN = re.compile(r"[^\s.\"]+")
 
 
 def read_scores(file: Path) -> dict[str, Any]:
-    """Return the content of a file of scores as JSON values, even if they cannot be right.
-
-    Raises
-    ------
-    InputError
-        The file is not strict JSON, is no `scores.json`, or has a number that is too large.
-    """
+    """Return the content of a file of scores as JSON values, even if they cannot be right."""
     value = _json_object(read_text(file), file)
     _check_numbers("", value, file)
     return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
@@ -81,7 +81,17 @@ def _ours(
     result: list[Judgment] = []
     for index, judgment in load_judgments(path).items():
         if index in known:
-            result.append(_unless_outdated(judgment, known[index], captions.get(index)))
+            changed = changed_since(judgment, known[index], captions.get(index))
+            result.append(
+                Unscored(
+                    index=index,
+                    reason=changed[1],
+                    inputs=judgment.inputs,
+                    provenance=judgment.provenance,
+                )
+                if changed and isinstance(judgment, Scored)
+                else judgment
+            )
         elif not ignore_unknown:
             raise InputError(
                 f"is unknown to the annotations{nearest(index, list(known))}; "
@@ -90,20 +100,6 @@ def _ours(
                 where=f"index {shown(index)}",
             )
     return result
-
-
-def _unless_outdated(
-    judgment: Judgment, annotation: Annotation, caption: Caption | None
-) -> Judgment:
-    changed = changed_since(judgment, annotation, caption)
-    if changed is None or not isinstance(judgment, Scored):
-        return judgment
-    return Unscored(
-        index=judgment.index,
-        reason=changed[1],
-        inputs=judgment.inputs,
-        provenance=judgment.provenance,
-    )
 
 
 Changed = Literal["annotation", "caption", "content of the file"]
@@ -167,7 +163,7 @@ def signature_of(
 
     `data` is the hash of the annotations, if the caller knows it already.
     """
-    identity, models = _judged_by(judgments)
+    identity, models = judged_by(judgments)
     return str(
         Signature.of_scores(
             judge="+".join(models) or identity.judge,
@@ -180,27 +176,15 @@ def signature_of(
     )
 
 
-def settings_of(judgments: Sequence[Judgment]) -> dict[str, Any]:
-    """Return the settings of scores that the judgments of one judge record."""
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    identity, models = _judged_by(judgments)
-    return {
-        "judge": identity.judge,
-        "baseline": identity.baseline,
-        "base_url": identity.base_url,
-        "prompts": identity.prompts,
-        "repeats": identity.repeats,
-        "models": models,
-        "fingerprints": sorted({p for j in scored for p in j.provenance.fingerprints}),
-        "left_off": sorted({p for j in scored for p in j.provenance.left_off}),
-    }
-
-
-def _judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
+def judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
+    """Return the judge of some judgments, and the snapshots that answered."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     first = next(iter(scored or judgments), None)
-    models = sorted({model for judgment in scored for model in judgment.provenance.models})
-    return identity_of(first) if first else JudgeIdentity(), models
+    return identity_of(first) if first else JudgeIdentity(), _recorded("models", scored)
+
+
+def _recorded(name: str, scored: Sequence[Scored]) -> list[str]:
+    return sorted({value for judgment in scored for value in getattr(judgment.provenance, name)})
 
 
 def summarise(
@@ -221,13 +205,22 @@ def summarise(
     """
     reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
     data = data or annotations_hash(reference.annotations)
+    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
+    identity, models = judged_by(judgments)
     return score_judgments(
         reference,
         judgments,
         captioned=captioned,
         signature=signature_of(reference.annotations, judgments, data=data),
         settings={
-            **settings_of(judgments),
+            "judge": identity.judge,
+            "baseline": identity.baseline,
+            "base_url": identity.base_url,
+            "prompts": identity.prompts,
+            "repeats": identity.repeats,
+            "models": models,
+            "fingerprints": _recorded("fingerprints", scored),
+            "left_off": _recorded("left_off", scored),
             "data": data,
             "interval": {
                 "level": 0.95,

@@ -57,11 +57,6 @@ def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> 
     """Return the measures of videos, in the order given.
 
     A video with fewer repeats than another cycles through its own.
-
-    Raises
-    ------
-    ValueError
-        Relations do not fit the annotation.
     """
     reference = Reference(annotations)
 
@@ -101,11 +96,6 @@ def differences(
     first, second : of the same videos in the same order; at least one
     members : buckets of these videos
     draws : resamples of the bootstrap, and sign flips
-
-    Raises
-    ------
-    ValueError
-        There is no video, or the runs are not of the same videos.
     """
     if first.values.shape != second.values.shape or not len(first.values):
         raise ValueError("differences need the same videos in both, and at least one")

@@ -50,13 +50,7 @@ class Reference:
     def counts(
         self, rows: Sequence[int], relations: Sequence[Sequence[Sequence[Relation]]]
     ) -> NDArray[np.int64]:
-        """Return the (videos, 5 groups, 3 counts) summed weights of the videos in some rows.
-
-        Raises
-        ------
-        ValueError
-            Relations do not have the shape of their annotation.
-        """
+        """Return the (videos, 5 groups, 3 counts) summed weights of the videos in some rows."""
         for row, of_video in zip(rows, relations, strict=True):
             if [len(event) for event in of_video] != self._shapes[row]:
                 index = self.annotations[row].index

@@ -51,11 +51,6 @@ class CountOrShare:
     def read(cls, text: str, option: str) -> CountOrShare:
         """Parse `5` or `0.5%`, as given to `option`.
 
-        Raises
-        ------
-        UsageError
-            It is neither.
-
         >>> CountOrShare.read("99.5%", "--min-coverage")
         CountOrShare(number=Decimal('99.5'), is_share=True)
         """
@@ -79,11 +74,6 @@ class CountOrShare:
 
 def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceGate]:
     """Read `f1=-0.5` or `action.recall=-1`, in points.
-
-    Raises
-    ------
-    UsageError
-        A text is malformed, or a measure is named twice.
 
     >>> read_gates(["action.f1=-1"])[0].name
     'action.f1'
@@ -116,13 +106,7 @@ def apply_gates(
     gates: Sequence[DifferenceGate] = (),
     coverage: CountOrShare | None = None,
 ) -> tuple[GateResult, ...]:
-    """Check a comparison against gates; a missing value fails.
-
-    Raises
-    ------
-    UsageError
-        There are gates on differences, and more than two runs.
-    """
+    """Check a comparison against gates; a missing value fails."""
     if gates and isinstance(found, Matrix):
         raise UsageError("--fail-under compares two runs; name two")
     results = [_coverage(found, coverage)] if coverage else []

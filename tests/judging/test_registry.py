@@ -219,17 +219,36 @@ def test_what_fails_is_one_video_with_a_reason() -> None:
     assert score(Judge(), run="partly").counts.scored == COUNT
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, BudgetReached])
-@pytest.mark.parametrize("is_async", [False, True])
-def test_what_ends_a_run_ends_it(error: type[BaseException], is_async: bool) -> None:
-    async def later(*_: Any) -> None:
-        raise error("enough")
-
+def test_a_reached_budget_ends_a_run() -> None:
     def now(*_: Any) -> None:
-        raise error("enough")
+        raise BudgetReached("enough")
 
-    with pytest.raises(error):
-        score(Judge(later if is_async else now))
+    with pytest.raises(BudgetReached):
+        score(Judge(now))
+
+
+ENDED = """
+import capeval
+
+class Judge:
+    name, is_baseline = "mine-1", False
+    {kind} judge(self, annotation, caption):
+        raise {error}("enough")
+
+try:
+    capeval.judge({{"sample_01": "A dog.", "sample_02": "A cat."}}, "sample", judge=Judge())
+except BaseException as error:
+    print(type(error).__name__, flush=True)
+"""
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit"])
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_ends_a_process_ends_a_run(error: str, kind: str) -> None:
+    # In a process of its own: such an exception in a loop can end the test's process as well.
+    code = ENDED.format(kind=kind, error=error)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{error}\n", done.stderr
 
 
 # --- packages ----------------------------------------------------------------------------------
