@@ -363,7 +363,7 @@ async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> No
         for shard in (None, Shard(1, 2)):
             with pytest.raises(RunLocked):
                 await go(run, replace(wanted, shard=shard))
-        with pytest.raises(RunLocked, match="shard 1/2 is still at work"):
+        with pytest.raises(RunLocked, match="shard 1/2 is still being generated"):
             merge_parts(run, wanted.annotations, wanted.annotations_path)
         # The other shard ends, and leaves the merging to the one at work.
         assert (await go(run, replace(wanted, shard=Shard(2, 2)))).shard == Shard(2, 2)

@@ -312,7 +312,7 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
     done = command(site, "everything")
     assert done.returncode == 0, done.stderr
     assert Path("imported").exists()
-    assert done.stdout.splitlines()[0] == "Judge: everything-1 (baseline)"
+    assert done.stderr.splitlines()[0] == "Judge: everything-1 (baseline)"
     folders = list(Path("runs").glob("sample-*/everything-1"))
     assert folders
     stored = json.loads((folders[0] / "scores.json").read_text("utf-8"))

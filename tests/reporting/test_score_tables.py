@@ -101,12 +101,10 @@ def test_headline_is_a_sentence_about_the_best_run() -> None:
     one = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +"), settings={"baseline": True})
     one = one.model_copy(update={"signature": "capeval:tuna-cap|judge:words"})
     assert scores_headline({"mine": one}) == (
-        "mine: F1 52.7 [46.3, 56.6] over all 5 videos, judged by the lexical baseline words."
+        "mine: F1 52.7 [46.3, 56.6] over all 5 videos, judged by the baseline words."
     )
     none = scores(VIDEOS, [])
-    assert scores_headline({"a": none, "b": none}) == (
-        "a: no F1 over 0 of 5 videos, the highest of 2 runs, judged by an unknown judge."
-    )
+    assert scores_headline({"a": none, "b": none}) == ("a: none of 0 captions was scored.")
 
 
 def test_markup_in_names_stays_text_and_control_characters_are_shown() -> None:
@@ -124,7 +122,7 @@ def test_no_color_reaches_a_file() -> None:
 def test_baseline_says_so_and_others_do_not() -> None:
     table = {"x": results()["perfect"]}
     assert BASELINE_NOTE.split(".")[0] not in shown(table, 200)
-    baseline = {"x": scores(VIDEOS, [], settings={"baseline": True})}
+    baseline = {"x": table["x"].model_copy(update={"settings": {"baseline": True}})}
     assert BASELINE_NOTE.split(".")[0] in shown(baseline, 200)
 
 

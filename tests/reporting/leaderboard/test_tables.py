@@ -143,7 +143,7 @@ def test_latex_says_under_each_table_what_its_marks_mean(
 ) -> None:
     own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Baseline")
     assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 3
-    assert baseline.count("\nThese are scores of the lexical baseline") == 2
+    assert baseline.count("\nThese are scores of a baseline judge") == 2
     paper = make_leaderboard(runs=tmp_path / "none", published=True)
     tables = rendered_leaderboard(paper, "latex", by="all").split(r"\begin{table}")[1:]
     assert len(tables) == 5

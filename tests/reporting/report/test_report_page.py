@@ -237,7 +237,7 @@ def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
 
 def test_lexical_baseline_is_marked_as_no_measurement() -> None:
     lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
-    assert "It is a smoke test, not a measurement" in words_of(report_html({"mine": lexical}))
+    assert "a smoke test, not a measurement" in words_of(report_html({"mine": lexical}))
     assert "smoke test" not in words_of(report_html({"mine": run()}))
 
 
