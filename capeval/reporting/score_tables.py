@@ -304,16 +304,10 @@ _MOST = 40
 
 
 def print_differences(checked: Checked, console: Console) -> None:
-    """Print the count of differences, then `path: theirs → ours` for up to 40 of them.
+    """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
 
     Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
     """
-    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
-    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
-    if checked.differences:
-        differ += " value differs" if len(checked.differences) == 1 else " values differ"
-        verdict = f"{differ} (theirs → ours), {verdict}"
-    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
     for difference in checked.differences[:_MOST]:
         line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
         console.print(Text(one_line(line, 600)), soft_wrap=True)
@@ -322,6 +316,12 @@ def print_differences(checked: Checked, console: Console) -> None:
         console.print(Text(more, style="dim"), soft_wrap=True)
     for note in checked.notes:
         console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
+    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
+    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
+    if checked.differences:
+        differ += " value differs" if len(checked.differences) == 1 else " values differ"
+        verdict = f"{differ} (theirs → ours), {verdict}"
+    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
 
 
 def differences_json(checked: Checked) -> dict[str, Any]:

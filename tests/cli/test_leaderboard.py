@@ -93,7 +93,7 @@ def test_runs_of_unlike_signature_stand_apart_and_versions_do_not_part_them(type
     assert [section["baseline"] for section in found] == [False, False, False, True]
     _, out, _ = typed()
     assert "4. Baseline" in out
-    assert "do not report them" in out
+    assert "Do not" in out
 
 
 def test_several_judges_of_one_run_are_each_a_row(typed: Typed) -> None:
