@@ -127,7 +127,10 @@ class RunFolder:
         Captions that came from a file, and that no judge has a verdict on, may be replaced by
         corrected ones.
         """
-        if not self._holds(captions) and (self.judges() or "captions" not in self.read_manifest()):
+        manifest = self.read_manifest()
+        # Generated captions cost a GPU or money: they are never replaced.
+        kept = "captions" not in manifest or "generation" in manifest or self.judges(scored=True)
+        if not self._holds(captions) and kept:
             raise InputError(
                 f"holds other captions than {of}; choose another name with --run", file=self.path
             )
