@@ -307,11 +307,14 @@ def _checked(
 ) -> Captioned | Uncaptioned:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
     try:
-        with blaming(lambda error: _FailedError(f"a value that raises {describe(error)}")):
+        with blaming(
+            lambda error: _FailedError(f"a value that raises {describe(error)}"),
+            passing=(_FailedError,),
+        ):
             if isinstance(outcome, Uncaptioned) and outcome.index == index:
                 return Uncaptioned(index, one_line(str(outcome.reason)))
             made = _validated(index, outcome)
-    except (_FailedError, CapevalError) as fault:
+    except _FailedError as fault:
         return Uncaptioned(index, one_line(f"the model returned {fault}"))
     if is_empty(made.text):
         return Uncaptioned(index, "the caption is empty")

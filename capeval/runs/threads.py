@@ -46,6 +46,8 @@ class Threads:
         def work() -> None:
             result: T | None = None
             failure: BaseException | None = None
+            thread = threading.current_thread()
+            thread.name = _CALLING
             try:
                 result = context.run(call)
             except (StopIteration, GeneratorExit) as caught:
@@ -53,6 +55,7 @@ class Threads:
                 failure = RuntimeError(describe(caught))
             except BaseException as caught:
                 failure = caught
+            thread.name = _IDLE
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, result, failure)
 
@@ -74,11 +77,8 @@ class Threads:
 
 
 def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
-    me = threading.current_thread()
     while (work := waiting.get()) is not None:
-        me.name = _CALLING
         work()
-        me.name = _IDLE
         del work
 
 
