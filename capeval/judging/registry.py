@@ -9,9 +9,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
 from capeval.files.validation import complaint
@@ -77,16 +77,25 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
         return _LocalJudge(judge, declared, trusted=trusted)  # type: ignore[arg-type]
 
 
+def _whole(text: str) -> str:
+    if clean(text) != text:
+        raise ValueError("must have no unpaired surrogate")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_whole)]
+
+
 class _Declared(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    name: str = Field(min_length=1)
+    name: _Text = Field(min_length=1)
     is_baseline: bool
-    prompts: str | None = None
-    base_url: str | None = None
-    identity: tuple[str, ...] = Field(default=(), strict=False)
+    prompts: _Text | None = None
+    base_url: _Text | None = None
+    identity: tuple[_Text, ...] = Field(default=(), strict=False)
     concurrency: int = Field(default=1, ge=1)
-    description: str = ""
+    description: _Text = ""
 
 
 class _LocalJudge(PreparedJudge):
@@ -156,11 +165,11 @@ class _LocalJudge(PreparedJudge):
 class _Counted(BaseModel):
     """What a judge may have counted on its tally."""
 
-    stage: str
-    usage: dict[str, Usage]
-    models: frozenset[str]
-    fingerprints: frozenset[str]
-    left_off: frozenset[str]
+    stage: _Text
+    usage: dict[_Text, Usage]
+    models: frozenset[_Text]
+    fingerprints: frozenset[_Text]
+    left_off: frozenset[_Text]
 
 
 def _count(own: Tally, tally: Tally) -> str | None:
