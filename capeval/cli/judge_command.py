@@ -27,13 +27,14 @@ def judge(
         typer.Argument(
             metavar="RUN",
             help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
-            "Default: every run; if there is none, the bundled sample (its name: sample).",
+            "By default every run; if there is none, the bundled sample (its name: sample).",
             show_default=False,
         ),
     ] = None,
     max_unscored: Annotated[
         str,
         typer.Option(
+            metavar="SHARE",
             help="Exit 3 if more stay unscored: a number, or a share such as 1%.",
             rich_help_panel=LIMITS,
         ),
