@@ -155,3 +155,42 @@ async def test_the_option_is_taken_before_and_after_the_command(tmp_path: Path) 
     for wrong in (["judge", "--debug"], ["--debug", "runs/x/judgments.jsonl", "judge"]):
         made = await capeval(tmp_path, *wrong)
         assert (made.code, len(made.err.splitlines())) == (2, 1)
+
+
+SECRETS = ("me-user", "hunter2", "tok3n9f8e7d6c5", "param-secret", "plain-secret")
+ADDRESS = "me-user:hunter2@host.invalid/tok3n9f8e7d6c5/v1?key=param-secret&x=plain-secret"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--base-url", f"https://{ADDRESS}"],
+        [f"--base-url=https://{ADDRESS}"],
+        ["--base-url", ADDRESS],
+        [f"--base-url=ftp://{ADDRESS}"],
+        ["--annotations", f"https://{ADDRESS}"],
+        ["--api-key=plain-secret"],
+        ["--api-key", "plain-secret"],
+        [],
+    ],
+)
+async def test_what_was_typed_or_set_is_recorded_without_secrets(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"index": "v", "caption": "A dog."}\n')
+    (tmp_path / "a.json").write_text("[]")
+    (tmp_path / "capeval.toml").write_text(f'[endpoints]\n"https://{ADDRESS}" = ""\n')
+    made = await capeval(
+        tmp_path,
+        *("judge", "captions.jsonl", "--debug", "log.jsonl", "--annotations", "a.json"),
+        *arguments,
+        OPENAI_BASE_URL=f"https://{ADDRESS}",
+        SERVICE=f"https://{ADDRESS}",
+    )
+    assert made.code == 2
+    text = (tmp_path / "log.jsonl").read_text(encoding="utf-8")
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "hunter2" not in made.err
+    if arguments:
+        assert arguments[0].partition("=")[0] in text
+        assert ("host.invalid" in text) is (ADDRESS in arguments[-1])
