@@ -25,7 +25,7 @@ from capeval.llm.redact import (
     public_command,
     secrets_in,
 )
-from capeval.runs.outputs import check_output
+from capeval.runs.outputs import check_output, is_debug_log
 from capeval.text import one_line
 from capeval.tracing import LOG, trace
 from capeval.version import __version__
@@ -42,7 +42,7 @@ def start_debug_log(path: Path) -> None:
     """Record this process's events in a new or an existing debug log; raises `UsageError`."""
     check_output(path, (), option="--debug")
     try:
-        if path.exists() and path.stat().st_size and not _is_debug_log(path):
+        if path.exists() and path.stat().st_size and not is_debug_log(path):
             raise UsageError(f"--debug: {path} exists and is not a debug log; name another file")
         path.parent.mkdir(parents=True, exist_ok=True)
         # Readable by its owner alone: it names files, models and addresses.
@@ -132,11 +132,6 @@ class _Handler(logging.Handler):
         if depth and isinstance(value, list | tuple):
             return [self._hidden(item, depth - 1) for item in value]
         return self._redact(str(value)[:_MOST_CHARACTERS])
-
-
-def _is_debug_log(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(9) == b'{"time": '
 
 
 def _versions() -> dict[str, str]:
