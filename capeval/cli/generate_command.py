@@ -9,6 +9,7 @@ import typer
 
 from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
+from capeval.cli.output import print_json
 from capeval.options import FRAMES, LIMITS, natural_number
 
 if TYPE_CHECKING:
@@ -114,7 +115,6 @@ def _show_estimate(
     session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
 ) -> None:
     from capeval.cli.session import expected_cost
-    from capeval.files.jsonl import dumps
     from capeval.reporting.numbers import thousands
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
@@ -131,7 +131,7 @@ def _show_estimate(
             "cost": expected.cost,
             "settings": plan.settings,
         }
-        typer.echo(dumps(found, indent=1))
+        print_json(found)
         return
     session.print(f"{plan.run.name}: {thousands(len(plan.todo))} videos to caption")
     if opened.base_url is None:
@@ -157,11 +157,10 @@ def _show(
     as_json: bool,
     merging: bool = False,
 ) -> None:
-    from capeval.files.jsonl import dumps
     from capeval.reporting.numbers import thousands
 
     if as_json:
-        typer.echo(dumps(_summary(generation, merge, opened), indent=1))
+        print_json(_summary(generation, merge, opened))
     run, left = generation.run, generation.ungenerated
     shard = f" (shard {generation.shard})" if generation.shard else ""
     captioned = generation.asked - len(left)

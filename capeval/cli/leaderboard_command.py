@@ -33,6 +33,7 @@ def leaderboard(
     exit code is 3.
     """
     from capeval.api import leaderboards
+    from capeval.files.jsonl import printable_json
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
 
     output = Output(quiet=quiet)
@@ -45,7 +46,8 @@ def leaderboard(
     if out is None and form == "table":
         print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
-        typer.echo(rendered_leaderboard(board, form, by=by))
+        text = rendered_leaderboard(board, form, by=by)
+        typer.echo(printable_json(text) if form == "json" else text)
     for one in board.left_out:
         reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         (output.notice if one.unfinished else output.error)(f"left out: {reason}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -26,6 +27,25 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=indent)
     return text
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON for a terminal: what would act on it, or reorder its text, is escaped.
+
+    >>> print(printable_json('"dog \u202e \x9b"'))
+    "dog \u202e \u009b"
+    """
+    return _NOT_ASCII.sub(
+        lambda found: found[0] if found[0].isprintable() else _escape(found[0]), text
+    )
+
+
+# JSON has escaped the control characters of ASCII, except DEL.
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+
+
+def _escape(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def whole_lines(path: Path) -> list[Any]:

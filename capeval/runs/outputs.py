@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import write_atomic
+from capeval.files.jsonl import printable_json, write_atomic
 
 # Bytes of a log's first line, which has the command: the arguments of a process may be long.
 _LONGEST_START = 10_000_000
@@ -108,7 +108,7 @@ def _check_folder(folder: Path, path: Path, option: str) -> None:
 def write_output(path: Path, text: str) -> None:
     """Write a file that `check_output` has accepted, completely or not at all."""
     if str(path) == "/dev/stdout":
-        sys.stdout.write(text)
+        sys.stdout.write(printable_json(text) if text.startswith(("{", "[")) else text)
     elif str(path) not in _PLAIN:
         write_atomic(path, text)
 
