@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json
+from capeval.files.reading import parse_json, read_bytes
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -53,7 +53,7 @@ def whole_lines(path: Path) -> list[Any]:
 
     An incomplete last line is ignored; one that lacks only its line break is used.
     """
-    data = path.read_bytes() if path.exists() else b""
+    data = read_bytes(path) if path.exists() else b""
     values: list[Any] = []
     *lines, last = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if _is_whole(last):

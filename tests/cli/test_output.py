@@ -122,7 +122,9 @@ def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[st
     """The run's name, a caption, a domain and a reason have control characters."""
     for path in (Path("a.json"), Path("runs/old/captions.jsonl")):
         values = path.read_text(encoding="utf-8")
-        path.write_text(re.sub("A dog|Film", lambda _: json.dumps(NASTY)[1:-1], values), encoding="utf-8")
+        path.write_text(
+            re.sub("A dog|Film", lambda _: json.dumps(NASTY)[1:-1], values), encoding="utf-8"
+        )
     Path("runs/old").rename(f"runs/{NASTY}")
     done = typed(folder, *(f"runs/{NASTY}" if word == "old" else word for word in command))
     assert done.json
