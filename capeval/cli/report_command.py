@@ -25,11 +25,11 @@ def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     directory.
     """
     from capeval.api import reports
+    from capeval.reporting.numbers import file_size
 
     output = Output(quiet=quiet)
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
-    size = f"{made.size / 1e6:.1f} MB" if made.size >= 1e6 else f"{made.size / 1e3:.0f} kB"
-    output.line(f"{made.file} ({size})")
+    output.line(f"{made.file} ({file_size(made.size)})")
 
 
 def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:

@@ -10,7 +10,16 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, interval, percent, share, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    billions,
+    deviation,
+    interval,
+    percent,
+    plain_number,
+    share,
+    thousands,
+)
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Checked, Missing
@@ -188,7 +197,7 @@ def coverage(scores: Scores) -> str:
     if scores.repeat_spread:
         spread = scores.repeat_spread
         parts.append(
-            f"{spread.repeats} repeats: F1 sd {100 * spread.f1_sd:.2f}, "
+            f"{spread.repeats} repeats: F1 sd {deviation(spread.f1_sd)}, "
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
@@ -248,7 +257,7 @@ def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
         "#": [NOTHING if row.rank is None else str(row.rank) for row in rows],
         "Run": [row.name for row in rows],
         "Frames": [one_line(row.frames) if row.frames else NOTHING for row in rows],
-        "Params": [NOTHING if row.parameters is None else f"{row.parameters:g}B" for row in rows],
+        "Params": [billions(row.parameters) for row in rows],
         "Captioned": [share(row.captioned, row.annotated) for row in rows],
         "Scored": [share(row.scored, row.captioned) for row in rows],
     }
@@ -317,7 +326,7 @@ def print_differences(checked: Checked, console: Console) -> None:
     for note in checked.notes:
         console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
     agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
-    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
+    verdict = f"{agree} numbers agree (within {plain_number(TOLERANCE)})"
     if checked.differences:
         differ += " value differs" if len(checked.differences) == 1 else " values differ"
         verdict = f"{differ} (theirs → ours), {verdict}"

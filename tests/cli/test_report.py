@@ -104,7 +104,7 @@ def test_bare_verdicts_need_no_run() -> None:
     assert data_of("report.html")["videos"][2]["runs"] == [{"status": "uncaptioned"}]
 
 
-def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> None:
+def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
     Path("human.csv").write_text(
         "video_id,system,element_id,rater,label\n"
         "sample_01,mine,1.1,Ann,lack\n"
@@ -118,7 +118,7 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
         "human.csv: 1 label of other systems left out\n"
     )
     (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
-    assert mine["people"] == [[0, 0, "l"]]
+    assert mine["human"] == [[0, 0, "l", 1]]
 
 
 def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
@@ -130,7 +130,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     wrong = json.loads(whole)
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1 by the verdicts"),
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1.0 by the verdicts"),
         (whole[:-200], "it cannot be read as scores (broken JSON at column "),
         ("[]", "it cannot be read as scores (must be a JSON object, not [])"),
     ):

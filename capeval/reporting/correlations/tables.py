@@ -23,7 +23,15 @@ from capeval.reporting.correlations.labels import (
 )
 from capeval.reporting.correlations.summary import overview, summary_lines
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, signed
+from capeval.reporting.numbers import (
+    NOTHING,
+    bounded,
+    coefficient,
+    p_value,
+    signed,
+    significant,
+    whole_percent,
+)
 from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.stats.values import Grouping
@@ -111,17 +119,13 @@ def _by_grouping(results: Sequence[Correlation]) -> dict[Grouping, list[Correlat
     }
 
 
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f}%"
-
-
 def _ties(results: Sequence[Correlation]) -> str:
     """Return how many pairs are tied: by humans once, for it is the same for every metric."""
     shares = {
-        grouping: _share(next((r.ties.human for r in those if r.ties.human is not None), None))
+        grouping: next((r.ties.human for r in those if r.ties.human is not None), None)
         for grouping, those in _by_grouping(results).items()
     }
-    known = [f"{grouping} {share}" for grouping, share in shares.items() if share != NOTHING]
+    known = [f"{g} {whole_percent(share)}" for g, share in shares.items() if share is not None]
     human = f"; human ties: {', '.join(known)}" if known else ""
     return f"ties: of the pairs compared, those that the metric ties{human}. "
 
@@ -161,7 +165,7 @@ def _correlations(
                     bounded(r.value, r.low, r.high),
                     p_value(r.p),
                     str(r.n),
-                    _share(r.ties.metric),
+                    whole_percent(r.ties.metric),
                     *([f"{r.groups.used}/{r.groups.used + r.groups.dropped}"] if groups else []),
                     *([_rank(r)] if several else []),
                 ]
@@ -209,12 +213,12 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
                 [
                     one_line(r.metric),
                     bounded(r.value, r.low, r.high),
-                    NOTHING if r.threshold is None else f"{r.threshold:.3g}",
+                    significant(r.threshold),
                     coefficient(r.cross_fitted),
                     coefficient(r.untied),
                     p_value(r.p),
                     str(r.n),
-                    _share(r.ties.metric),
+                    whole_percent(r.ties.metric),
                     *([_rank(r)] if several else []),
                 ]
             )
