@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.text import Text
 
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
+    counted,
     deviation,
     interval,
     percent,
@@ -313,24 +313,31 @@ _MOST = 40
 
 
 def print_differences(checked: Checked, console: Console) -> None:
-    """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
+    """Print whether a file matches, notes, and `path: theirs → ours` for up to 40 differences.
 
     Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
     """
+    print_line(one_line(check_headline(checked), 600), console)
+    for note in checked.notes:
+        print_line(f"note: {one_line(note)}", console)
     for difference in checked.differences[:_MOST]:
         line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
-        console.print(Text(one_line(line, 600)), soft_wrap=True)
+        print_line(one_line(line, 600), console)
     if (left := len(checked.differences) - _MOST) > 0:
-        more = f"and {thousands(left)} more; --json lists all"
-        console.print(Text(more, style="dim"), soft_wrap=True)
-    for note in checked.notes:
-        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
-    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
-    verdict = f"{agree} numbers agree (within {plain_number(TOLERANCE)})"
-    if checked.differences:
-        differ += " value differs" if len(checked.differences) == 1 else " values differ"
-        verdict = f"{differ} (theirs → ours), {verdict}"
-    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
+        print_line(f"and {thousands(left)} more; --json lists all", console, style="dim")
+
+
+def check_headline(checked: Checked) -> str:
+    """Return whether a file of scores matches the verdicts, in a sentence."""
+    agree = f"{counted(checked.numbers, 'number')} {'agrees' if checked.numbers == 1 else 'agree'}"
+    agree += f" within {plain_number(TOLERANCE)}"
+    if not checked.differences:
+        return f"{checked.file} matches the verdicts: {agree}."
+    count = len(checked.differences)
+    return (
+        f"{checked.file} does not match the verdicts: {counted(count, 'value')} "
+        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed), {agree}."
+    )
 
 
 def differences_json(checked: Checked) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -27,9 +28,11 @@ from capeval.reporting.numbers import (
     NOTHING,
     bounded,
     coefficient,
+    counted,
     p_value,
     signed,
     significant,
+    thousands,
     whole_percent,
 )
 from capeval.reporting.table import Page, Table, columns
@@ -51,6 +54,10 @@ _ACCURACY = (
 )
 
 
+# With the headline and notes, so many rows fill a screen.
+_MOST_ROWS = 20
+
+
 def print_correlations(
     found: Correlations, console: Console, *, form: Format = "table", full: bool = False
 ) -> None:
@@ -64,12 +71,15 @@ def print_correlations(
     if form != "table" or full:
         tables, notes = correlation_tables(found)
     else:
-        tables, notes = overview(found), _missing_lines(found)
+        tables, notes = overview(found), _missing_causes(found)
         if found.results or found.elements.tables:
             notes.append(
-                "--full shows all statistics with p, agreement of elements, and metrics compared."
+                "--full shows every statistic with its p, every missing value, the agreement on "
+                "elements, and the metrics compared with each other."
             )
     page = Page(tables, notes=notes, signatures=[found.signature])
+    if not (form != "table" or full):
+        page = page.shortened(_MOST_ROWS)
     if form == "table":
         print_pages([page], console, headline="\n".join(summary_lines(found)))
     else:
@@ -91,8 +101,36 @@ def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     return [*tables, *compared, *ceilings], [*_missing_lines(found), *untested, *lines]
 
 
+def _missing_causes(found: Correlations) -> list[str]:
+    """Return a line for each cause of missing values: how many there are, and one of them."""
+    causes: dict[str, list[Correlation]] = {}
+    for r in found.results:
+        if r.value is None:
+            causes.setdefault(_cause(str(r.reason)), []).append(r)
+    lines = []
+    for those in sorted(causes.values(), key=len, reverse=True):
+        r = those[0]
+        lines.append(
+            f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
+            f"{'has' if len(those) == 1 else 'have'} no value: {one_line(str(r.reason))} (such as "
+            f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
+            f"{of_human(r.human, r.rater)})"
+        )
+    return lines
+
+
+def _cause(reason: str) -> str:
+    """Return a reason without what differs between the values that it is the cause of.
+
+    >>> _cause("1 pair; kendall_b needs 2") == _cause("2 pairs; spearman needs 3")
+    True
+    """
+    general = re.sub("|".join(STATISTIC_WORDS), "statistic", reason)
+    return re.sub(r"\b(group|pair|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
+
+
 def _missing_lines(found: Correlations) -> list[str]:
-    """Return why there is no value, in one line where a grouping has none at all."""
+    """Return why each value is missing, in one line where a grouping has none at all."""
     lines = []
     for human, rater in dict.fromkeys((r.human, r.rater) for r in found.results):
         of_who = [r for r in found.results if (r.human, r.rater) == (human, rater)]

@@ -39,9 +39,9 @@ from capeval.text import one_line
 
 _WIDTH = 360
 # In charts of rows, labels end and values begin at these coordinates.
-_LEFT, _RIGHT = 122, 300
+_LEFT, _RIGHT = 122, 294
 # The frame that curves are drawn in.
-_TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
+_TOP, _BOTTOM, _START, _END = 18.0, 174.0, 34.0, 336.0
 _DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
 _LETTER_HIGH = 11.0
