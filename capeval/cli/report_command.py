@@ -26,10 +26,12 @@ def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """
     from capeval.api import reports
     from capeval.reporting.numbers import file_size
+    from capeval.reporting.score_tables import scores_headline
 
     output = Output(quiet=quiet)
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
-    output.line(f"{made.file} ({file_size(made.size)})")
+    headline = scores_headline(made.scores).removesuffix(".")
+    output.line(f"{headline}; report: {made.file} ({file_size(made.size)})")
 
 
 def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:

@@ -23,6 +23,7 @@ from capeval.reporting.numbers import (
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Checked, Missing
+from capeval.runs.comparing import unlikeness
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
@@ -161,8 +162,15 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
 
 
 def scores_headline(results: Mapping[str, Scores]) -> str:
-    """Return the F1 of a run, or of the best of several, in a sentence."""
+    """Return the F1 of a run, or of the best of several, in a sentence.
+
+    Of runs that were not measured in the same way, none is the best: it is about the first.
+    """
     name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
+    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
+    if unlikeness({name: scores.signature for name, scores in results.items()}):
+        name, best = next(iter(results.items()))
+        several = f", the first of {thousands(len(results))} runs measured in different ways"
     counts, f1 = best.counts, best.overall.all.f1
     if not counts.scored:
         return f"{one_line(name)}: none of {thousands(counts.captioned)} captions was scored."
@@ -170,7 +178,6 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
-    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
     over = over_videos(counts.scored, counts.annotated)
     return f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
 
@@ -178,11 +185,13 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
 def over_videos(scored: int, annotated: int) -> str:
     """Return how many videos are behind a number, in words.
 
-    >>> over_videos(997, 1000), over_videos(10, 10)
-    ('over 997 of 1,000 videos', 'over all 10 videos')
+    >>> over_videos(997, 1000), over_videos(10, 10), over_videos(1, 1)
+    ('over 997 of 1,000 videos', 'over all 10 videos', 'over 1 video')
     """
+    if scored == annotated == 1:
+        return "over 1 video"
     part = "all" if scored == annotated else f"{thousands(scored)} of"
-    return f"over {part} {thousands(annotated)} videos"
+    return f"over {part} {counted(annotated, 'video')}"
 
 
 def coverage(scores: Scores) -> str:

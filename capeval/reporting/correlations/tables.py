@@ -36,7 +36,7 @@ from capeval.reporting.numbers import (
     whole_percent,
 )
 from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.terminal import one_screen, print_line, print_pages
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
@@ -52,10 +52,6 @@ _ACCURACY = (
     "in-sample: with the threshold thr. found on these pairs, up to which differences of the "
     "metric are ties; cross: with thresholds found on other videos; untied: with none. "
 )
-
-
-# With the headline and notes, so many rows fill a screen.
-_MOST_ROWS = 20
 
 
 def print_correlations(
@@ -77,13 +73,14 @@ def print_correlations(
                 "--full shows every statistic with its p, every missing value, the agreement on "
                 "elements, and the metrics compared with each other."
             )
-    page = Page(tables, notes=notes, signatures=[found.signature])
-    if not (form != "table" or full):
-        page = page.shortened(_MOST_ROWS)
-    if form == "table":
-        print_pages([page], console, headline="\n".join(summary_lines(found)))
-    else:
-        print_line(rendered([page], form), console)
+    pages = [Page(tables, notes=notes, signatures=[found.signature])]
+    if form != "table":
+        print_line(rendered(pages, form), console)
+        return
+    headline = "\n".join(summary_lines(found))
+    if not full:
+        pages = one_screen(pages, console.width, headline=headline)
+    print_pages(pages, console, headline=headline)
 
 
 def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
