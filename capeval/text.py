@@ -105,6 +105,15 @@ def listed(names: Sequence[str], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def either(names: Sequence[str]) -> str:
+    """Return alternatives as a sentence names them.
+
+    >>> either(["a", "b", "c"]), either(["a"])
+    ('a, b or c', 'a')
+    """
+    return " or ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def nearest(value: Any, valid: Sequence[str]) -> str:
     """Return `; did you mean X?` if one of `valid` is similar, else an empty string.
 

@@ -49,8 +49,6 @@ def choose_model(options: GenerateOptions) -> ModelEntry | None:
         called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
     served = options.base_url or options.client
-    if name is not None and not name.strip():
-        raise UsageError("--model is empty; name a model (`capeval models` lists them)")
     if name is None:
         if served:
             return None

@@ -198,6 +198,11 @@ def _usage(message: str, context: object) -> str:
 
 
 def _complain(text: str) -> None:
+    if "://" in text:
+        from capeval.llm.redact import Redactor
+
+        # Such lines are pasted into bug reports.
+        text = Redactor()(text)
     # If stderr is closed too, the exit code remains.
     with suppress(BrokenPipeError):
         sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

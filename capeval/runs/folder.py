@@ -52,6 +52,9 @@ class JudgeFolder:
 
         A command that failed before its first verdict may have left an empty file, or a torn line.
         """
+        if self.judgments.exists() and not self.judgments.is_file():
+            # A pipe would wait for a writer; its reader says what is wrong with it.
+            return not self.judgments.is_dir()
         try:
             with self.judgments.open("rb") as file:
                 for line in file:
@@ -90,7 +93,7 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest) if self.manifest.is_file() else {}
+        return _read_object(self.manifest) if self.manifest.exists() else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.

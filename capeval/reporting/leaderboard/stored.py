@@ -143,7 +143,7 @@ _Loaded = tuple[Reference, str]
 class References:
     """The annotations of runs with their SHA-256, each set loaded once."""
 
-    def __init__(self, fallback: str | None) -> None:
+    def __init__(self, fallback: str | Path | None) -> None:
         self._fallback = fallback
         self._loaded: dict[str, _Loaded | InputError | UsageError] = {}
 
@@ -160,7 +160,7 @@ class References:
         if isinstance(found, tuple):
             return found
         if self._fallback:
-            named = self._load(self._fallback)
+            named = self._load(str(self._fallback))
             if isinstance(named, CapevalError):
                 raise named
             if named[1] == scores.settings.get("data"):
