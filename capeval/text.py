@@ -25,7 +25,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def describe(error: BaseException, limit: int = 200) -> str:
-    """Return an exception of unknown code as `TYPE: message`, whatever its own methods do.
+    r"""Return an exception of unknown code as `TYPE: message`, whatever its own methods do.
 
     Of a group, the first exception is described and the others are counted.
 
