@@ -18,13 +18,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
-from capeval.files.validation import complaint
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
 from capeval.judging.split_checks import clean
 from capeval.llm import public_url
 from capeval.plugins import Registry
 from capeval.schema import Annotation, Scored, Verdict, flaw_of
-from capeval.text import one_line, shown
+from capeval.text import complaint, one_line, shown
 
 LEXICAL = "lexical"
 

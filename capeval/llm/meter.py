@@ -20,6 +20,7 @@ from capeval.config import read_config
 from capeval.errors import BudgetReached, InputError, UsageError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
+from capeval.text import complaint, shown
 
 TABLE = Path(__file__).with_name("prices.toml")
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -82,12 +83,14 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 
 def _price(path: Path, model: str, table: object) -> Price:
+    where = f'prices."{model}"'
+    if not isinstance(table, dict):
+        raise InputError(f"must be a table, not {shown(table)}", file=path, field=where)
     try:
         return Price.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(["prices", f'"{model}"', *map(str, first["loc"])])
-        raise InputError(first["msg"], file=path, field=where) from None
+    except ValidationError as faults:
+        field, message = complaint(faults, list(Price.model_fields))
+        raise InputError(message, file=path, field=f"{where}.{field}") from None
 
 
 @cache

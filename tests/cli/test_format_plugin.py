@@ -131,7 +131,7 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
             "scenes:captions.jsonl",
             'captions.jsonl: the annotation format "scenes" cannot read it: ValueError: not enough',
         ),
-        ("scenes:scene.txt", "scene.txt: does not exist; did you mean scenes.txt?"),
+        ("scenes:scene.txt", 'scene.txt: does not exist; did you mean "scenes.txt"?'),
         (
             "scene:scenes.txt",
             (

@@ -139,7 +139,7 @@ def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:
     ("judge", "said"),
     [
         (Judge, "it is a class; pass an object, Judge()"),
-        (object(), r"it has no method judge\(annotation, caption\)"),
+        (object(), "an object with a method judge"),
         (Judge(name=""), "name: must not be empty"),
         (Judge(name=3), "name: must be a string"),
         (Judge(is_baseline=None), "is_baseline"),
