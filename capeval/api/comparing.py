@@ -9,6 +9,7 @@ from capeval.api.sync_async import awaitable
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.options import takes
+from capeval.reporting.gate_results import gate_results
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
@@ -43,7 +44,8 @@ def compare(o: CompareOptions) -> Comparison | Matrix:
         check_output(Path(o.out), files_behind(loaded.values()))
     draws = DRAWS if o.resamples is None else o.resamples
     found = compare_judged(loaded, draws=draws, seed=o.seed, anyway=o.allow_mismatch)
-    found = found.model_copy(update={"gates": apply_gates(found, tuple(gates), coverage)})
+    outcomes = apply_gates(found, gates, coverage)
+    found = found.model_copy(update={"gates": gate_results(found, outcomes)})
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found

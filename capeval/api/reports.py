@@ -21,6 +21,7 @@ from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
 from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
+from capeval.scoring import Scores
 
 Strips = Iterable[tuple[str, Strip]]
 
@@ -31,10 +32,11 @@ _MANY_VIDEOS = 100
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written: its file, and its size in bytes."""
+    """A report that was written: its file, its size in bytes, and the scores of its runs."""
 
     file: Path
     size: int
+    scores: Mapping[str, Scores]
 
 
 @takes(ReportOptions)
@@ -67,7 +69,8 @@ def report(o: ReportOptions) -> Report:
     prices = read_prices(CONFIG)
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)
     write_output(file, page)
-    return Report(file, len(page.encode("utf-8")))
+    scores = {name: run.scores for name, run in loaded.items()}
+    return Report(file, len(page.encode("utf-8")), scores)
 
 
 report_async = awaitable(report)

@@ -38,7 +38,8 @@ def compare(
     `--fail-under f1=-0.5` exits with 4 if the second run is more than half a point below the first.
     """
     from capeval.api import comparing
-    from capeval.reporting.comparison_tables import gate_lines, print_comparison
+    from capeval.reporting.comparison_tables import print_comparison
+    from capeval.reporting.gate_results import gate_lines
 
     if declared["gate"] is not None and not declared["fail_under"]:
         raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")

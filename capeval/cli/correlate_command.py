@@ -41,12 +41,13 @@ def correlate(
     none of yours, the judged sample.
     """
     from capeval.api import correlating
+    from capeval.reporting.correlations.summary import warning_lines
     from capeval.reporting.correlations.tables import print_correlations
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
     found = correlating.correlate(**declared)
-    for line in found.warnings:
+    for line in warning_lines(found, full=full):
         output.warning(line)
     if as_json:
         output.json(found)

@@ -42,6 +42,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     By default they are in a contact sheet, VIDEO's stem + .frames.png.
     """
     from capeval.api import resources
+    from capeval.reporting.numbers import plain_number, tenths
     from capeval.video import read_policy
 
     video, sheet, out = (declared[name] for name in ("video", "sheet", "out"))
@@ -57,7 +58,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
         return
     output.line(
         f"{video}: {len(taken)} of {taken.total} frames, {taken.width}x{taken.height}, "
-        f"{taken.duration:.2f} s at {taken.fps:.5g} a second, {taken.version}"
+        f"{tenths(taken.duration)} s at {plain_number(taken.fps)} a second, {taken.version}"
     )
     for warning in taken.warnings:
         output.line(f"warning: {warning}")
@@ -68,10 +69,11 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
 def info() -> None:
     """Show where the cache is and what it contains."""
     from capeval.api import resources
+    from capeval.reporting.numbers import file_size
 
     output, cache = Output(), resources.cache_info()
     output.line(f"path     {cache.path}")
-    output.line(f"size     {cache.bytes / 1e6:.1f} MB")
+    output.line(f"size     {file_size(cache.bytes)}")
     output.line(f"replies  {cache.entries:,}")
     for state, count in sorted(cache.states.items()):
         output.line(f"  {state:<12} {count:,}")

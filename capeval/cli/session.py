@@ -16,7 +16,7 @@ from rich.text import Text
 
 from capeval.errors import UsageError
 from capeval.llm import Meter
-from capeval.reporting.numbers import money, thousands
+from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
 from capeval.text import one_line
 
@@ -115,7 +115,7 @@ class Session:
             self._last = now
             self.notice(
                 f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
-                f"{_note(status)}, {status.seconds_left:.0f} s left"
+                f"{_note(status)}, {thousands(status.seconds_left)} s left"
             )
 
     def _begin(self, status: Status) -> None:
@@ -167,7 +167,7 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
 
 
 def _note(status: Status) -> str:
-    parts = [f"{status.rate:.1f}/s"]
+    parts = [f"{tenths(status.rate)}/s"]
     if status.spent.tokens:
         parts.append(f"{thousands(status.spent.tokens)} tokens")
     if status.spent.dollars:

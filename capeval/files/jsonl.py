@@ -29,6 +29,17 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     return text
 
 
+def as_stored(value: Any) -> Any:
+    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
+
+    What another package made can have keys that become equal, or no end.
+    """
+    try:
+        return json.loads(dumps(value))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def printable_json(text: str) -> str:
     r"""Return JSON for a terminal: what would act on it, or reorder its text, is escaped.
 

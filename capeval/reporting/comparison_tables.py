@@ -16,6 +16,7 @@ from capeval.reporting.numbers import (
     p_equation,
     p_value,
     percent,
+    plain_number,
     points,
     points_interval,
     share,
@@ -156,12 +157,6 @@ def difference_tables(
         for table in tables:
             table.title = f"[not comparable] {table.title}"
     return tables
-
-
-def gate_lines(found: Comparison | Matrix) -> list[str]:
-    """Return the gates that failed, in one line; none where all passed."""
-    failed = [gate.told for gate in found.gates if not gate.passed]
-    return [f"gate failed: {'; '.join(failed)}"] if failed else []
 
 
 def _runs(found: Comparison | Matrix) -> Sequence[Side]:
@@ -338,7 +333,7 @@ def _explained(found: Comparison | Matrix) -> str:
         )
     return (
         f"p: {method}, {resamples}; adjusted by Holm over all pairs. rank: worse than every run of "
-        f"the rank above, at p <= {ALPHA:g}."
+        f"the rank above, at p <= {plain_number(ALPHA)}."
     )
 
 

@@ -87,14 +87,18 @@ def test_three_runs_are_a_matrix() -> None:
 
 
 GATES = [
-    (["--fail-under", "f1=-0.5"], 4, "f1 of new is "),
+    (["--fail-under", "f1=-0.5"], 4, "F1 of new is "),
     (["--fail-under", "f1=-50"], 0, ""),
     (["--fail-under", "f1=-50", "--fail-under", "recall=0"], 4, "recall of new is "),
     (["--fail-under", "f1=-50", "--gate", "estimate"], 0, ""),
-    (["--fail-under", "f1=-11", "--gate", "lower"], 4, "lower end of f1 of new is "),
-    (["--fail-under", "attribute.f1=-100"], 4, "attribute.f1 of new has no value"),
+    (
+        ["--fail-under", "f1=-11", "--gate", "lower"],
+        4,
+        "F1 of new is 11.8",
+    ),
+    (["--fail-under", "attribute.f1=-100"], 4, "new has no F1 of attribute elements to compare"),
     (["--min-coverage", "99%"], 0, ""),
-    (["--min-coverage", "6"], 4, "5 of 5 annotated videos (100.00%) are scored in all, less"),
+    (["--min-coverage", "6"], 4, "5 of 5 annotated videos (100.00%) are scored in both"),
 ]
 
 
@@ -119,7 +123,8 @@ def test_coverage_counts_what_both_scored() -> None:
     done = compare("old", "new", "half", "--min-coverage", "61%")
     assert done.code == 4
     assert done.err == (
-        "capeval: gate failed: 3 of 5 annotated videos (60.00%) are scored in all, less than 61%\n"
+        "capeval: gate failed: 3 of 5 annotated videos (60.00%) are scored in all runs; "
+        "--min-coverage requires at least 61%\n"
     )
 
 

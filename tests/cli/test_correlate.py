@@ -184,6 +184,48 @@ def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> No
     assert any("one is constant" in line for line in result["warnings"])
 
 
+def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_path: Path) -> None:
+    names = [f"m{n}" for n in range(24)]
+    rows = [
+        f"v{v},{s},{v + len(s)}," + ",".join(str(v + n if n % 2 else 1) for n in range(24))
+        for v in range(4)
+        for s in ("x", "yy")
+    ]
+    header = f"video_id,system,score,{','.join(names)}"
+    (tmp_path / "human.csv").write_text("\n".join([header, *rows]) + "\n", "utf-8")
+    typed = ("--human", "human.csv", "--metric-columns", ",".join(names), "--resamples", "99")
+    done = correlate(tmp_path, *typed)
+    assert done.code == 0
+    causes = [line for line in done.out.splitlines() if "correlations have no value: " in line]
+    assert 1 < len(causes) < 5
+    assert len({line.split("no value: ")[1].split(" (such")[0] for line in causes}) == len(causes)
+    result = json.loads(correlate(tmp_path, *typed, "--json").out)
+    missing = [one for one in result["results"] if one["value"] is None]
+    assert sum(int(line.split(" of ")[0]) for line in causes) == len(missing)
+    assert len(done.out.splitlines()) <= 45
+    assert "more rows: --full" in done.out
+    assert "m0 is constant, m2 is constant, m4 is constant and 9 more: it has no" in done.err
+    # --full names each of them.
+    everything = correlate(tmp_path, *typed, "--full")
+    assert "no value: " not in everything.out
+    assert everything.out.count(": the metric is constant\n") > 12
+    assert "m22 is constant" in everything.err
+    assert "m22 is constant" in result["warnings"][1]
+
+
+def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
+    ratings = {"ann": (3, 3, 3, 3), "bo": (1, 2, 3, 5)}
+    rows = [
+        f"v{n},{rater},{score},{n}" for rater, of in ratings.items() for n, score in enumerate(of)
+    ]
+    (tmp_path / "human.csv").write_text(
+        "\n".join(["video_id,rater,score,m", *rows]) + "\n", "utf-8"
+    )
+    typed = ("--human", "human.csv", "--metric-columns", "m", "--raters", "each", *QUICK)
+    headline = correlate(tmp_path, *typed).out.splitlines()[0]
+    assert headline.startswith("m has Kendall tau-b 1.000 with the human score of bo over 4")
+
+
 def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
     (tmp_path / "human.csv").write_text(text, "utf-8")

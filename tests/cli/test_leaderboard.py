@@ -263,7 +263,7 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
     own, paper = board(typed, "--published")["sections"]
     assert [e["run"] for e in own["entries"]] == ["mine"]
     assert paper["entries"] == alone["entries"]
-    _, out, _ = typed("--published", "--by", "characteristics")
+    _, out, _ = typed("--published", "--by", "characteristics", "--full")
     assert "GPT-4o†" in out
     assert "F1 46.8, printed 49.6" in out
     assert "mine†" not in out

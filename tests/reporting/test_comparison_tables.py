@@ -17,11 +17,10 @@ from rich.console import Console
 from capeval.reporting.comparison_tables import (
     comparison_headline,
     difference_tables,
-    gate_lines,
     print_comparison,
 )
 from capeval.reporting.formats import Format
-from capeval.scoring.comparison_result import Comparison, GateResult, LeftOut, Matrix
+from capeval.scoring.comparison_result import Comparison, LeftOut, Matrix
 from tests.latex import PDFLATEX, typeset
 from tests.runs.comparing import comparison, matrix
 
@@ -362,16 +361,3 @@ def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> No
         assert any("NOT COMPARABLE: data 0a1b2c@3 against 0a1b2d@3." in one for one in seen)
         assert any(one.startswith("nothing says who judged base.") for one in seen)
         assert r"\centering" in seen
-
-
-def test_failed_gates_are_one_line() -> None:
-    def gate(passed: bool, told: str) -> GateResult:
-        return GateResult(
-            gate="f1", on="estimate", value=0.0, at_least=0.0, passed=passed, told=told
-        )
-
-    found = comparison().model_copy(
-        update={"gates": (gate(False, "one"), gate(True, "two"), gate(False, "three"))}
-    )
-    assert gate_lines(found) == ["gate failed: one; three"]
-    assert gate_lines(comparison()) == []

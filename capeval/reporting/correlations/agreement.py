@@ -103,7 +103,7 @@ def _labels(those: Sequence[ElementTable]) -> Table:
     for label, row in zip(whole.labels, whole.confusion, strict=True):
         of = whole.classes[label]
         numbers = (of.precision, of.recall, of.f1)
-        table.rows.append([label, *(f"{n:.0f}" for n in row), *map(coefficient, numbers)])
+        table.rows.append([label, *map(thousands, row), *map(coefficient, numbers)])
     return table
 
 

@@ -22,6 +22,7 @@ from capeval.reporting.leaderboard.stored import (
     parameters_of,
     read_stored,
 )
+from capeval.reporting.numbers import plain_number, share
 from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
@@ -207,11 +208,12 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     notes = []
     part = [entry for entry in entries if entry.rank is None]
     if part:
+        least = f"{plain_number(100 * least_coverage)}%"
         notes.append(
-            f"Not ranked, fewer than {100 * least_coverage:g}% of the videos are scored: "
+            f"Not ranked, fewer than {least} of the videos are scored: "
             + ", ".join(
-                f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
-                f"scored {entry.scored:,}/{entry.captioned:,})"
+                f"{entry.name} (captioned {share(entry.captioned, entry.annotated)}, "
+                f"scored {share(entry.scored, entry.captioned)})"
                 for entry in part
             )
         )

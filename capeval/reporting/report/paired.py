@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import percent, thousands
+from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
 from capeval.runs.comparing import unlikeness
 from capeval.runs.judged_run import JudgedRun
@@ -136,7 +136,7 @@ def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
             found.append(
                 f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
                 f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
-                f"{100 * LEAST_COVERAGE:g}%: this is not a score of the whole set."
+                f"{plain_number(100 * LEAST_COVERAGE)}%: this is not a score of the whole set."
             )
         if one.letter in stale:
             whose = f"of {one.letter} " if several else ""

@@ -81,5 +81,5 @@ def _strip(frames: FrameSet | VideoError) -> Strip:
         file = io.BytesIO()
         small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
         small.save(file, "JPEG", quality=_QUALITY)
-        made.append(Frame(round(time, 2), base64.b64encode(file.getvalue()).decode("ascii")))
+        made.append(Frame(time, base64.b64encode(file.getvalue()).decode("ascii")))
     return Strip(tuple(made))
