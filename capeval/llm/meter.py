@@ -218,7 +218,7 @@ class Meter:
 
     def _refuse(self) -> None:
         raise BudgetReached(
-            f"the cost cap of ${self.cap:.2f} leaves no room for another call: "
+            f"the cost cap of ${_amount(self.cap)} leaves no room for another call: "
             f"${self.spent:.4f} spent"
             + (f", ${self.expected:.4f} under way" if self.in_flight else "")
         )
@@ -231,6 +231,11 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         tokens = Usage(input_tokens=_input_tokens(request), output_tokens=output)
         return 0.0 if price is None else price.cost(tokens)
+
+
+def _amount(dollars: float | None) -> str:
+    # A cap of a hundredth of a cent is not one of $0.00.
+    return f"{dollars:.2f}" if not dollars or dollars >= 0.01 else f"{dollars:.2g}"
 
 
 def _input_tokens(request: ChatRequest) -> int:
