@@ -33,7 +33,7 @@ def generate(
         ),
     ] = False,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed of --shuffle.", rich_help_panel=FRAMES)
+        str, typer.Option(metavar="N", help="The seed of --shuffle.", rich_help_panel=FRAMES)
     ] = "0",
     max_ungenerated: Annotated[
         str,
