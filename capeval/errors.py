@@ -70,7 +70,9 @@ class MissingExtra(UsageError):
     """
 
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
-        super().__init__(f"{what_needs_what} (not installed): pip install 'capeval[{extra}]'{otherwise}")
+        super().__init__(
+            f"{what_needs_what} (not installed): pip install 'capeval[{extra}]'{otherwise}"
+        )
 
 
 class RunLocked(CapevalError):

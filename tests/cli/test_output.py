@@ -93,6 +93,22 @@ def test_old_option_names_are_accepted(
     assert before == after
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("compare", "old", "new", "--draws", "x"), "--draws must be a whole number, not 'x'"),
+        (("compare", "old", "new", "--draws"), "'--draws' requires an argument"),
+        (("correlate", "--human", "human.csv", "--auto=x"), "--auto: 'x' must be NAME=PATH"),
+        (("correlate", "--human", "human.csv", "--metric-cols="), "--metric-cols is empty"),
+    ],
+)
+def test_messages_name_an_option_as_it_was_typed(
+    folder: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    done = typed(folder, *arguments)
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
 def test_old_option_names_are_not_in_the_help(folder: Path) -> None:
     for command in ("compare", "correlate"):
         help_text = typed(folder, command, "--help").out
