@@ -172,7 +172,7 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
             "nowhere:scenes.txt",
             'scenes.txt: the annotation format "nowhere" cannot read it: SystemExit: 0',
         ),
-        ("scenes:scene.txt", "scene.txt: does not exist; did you mean scenes.txt?"),
+        ("scenes:scene.txt", 'scene.txt: does not exist; did you mean "scenes.txt"?'),
         (
             "scene:scenes.txt",
             (
