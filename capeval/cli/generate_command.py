@@ -98,7 +98,7 @@ def _batch_size(typed: str) -> int | Literal["auto"]:
 
 
 def _introduce(session: Session, generating: GeneratingSession) -> None:
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted
 
     plan, opened = generating.plan, generating.opened
     where = f" at {opened.base_url}" if opened.base_url else ""
@@ -109,13 +109,9 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
     )
     if plan.again:
         session.notice(
-            f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
-            "another video file, or are empty, and are written again"
+            f"{plan.run.name}: {counted(plan.again, 'caption')} will be written again: the prompt "
+            "or the video file has changed, or the caption is empty"
         )
-    if plan.missing:
-        index, reason = next(iter(plan.missing.items()))
-        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
-        session.notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
 
 
 def _show_estimate(
@@ -123,7 +119,7 @@ def _show_estimate(
 ) -> None:
     from capeval.cli.session import expected_cost
     from capeval.files.jsonl import dumps
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted, thousands
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
     if as_json:
@@ -141,7 +137,11 @@ def _show_estimate(
         }
         typer.echo(dumps(found, indent=1))
         return
-    session.print(f"{plan.run.name}: {thousands(len(plan.todo))} videos to caption")
+    session.print(f"{plan.run.name}: {counted(len(plan.todo), 'video')} to caption")
+    if plan.missing:
+        index, reason = next(iter(plan.missing.items()))
+        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
+        session.print(f"{plan.run.name}: no video for {index}{more}: {reason}")
     if opened.base_url is None:
         session.print("Nothing was run")
         return

@@ -83,11 +83,11 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
     [
         (
             ANN + "s12ab-003,e1.1,e\n",
-            'line 5: item_id: "s12ab-003" is unknown to the key; did you mean',
+            'line 5: item_id: the key has no item "s12ab-003"; did you mean',
         ),
         (
             ANN + "s99ff-001,e1.1,e\n",
-            'line 5: item_id: "s99ff-001" belongs to another sheet than the key',
+            'line 5: item_id: "s99ff-001" belongs to a different sheet than the key',
         ),
         (ANN + ",e1.1,e\n", "line 5: item_id: is empty"),
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
@@ -190,7 +190,7 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
         InputError, match='s12ab-002: the elements of "v" in the annotations differ from'
     ):
         check_key(key, [annotation("v", sizes=(2,)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(InputError, match='video "w" is unknown to the annotations'):
+    with pytest.raises(InputError, match='the annotations have no video "w"'):
         check_key(key, [annotation("v", sizes=(1, 1))], file=path)
 
 
@@ -249,7 +249,12 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     [
         ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
         ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" is duplicated'),
-        ("rater", "", "\u200b.csv", "line 1: names no rater, and neither does the file's name"),
+        (
+            "rater",
+            "",
+            "\u200b.csv",
+            "line 1: has no name of a rater, and the file is not named after one",
+        ),
     ],
 )
 def test_raters_must_have_names(

@@ -245,8 +245,8 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
     if alike:
         numbers = " and ".join(map(str, alike))
         notes.append(
-            f"section {numbers} has the same judge and as many videos: its numbers may be read "
-            "beside these, but prompts and annotations are not known to be the same"
+            f"section {numbers} has the same judge and as many videos; whether its prompts and "
+            "annotations are the same as the paper's is not known"
         )
     return Section(
         signature={
