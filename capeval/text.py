@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 
@@ -20,6 +22,44 @@ def one_line(text: str, limit: int = 300) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
     )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def describe(error: BaseException, limit: int = 200) -> str:
+    """Return an exception of unknown code as `TYPE: message`, whatever its own methods do.
+
+    Of a group, the first exception is described and the others are counted.
+
+    >>> describe(OSError("no\nweights"))
+    'OSError: no weights'
+    >>> describe(ExceptionGroup("both", [OSError("no weights"), ValueError()]))
+    'OSError: no weights (and 1 more)'
+    """
+    first, others = _first(error)
+    more = f" (and {others} more)" if others else ""
+    name, message = "an exception", ""
+    try:
+        name = type(first).__name__
+        # A subclass of str could have methods that raise.
+        message = str.__str__(str(first))
+    except BaseException:  # even SystemExit
+        message = "its message cannot be shown"
+    return one_line(f"{name}: {message}" if message else name, limit) + more
+
+
+def raised_at(error: BaseException) -> str:
+    """Return ` (FILE, line N)`: the place that raised an exception, or nothing if it is unknown."""
+    frames = traceback.extract_tb(_first(error)[0].__traceback__)
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
+def _first(error: BaseException) -> tuple[BaseException, int]:
+    others = 0
+    while isinstance(error, BaseExceptionGroup):
+        # The attribute as the class defines it: a subclass could have replaced it.
+        inner = BaseExceptionGroup.exceptions.__get__(error)
+        others += len(inner) - 1
+        error = inner[0]
+    return error, others
 
 
 def both_ends(text: str, limit: int) -> str:
@@ -41,7 +81,7 @@ def shown(value: Any) -> str:
     """Return a short JSON-like rendering of a value from a file."""
     try:
         text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # a mapping of a plugin may raise anything
         text = type(value).__name__
     return cut(text)
 
@@ -63,6 +103,15 @@ def listed(names: Sequence[str], limit: int = 5) -> str:
     """
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def either(names: Sequence[str]) -> str:
+    """Return alternatives as a sentence names them.
+
+    >>> either(["a", "b", "c"]), either(["a"])
+    ('a, b or c', 'a')
+    """
+    return " or ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def nearest(value: Any, valid: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
@@ -180,8 +181,8 @@ def _sources(o: SheetOptions) -> list[Source]:
     def bundled(name: str) -> Source:
         return from_file(sample[name], known or SAMPLE, runs=runs, name=name, ignore_unknown=skip)
 
-    def source_of(name: str) -> Source:
-        if name in sample and not is_taken(name, runs):
+    def source_of(name: FilePath) -> Source:
+        if isinstance(name, str) and name in sample and not is_taken(name, runs):
             return bundled(name)
         found = find_run(name, runs)
         return from_run(found, known, ignore_unknown=skip)

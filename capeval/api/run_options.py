@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices, ignore
@@ -10,13 +11,12 @@ from capeval.options import OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.api.reports import Strips
-    from capeval.api.scoring import Annotations
+    from capeval.schema import Annotation
 
 judged_runs_argument = partial(
     required,
     "Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or TUNA result "
     "files.",
-    kind=list[str],
     positional=True,
     metavar="RUN",
 )
@@ -31,21 +31,14 @@ annotations_option = partial(
     None,
     "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a run "
     "names.",
-    kind=str | None,
     metavar="FILE",
 )
 ignore_unknown_option = partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )
 human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
-resamples_option = partial(
-    option,
-    None,
-    "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
-    "and 1,000 for comparisons.",
-    metavar="N",
-    min=99,
-)
+# With fewer, no p-value could be .01.
+resamples_option = partial(option, None, metavar="N", min=99)
 seed_option = partial(option, 0, "Seed of the statistics.", min=0, metavar="N")
 runs_option = partial(option, "runs", "The folder of the runs.", metavar="DIR")
 out_option = partial(
@@ -72,13 +65,35 @@ class ScoreOptions:
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     """
 
-    run: FilePath = required(kind=str, positional=True, metavar="RUN")
-    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    run: FilePath = required(positional=True, metavar="RUN")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
     _: KW_ONLY
     judge: str | None = judge_option()
     seed: int = seed_option()
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+
+
+@declares
+class CheckOptions:
+    """The arguments of `capeval.check_scores`.
+
+    Parameters
+    ----------
+    file : The scores to check: a scores.json, or a run or judge's folder that contains one.
+    """
+
+    run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
+    file: FilePath = required(metavar="FILE")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
 
@@ -93,17 +108,19 @@ class CompareOptions:
     gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
         default estimate.
     min_coverage : How many annotated videos must be compared: 99% or a number.
+    resamples : Bootstrap resamples, and sign flips for p-values. By default 10,000.
     """
 
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     gate: Literal["estimate", "lower"] | None = option(None, metavar="VALUE")
     min_coverage: str | None = option(None, metavar="SHARE")
-    resamples: int | None = resamples_option()
+    # More need more memory than a CI machine has, and change no digit that is shown.
+    resamples: int | None = resamples_option(max=100_000)
     seed: int = seed_option()
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -127,7 +144,7 @@ class ReportOptions:
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -148,13 +165,13 @@ class InspectOptions:
     """
 
     index: str = required(positional=True, metavar="INDEX")
-    judged_runs: Sequence[FilePath] = option((), kind=list[str] | None, flag="--run", metavar="RUN")
+    judged_runs: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
     _: KW_ONLY
     judge: str | None = judge_option()
     raw: bool = False
-    prompts: str | None = option(None, metavar="NAME")
+    prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -173,7 +190,7 @@ class LeaderboardOptions:
     min_coverage : Percentage of the videos that must be scored for a rank.
     """
 
-    named: Sequence[FilePath] = option((), kind=list[str] | None, positional=True, metavar="RUN")
+    named: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
     by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
         "overall", metavar="TABLES"
@@ -182,9 +199,15 @@ class LeaderboardOptions:
         "table", flag="--format", metavar="FORMAT"
     )
     published: bool = False
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     min_coverage: float = option(
-        0.99, note="In Python a fraction.", kind=str, shown_default="99%", metavar="SHARE"
+        0.99,
+        note="In Python a fraction.",
+        min=0,
+        max=1,
+        kind=str,
+        shown_default="99%",
+        metavar="SHARE",
     )
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -206,12 +229,12 @@ class PlotOptions:
     what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
-    out: FilePath = option("figures", kind=str, metavar="DIR")
+    out: FilePath = option("figures", metavar="DIR")
     formats: Sequence[str] = option(("pdf",), flag="--format", metavar="FORMAT", commas=True)
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -232,6 +255,8 @@ class CorrelateOptions:
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
     ci : Kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
+    resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
+        comparisons.
     protocol : Only the statistics of a published protocol: tuna or wmt23.
     statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
     groupings : Only these of pooled, item, within_system, system.
@@ -249,11 +274,14 @@ class CorrelateOptions:
     )
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
-    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
     missing: Literal["error", "drop"] = option("error", metavar="ACTION")
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
     ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
-    resamples: int | None = resamples_option()
+    # Enough for adjusted p-values of .01 with 140 metrics.
+    resamples: int | None = resamples_option(max=1_000_000)
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
     statistics: Sequence[str] = option((), flag="--statistic", metavar="NAME", commas=True)
@@ -261,7 +289,7 @@ class CorrelateOptions:
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
-    draws: int | None = python_only(None)
+    draws: int | None = python_only(None, min=99, max=1_000_000)
 
 
 @declares
@@ -278,12 +306,12 @@ class SheetOptions:
     out : The folder to write to.
     """
 
-    named: Sequence[str] = option((), flag="--run", metavar="RUN")
+    named: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
     _: KW_ONLY
     videos: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)
     seed: int = seed_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     video_dir: FilePath | None = option(None, metavar="DIR")
     out: FilePath = option("rating", metavar="DIR")
     ignore_unknown: bool = ignore_unknown_option()
@@ -310,7 +338,7 @@ class MergeOptions:
     key: FilePath = required(metavar="FILE")
     _: KW_ONLY
     out: FilePath = option("human.csv", metavar="FILE")
-    annotations: str | None = option(None, metavar="FILE")
+    annotations: FilePath | None = option(None, metavar="FILE")
     partial: bool = False
     force: bool = False
     on_notice: Notices = on_notice_option()
@@ -336,3 +364,30 @@ class FramesOptions:
     decoder: str = option("pyav", metavar="NAME")
     sheet: FilePath | None = option(None, metavar="FILE")
     out: FilePath | None = option(None, metavar="DIR")
+
+
+@declares
+class ModelsOptions:
+    """The arguments of `capeval.models`.
+
+    Parameters
+    ----------
+    name : Show every field of one model: its name or its hub id.
+    paper : Only the models of the TUNA paper's table 7.
+    """
+
+    name: str | None = option(None, positional=True, metavar="NAME")
+    _: KW_ONLY
+    paper: bool = False
+
+
+@declares
+class ClearOptions:
+    """The arguments of `capeval.clear_cache`.
+
+    Parameters
+    ----------
+    model : Only the replies of this model.
+    """
+
+    model: str | None = option(None, metavar="NAME")

@@ -10,6 +10,7 @@ from capeval.api.run_options import CompareOptions
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
+from capeval.options import natural_number
 
 
 @declared_by(CompareOptions)
@@ -21,11 +22,9 @@ def compare(
         typer.Option("--power", help="Show the difference of two runs that can be detected."),
     ] = False,
     top: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="How many changed videos and flipped elements to show."
-        ),
-    ] = 5,
+        str,
+        typer.Option(metavar="N", help="How many changed videos and flipped elements to show."),
+    ] = "5",
     as_json: Json = False,
     form: TableFormat = None,
     full: Full = False,
@@ -46,6 +45,7 @@ def compare(
         raise UsageError("--gate requires --fail-under; add a MEASURE=POINTS, or omit --gate")
     if power and (runs := len(declared["judged_runs"])) > 2:
         raise UsageError(f"--power needs two runs, not {runs}; name two")
+    most = natural_number(top, "--top")
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
     found = comparing.compare(**declared)
@@ -53,7 +53,7 @@ def compare(
         output.json(found)
     else:
         print_comparison(
-            found, output.console, form=form or "table", power=power, most=top, full=full
+            found, output.console, form=form or "table", power=power, most=most, full=full
         )
     for line in gate_lines(found):
         output.error(f"capeval: {line}")

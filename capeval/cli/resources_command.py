@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from capeval.api.run_options import FramesOptions
+from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
 from capeval.cli.options import Json, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
@@ -16,20 +16,8 @@ from capeval.errors import UsageError
 cache_app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
 
 
-def models(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Show every field of one model: its name or its hub id.",
-            show_default=False,
-        ),
-    ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Only the models of the TUNA paper's table 7.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@declared_by(ModelsOptions)
+def models(declared: dict[str, Any], *, as_json: Json = False) -> None:
     """List the models that `capeval generate` knows.
 
     Add your own to capeval.toml, as \\[models."NAME"].
@@ -38,10 +26,10 @@ def models(
     from capeval.reporting.model_tables import print_model, print_models
 
     output = Output()
-    found = resources.models(name, paper=paper)
+    found = resources.models(**declared)
     if as_json:
         output.json({e.name: e.model_dump(exclude={"name"}) | {"memory": e.memory} for e in found})
-    elif name is not None:
+    elif declared["name"] is not None:
         print_model(found[0], output.console)
     else:
         print_models(found, output.console)
@@ -61,7 +49,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     if sheet is not None and out is not None:
         raise UsageError("--sheet and --out: choose one of them")
     if sheet is None and out is None and not as_json:
-        sheet = Path(f"{video.stem}.frames.png")
+        sheet = f"{Path(video).stem}.frames.png"
     output = Output()
     taken = resources.sample_frames(**declared | {"sheet": sheet})
     if as_json:
@@ -94,20 +82,19 @@ def info() -> None:
 
 
 @cache_app.command()
+@declared_by(ClearOptions)
 def clear(
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Only the replies of this model.", show_default=False),
-    ] = None,
+    declared: dict[str, Any],
+    *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete stored replies; judging again pays for them again."""
     from capeval.api import resources
 
-    cache = resources.cache_info()
+    model, cache = declared["model"], resources.cache_info()
     count = cache.models.get(model, 0) if model else cache.entries
     if count and not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"this deletes {count:,} replies that were paid for; add --yes")
         typer.confirm(f"Delete {count:,} replies that were paid for?", abort=True)
-    typer.echo(f"deleted {resources.clear_cache(model):,} replies")
+    typer.echo(f"deleted {resources.clear_cache(**declared):,} replies")

@@ -21,18 +21,7 @@ _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, co
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise InputError("is not a regular file; save its content to one", file=path)
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(why_missing(path), file=path) from None
-    except IsADirectoryError:
-        raise InputError("is a folder; name a file", file=path) from None
-    except (OSError, ValueError) as fault:
-        # ValueError: how Python puts it depends on its version.
-        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
-        raise InputError(f"cannot be read ({reason})", file=path) from None
+    data = read_bytes(path)
     if data.startswith(_WIDE_MARKS) or b"\x00" in data[:4]:
         raise InputError("is UTF-16 or UTF-32; save it as UTF-8", file=path)
     try:
@@ -47,6 +36,22 @@ def read_text(path: Path) -> str:
     if not text or text.isspace():
         raise InputError("is empty", file=path)
     return text
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file: reading a pipe or a device may never end."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise InputError("is not a regular file; save its content to one", file=path)
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(why_missing(path), file=path) from None
+    except IsADirectoryError:
+        raise InputError("is a folder; name a file", file=path) from None
+    except (OSError, ValueError) as fault:
+        # ValueError: how Python puts it depends on its version.
+        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
+        raise InputError(f"cannot be read ({reason})", file=path) from None
 
 
 def why_missing(path: Path) -> str:

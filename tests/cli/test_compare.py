@@ -140,17 +140,20 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
         (["old", "new", "--fail-under", "f2=1"], "names no measure"),
         (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
-        (["old", "new", "--gate", "upper"], "capeval compare --help"),
+        (["old", "new", "--gate", "upper"], "must be 'estimate' or 'lower', not 'upper'"),
         (["old", "new", "--gate", "lower"], "--gate requires --fail-under"),
         (["old", "new", "half", "--power"], "--power needs two runs, not 3"),
         (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
-        (["old", "new", "--resamples", "100001"], "--resamples must be from 99 to 100,000"),
+        (
+            ["old", "new", "--resamples", "100001"],
+            "--resamples must be from 99 to 100,000, not 100,001",
+        ),
         (["old", "new", "--min-coverage", "100.0000000000000001%"], "must be a percentage"),
         (["old", "new", "--min-coverage", "4.0000000000000001"], "must be a percentage"),
         (["old", "new", "--min-coverage", "9" * 40], "must be a percentage"),
-        (["old", ""], "the name of a run is empty"),
-        (["old", "new", "--resamples", "3"], "capeval compare --help"),
-        (["old", "new", "--seed", "-1"], "capeval compare --help"),
+        (["old", ""], "a value of RUN is empty"),
+        (["old", "new", "--resamples", "x"], "must be a whole number, not 'x'"),
+        (["old", "new", "--top", "-1"], "--top must be at least 0, not -1"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
         ([], "capeval compare --help"),
     ],
@@ -190,7 +193,7 @@ def test_an_output_that_would_destroy_something_is_refused_before_any_work(
 
 def test_an_output_without_a_name_is_refused() -> None:
     done = compare("old", "new", "--out", "")
-    assert (done.code, done.err) == (2, "capeval: --out names no file\n")
+    assert (done.code, done.err) == (2, "capeval: --out is empty; give it a value, or omit it\n")
 
 
 def test_anyway_marks_the_table() -> None:

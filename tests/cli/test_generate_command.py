@@ -236,8 +236,11 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "gpt-4.1", "--videos", "nowhere"), "nowhere: does not exist"),
         (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
         (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
-        (("--model", "gpt-4.1", "--images", "webp"), "--images: 'webp' is not one of"),
-        (("--model", "gpt-4.1", "--batch-size", "0"), "--batch-size: '0' must be"),
+        (("--model", "gpt-4.1", "--images", "webp"), "--images must be 'jpeg', 'png' or 'video'"),
+        (
+            ("--model", "gpt-4.1", "--batch-size", "0"),
+            "--batch-size must be from 1 to 4,096, not 0",
+        ),
         (("--model", "gpt-4.1", "--max-ungenerated", "x"), "--max-ungenerated: 'x' must be"),
         (("--merge",), "name the run"),
         (("--merge", "--run", "none"), "runs/none does not exist"),

@@ -31,8 +31,11 @@ def files() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Return the one line on stderr of a command that ends with exit code 2 and writes nothing."""
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool = False) -> str:
+    """Return the line on stderr of a command that ends with exit code 2 and writes nothing.
+
+    It is the only one, unless there may be `notices` before it.
+    """
     before = files()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["capeval", *arguments])
@@ -41,7 +44,8 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     told = capsys.readouterr().err
     assert end.value.code == 2, told
     assert files() == before
-    assert told.count("\n") == 1, told
+    assert notices or told.count("\n") == 1, told
+    told = told.splitlines(keepends=True)[-1]
     assert told.startswith("capeval: ")
     return told.removeprefix("capeval: ").rstrip("\n")
 
@@ -216,3 +220,47 @@ def test_unexpected_fault_is_ours_and_exits_1(
     told = capsys.readouterr().err
     assert told.startswith("capeval: internal error (a bug in capeval): RuntimeError: two lines")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "pipe"),
+    [
+        ("judge pipe --annotations good.json --judge lexical", "pipe"),
+        ("judge good.jsonl --annotations pipe --judge lexical", "pipe"),
+        ("score pipe --annotations good.json", "pipe"),
+        ("correlate --human pipe", "pipe"),
+        ("rate merge pipe --key pipe", "pipe"),
+        ("frames pipe", "pipe"),
+        ("models", "capeval.toml"),
+        ("score good", "runs/good/lexical-1/judgments.jsonl"),
+        ("judge good --judge lexical", "runs/good/lexical-1/judgments.jsonl"),
+        ("judge good --judge lexical", "runs/good/manifest.json"),
+        ("report good", "runs/good/lexical-1/judgments.jsonl"),
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(
+    command: str, pipe: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["judge", "good.jsonl", "--annotations", "good.json", "--judge", "lexical", "-q"]
+    subprocess.run([sys.executable, "-m", "capeval", *arguments], check=True)
+    Path(pipe).unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    told = complaint(capsys, *command.split(), notices=True)
+    assert f"{pipe}: is not a regular file" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "judge link --annotations good.json --judge lexical",
+        "judge good.jsonl --annotations link --judge lexical",
+        "score link --annotations good.json",
+        "correlate --human link",
+        "frames link",
+        "generate --model gpt-4o --videos link",
+    ],
+)
+def test_a_link_to_nothing_says_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link").symlink_to("gone")
+    told = complaint(capsys, *command.split(), notices=True)
+    assert "link: is a link to gone, which does not exist" in told

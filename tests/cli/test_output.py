@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,32 @@ def test_help_lists_the_exit_codes() -> None:
     help_text = " ".join(typed(ROOT, "--help").out.split())
     assert "1 an internal error (a bug in capeval)" in help_text
     assert "141 output pipe closed (SIGPIPE)" in help_text
+
+
+NASTY = "evil\x1b[2J\x9b31m\u202e\u2066\u200b\x7f\u2028 caf\u00e9 \u4e2d"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "a", "--json", "--run", "old"),
+        ("score", "old", "--out", "/dev/stdout", "-q"),
+        ("leaderboard", "--json"),
+        ("compare", "old", "new", "--json", "--resamples", "99"),
+        ("judge", "old", "--judge", "lexical", "--json"),
+        ("judge", "old", "--judge", "lexical", "--json", "--dry-run"),
+    ],
+    ids=" ".join,
+)
+def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[str, ...]) -> None:
+    """The run's name, a caption, a domain and a reason have control characters."""
+    for path in (Path("a.json"), Path("runs/old/captions.jsonl")):
+        values = path.read_text(encoding="utf-8")
+        path.write_text(
+            re.sub("A dog|Film", lambda _: json.dumps(NASTY)[1:-1], values), encoding="utf-8"
+        )
+    Path("runs/old").rename(f"runs/{NASTY}")
+    done = typed(folder, *(f"runs/{NASTY}" if word == "old" else word for word in command))
+    assert done.json
+    assert all(c.isprintable() or c == "\n" for c in done.out)
+    assert "caf\u00e9 \u4e2d" in done.out

@@ -26,6 +26,7 @@ from capeval.reporting.numbers import plain_number, share
 from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
+from capeval.runs.sources import annotations_file
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def make_leaderboard(
     named: Sequence[str | Path] = (),
     *,
     runs: Path = RUNS,
-    annotations: str | None = None,
+    annotations: str | Path | None = None,
     published: bool = False,
     least_coverage: float = 0.99,
 ) -> Leaderboard:
@@ -113,7 +114,7 @@ def make_leaderboard(
 
 
 def files_of(
-    named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | None = None
+    named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | Path | None = None
 ) -> list[Path]:
     """Return every file that `make_leaderboard` would read.
 
@@ -129,8 +130,8 @@ def files_of(
         run = RunFolder(path)
         found += [run.captions, run.manifest]
         with suppress(InputError):  # a damaged manifest: the run is left out later, with a message
-            found += [Path(own)] if (own := run.annotations_path()) else []
-    return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
+            found += [annotations_file(own)] if (own := run.annotations_path()) else []
+    return [*found, CONFIG, *([annotations_file(annotations)] if annotations else [])]
 
 
 def _all_judges(runs: Path) -> list[JudgeFolder]:
