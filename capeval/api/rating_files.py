@@ -30,8 +30,8 @@ from capeval.rating.merging import (
 from capeval.rating.sheet import (
     DEFAULT_VIDEOS,
     RatingSheet,
-    draw_sheet,
     key_csv,
+    sample_sheet,
     sheet_csv,
     sheet_html,
 )
@@ -95,7 +95,7 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
                 f"{first.name} and {source.name} have different annotations; name the runs to be "
                 "rated together with --run, or one file for all with --annotations"
             )
-    drawn = draw_sheet(
+    drawn = sample_sheet(
         first.annotations,
         {source.name: {c.index: c.caption for c in source.captions} for source in sources},
         videos=o.videos,

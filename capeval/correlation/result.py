@@ -249,7 +249,6 @@ PUBLISHED = tuple(
 
 PUBLISHED_NOTE = (
     "Published rows: TUNA (ACL 2025), table 3; not computed here, and of other captions and "
-    "raters. With their n = 40 captions, r = .247 has p = .12, so not all p-values can be below "
-    ".05, as the paper states. The 95% intervals of its rows overlap (r = .699: [.50, .83]; r = "
-    ".547: [.28, .73])."
+    "raters. The paper states that every p is below .05, but with its n = 40 captions r = .247 has "
+    "p = .12. The 95% intervals of its rows overlap (r = .699: [.50, .83]; r = .547: [.28, .73])."
 )

@@ -261,8 +261,8 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
         "down": [(index, of.f1) for index, of in ordered if of.f1.value < 0],
     }
     titles = {
-        way: f"Largest changes {way} in F1 ({counted(len(videos), 'video')} {way})"
-        for way, videos in moved.items()
+        way: f"Largest {noun} in F1 ({counted(len(moved[way]), 'video')} {way})"
+        for way, noun in (("up", "increases"), ("down", "decreases"))
     }
     if not full:
         up, down = (thousands(len(moved[way])) for way in ("up", "down"))

@@ -32,14 +32,16 @@ def compare_judged(
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
+    *others, last = (both_ends(name, 60) for name in runs)
+    names = f"{', '.join(others)} and {last}"
     if unlike and not anyway:
         raise UsageError(
-            f"{_listed(runs)} cannot be compared because they differ: {'; '.join(unlike)}; judge "
+            f"{names} cannot be compared because they differ: {'; '.join(unlike)}; judge "
             "them in the same way, or compare them nevertheless with --allow-mismatch"
         )
     common = _Common(runs)
     if not common.videos:
-        raise UsageError(f"no video is scored in all of these runs: {_listed(runs)}")
+        raise UsageError(f"no video is scored in all of these runs: {names}")
     unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     shared = {
         "comparable": not unlike,
@@ -177,11 +179,6 @@ class _Common:
                 return f"not judged yet in {other}"
             return f"no caption in {other}" if run.run else f"no verdict in {other}"
         raise AssertionError(index)
-
-
-def _listed(runs: Mapping[str, JudgedRun]) -> str:
-    names = [both_ends(name, 60) for name in runs]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:

@@ -19,7 +19,7 @@ from capeval.rating.merging import (
     read_key,
     read_rated,
 )
-from capeval.rating.sheet import draw_sheet, key_csv, sheet_csv
+from capeval.rating.sheet import key_csv, sample_sheet, sheet_csv
 from capeval.schema import RELATIONS, Annotation
 from capeval.stats.values import Missing
 from tests.rating.rating_examples import annotation
@@ -156,7 +156,7 @@ def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
     ],
 )
 def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
-    sheet = draw_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
+    sheet = sample_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
     key = read_key(key_file(tmp_path, key_csv(sheet)))
     assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
     file = rated_with(tmp_path, sheet_csv(sheet), key)
@@ -177,9 +177,9 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
 @pytest.mark.parametrize("name", ["a\rb", "a\r\nb", "a\x00b", "\x1b[2J", "a\x85b"])
 def test_no_study_is_made_of_names_that_end_a_line(name: str) -> None:
     with pytest.raises(UsageError, match=r"the video .* has a control character in its name"):
-        draw_sheet([annotation(name)], {"s": {name: "x"}})
+        sample_sheet([annotation(name)], {"s": {name: "x"}})
     with pytest.raises(UsageError, match=r"the run .* has a control character in its name"):
-        draw_sheet([annotation("v")], {name: {"v": "x"}})
+        sample_sheet([annotation("v")], {name: {"v": "x"}})
 
 
 def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_half_filled_sheets_need_partial(tmp_path: Path) -> None:
 
 
 def test_a_key_that_was_edited_is_refused(tmp_path: Path) -> None:
-    sheet = draw_sheet(
+    sheet = sample_sheet(
         [annotation("007"), annotation("w")], {s: {"007": "x", "w": "y"} for s in "ab"}
     )
     text = key_csv(sheet)

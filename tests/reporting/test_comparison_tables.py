@@ -262,7 +262,7 @@ def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
     assert up + down == 4
     for most in (0, 1, 9):
         tables = {s.title: s for s in difference_tables(found, most=most)}
-        moved = [len(s.rows) for title, s in tables.items() if title.startswith("Largest changes")]
+        moved = [len(s.rows) for title, s in tables.items() if title.startswith("Largest ")]
         assert sum(moved) == min(most, up) + min(most, down)
         flipped = [s for title, s in tables.items() if title.startswith("Flipped")]
         assert sum(len(s.rows) for s in flipped) == min(most, len(found.flips.elements))
@@ -325,7 +325,7 @@ def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None
 
 def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
     found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
-    moved = [s for s in difference_tables(found) if s.title.startswith("Largest changes")]
+    moved = [s for s in difference_tables(found) if s.title.startswith("Largest ")]
     assert [[row[0] for row in table.rows] for table in moved] == [["b", "a"], ["d", "c"]]
 
 

@@ -92,7 +92,7 @@ def make_leaderboard(
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
     left: list[LeftOut] = []
-    with _no_collector():
+    with _without_garbage_collection():
         for path, folder in (found | asked).items():
             try:
                 read.append(read_stored(folder, references, catalogue))
@@ -139,7 +139,7 @@ def _all_judges(runs: Path) -> list[JudgeFolder]:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Put off Python's search for reference cycles, which takes a third of the time of reading many
     large files of numbers and finds nothing in them.
     """
