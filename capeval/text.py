@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def describe(error: BaseException, limit: int = 200) -> str:
-    """Return an exception of unknown code as `TYPE: message`, whatever its own methods do.
+    r"""Return an exception of unknown code as `TYPE: message`, whatever its own methods do.
 
     Of a group, the first exception is described and the others are counted.
 
@@ -99,12 +99,13 @@ def cut(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def listed(names: Sequence[str], limit: int = 5) -> str:
-    """Return the first few names, and how many more there are.
+def listed(things: Iterable[object], limit: int = 5) -> str:
+    """Return the names of the first few things, and how many more there are.
 
     >>> listed(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
+    names = list(map(str, things))
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
 

@@ -102,8 +102,8 @@ def main() -> None:
     except BaseException as error:
         try:
             code = _ended_by(error)
-        except BaseException as worse:  # even a message may raise
-            code = _internal_error(worse)
+        except BaseException:  # even its message may raise
+            code = _internal_error(error)
     new = [thread for thread in threading.enumerate() if thread.daemon and thread not in before]
     if new:
         from capeval.runs.threads import is_calling

@@ -176,7 +176,7 @@ def annotations_named_by(path: Path) -> str | None:
     """
     run = run_around(path)
     named = run.annotations_path() if run else None
-    return None if run is None or named is None else _beside(run, named) or named
+    return None if run is None or named is None else _annotations_near(run, named) or named
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
@@ -194,7 +194,7 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
     return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
-def _beside(run: RunFolder, named: str) -> str | None:
+def _annotations_near(run: RunFolder, named: str) -> str | None:
     name, file = split_format(named)
     if named == SAMPLE or file.exists() or file.is_absolute():
         return None

@@ -134,7 +134,7 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old"], "name at least two runs"),
         (["old", "none"], "none: is neither a file nor a run under runs/"),
         (["old", "old"], "is named twice"),
-        (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),
+        (["old", "other"], "cannot be compared because they differ: judge judge-1 vs. judge-2"),
         (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
         (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
@@ -199,9 +199,9 @@ def test_an_output_without_a_name_is_refused() -> None:
 def test_anyway_marks_the_table() -> None:
     done = compare("old", "other", "--allow-mismatch")
     assert done.code == 0
-    assert done.out.startswith("[not comparable] other is level in F1 with old (no interval")
+    assert done.out.startswith("[not comparable] other has the same F1 as old (no interval")
     assert "\n[not comparable] A old, B other: " in done.out
-    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
+    assert "NOT COMPARABLE: judge judge-1 vs. judge-2" in done.out
     found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False
 

@@ -156,6 +156,40 @@ def test_what_no_call_can_overcome_is_one_line(
     assert not holding(work.folder, SECRET)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("HTTPS_PROXY", "garbage.invalid", "through the proxy of HTTPS_PROXY: no such host"),
+        ("ALL_PROXY", "http://127.0.0.1:9", "the proxy of ALL_PROXY: connection refused"),
+        ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY: is not the address of a proxy"),
+        ("HTTPS_PROXY", "http://me:secret@[::1", "HTTPS_PROXY: is not the address of a proxy"),
+        ("https_proxy", "http://host:99999", "https_proxy: is not the address of a proxy"),
+        ("ALL_PROXY", "http://me:secret@", "ALL_PROXY: is not the address of a proxy"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9", "ALL_PROXY: SOCKS proxies are not supported"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_FILE: has no certificates that can be read"),
+        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_FILE: has no certificates"),
+        ("SSL_CERT_DIR", "nowhere", "SSL_CERT_DIR: has no certificates that can be read (No such"),
+    ],
+)
+def test_a_variable_that_prevents_every_connection_is_named(
+    variable: str, value: str, said: str, work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    work.url = "https://host.invalid/v1"
+    line = complaint(work.judge("--yes", "--quiet", **{variable: value}))
+    assert said in line
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize("value", ["socks5://127.0.0.1:9", "http://127.0.0.1:9"])
+def test_a_proxy_that_is_not_used_prevents_nothing(
+    variable: str, value: str, work: Workspace
+) -> None:
+    assert work.judge("--limit", "1", "--quiet", **{variable: value}).code == 0
+
+
 def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) -> None:
     url = work.url
     work.url = url.replace("http://", f"http://user:{SECRET}@")

@@ -147,7 +147,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
         assert ended.err.startswith(f"{stored}: does not match the verdicts next to it: {why}")
         assert ended.err.endswith(f"; {told}")
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json beside the verdicts does not match them: {why}" in page
+        assert f"The scores.json next to the verdicts does not match them: {why}" in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:

@@ -92,7 +92,7 @@ def make_leaderboard(
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
     left: list[LeftOut] = []
-    with _no_collector():
+    with _without_garbage_collection():
         for path, folder in (found | asked).items():
             try:
                 read.append(read_stored(folder, references, catalogue))
@@ -139,7 +139,7 @@ def _all_judges(runs: Path) -> list[JudgeFolder]:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Put off Python's search for reference cycles, which takes a third of the time of reading many
     large files of numbers and finds nothing in them.
     """
@@ -246,8 +246,8 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
     if alike:
         numbers = " and ".join(map(str, alike))
         notes.append(
-            f"section {numbers} has the same judge and as many videos: its numbers may be read "
-            "beside these, but prompts and annotations are not known to be the same"
+            f"section {numbers} has the same judge and as many videos; whether its prompts and "
+            "annotations are the same as the paper's is not known"
         )
     return Section(
         signature={
