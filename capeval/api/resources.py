@@ -51,12 +51,15 @@ def sample_frames(o: FramesOptions) -> FrameSet:
     InputError, UsageError
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
+    from capeval.runs.outputs import check_output
     from capeval.video import decoder_named, read_policy
     from capeval.video.contact_sheet import save_frames, save_sheet
 
     sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
     if sheet is not None and sheet.exists() and not _is_png(sheet):
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
+    if sheet is not None:
+        check_output(sheet, [o.video], option="--sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(o.frames))

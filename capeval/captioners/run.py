@@ -175,13 +175,13 @@ class GenerationWork:
     usage: Usage = field(default_factory=Usage)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[Callable[[], None]]:
         """Lock the run, or its shard."""
         shard = self.wanted.shard
-        with self.run.locked(part=shard.label if shard else ""):
+        with self.run.locked(part=shard.label if shard else "") as check:
             if shard is None:
                 nobody_works_on(parts_of(self.run.path), self.run)
-            yield
+            yield check
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""

@@ -33,7 +33,8 @@ def correlate(
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = correlating.correlate(**declared | {"metrics": _metrics(declared["metrics"] or ())})
+    metrics = _metrics(declared["metrics"] or ())
+    found = correlating.correlate(**declared | {"metrics": metrics, "on_notice": output.warning})
     for line in found.warnings:
         output.warning(line)
     if as_json:

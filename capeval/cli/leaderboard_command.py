@@ -39,6 +39,8 @@ def leaderboard(
         print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
         typer.echo(rendered_leaderboard(board, form, by=by))
+    for line in board.notices:
+        output.notice(line)
     for one in board.left_out:
         reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         (output.notice if one.unfinished else output.error)(f"left out: {reason}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
     ModelOptions,
     declares,
@@ -40,6 +41,8 @@ class JudgeOptions(ModelOptions):
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
+    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
+        the exit code is 3, and earlier verdicts of another judge remain in force.
     seed : Seed of the bootstrap.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
@@ -66,6 +69,7 @@ class JudgeOptions(ModelOptions):
     base_url: str | None = option(None, panel=JUDGE)
     prompts: str | Path = option(DEFAULT_PROMPTS, kind=str, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, min=1, max=100)
+    max_unscored: str = option("0", panel=LIMITS)
     seed: int = option(0, panel=OUTPUT, min=0)
     client: "ChatClient | None" = python_only(None, repr=False)
     progress: "Progress | None" = python_only(None, repr=False)

@@ -44,7 +44,10 @@ def compare_judged(
     shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
-        "notes": (f"the judge of {', '.join(unknown)} is unknown",) if unknown else (),
+        "notes": (
+            *(line for run in runs.values() for line in run.notices),
+            *([f"the judge of {', '.join(unknown)} is unknown"] if unknown else []),
+        ),
         "annotated": len({index for run in runs.values() for index in run.annotated}),
         "paired": len(common.videos),
         "settings": _settings(runs, draws, seed),

@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.text import cut, nearest
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
@@ -103,6 +107,27 @@ def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     if not found:
         raise InputError(_why_not_judged(path), file=path)
     return found
+
+
+def attempt(
+    work: Callable[[T], R], found: Iterable[T], on_notice: Callable[[str], None]
+) -> list[R]:
+    """Return what some work makes of runs that the user did not name.
+
+    A run that cannot be read is left out with a notice; if none can, the first error is raised.
+    """
+    results: list[R] = []
+    faults: list[CapevalError] = []
+    for one in found:
+        try:
+            results.append(work(one))
+        except CapevalError as fault:
+            faults.append(fault)
+    if faults and not results:
+        raise faults[0]
+    for left_out in faults:
+        on_notice(f"left out: {left_out}")
+    return results
 
 
 def is_taken(name: str, runs: Path = RUNS) -> bool:

@@ -145,7 +145,7 @@ class References:
 
     def __init__(self, fallback: str | None) -> None:
         self._fallback = fallback
-        self._loaded: dict[str, _Loaded | InputError] = {}
+        self._loaded: dict[str, _Loaded | CapevalError] = {}
 
     def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
@@ -161,7 +161,7 @@ class References:
             return found
         if self._fallback:
             named = self._load(self._fallback)
-            if isinstance(named, InputError):
+            if isinstance(named, CapevalError):
                 raise named
             if named[1] == scores.settings.get("data"):
                 return named
@@ -171,12 +171,12 @@ class References:
             file=folder.path,
         )
 
-    def _load(self, path: str) -> _Loaded | InputError:
+    def _load(self, path: str) -> _Loaded | CapevalError:
         if path not in self._loaded:
             try:
                 annotations = annotations_of(path)
                 self._loaded[path] = Reference(annotations), annotations_hash(annotations)
-            except InputError as fault:
+            except CapevalError as fault:
                 self._loaded[path] = fault
         return self._loaded[path]
 

@@ -95,8 +95,9 @@ def _headline(board: Leaderboard) -> str:
             "published, not computed here."
         )
     whose = "the baseline " if section.baseline else ""
+    over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     return (
-        f"{name}: F1 {percent(f1)} [{ends}] {over_videos(best.scored or 0, best.annotated or 0)}, "
+        f"{name}: F1 {percent(f1)} [{ends}] {over}, "
         f"the highest of {thousands(len(section.entries))} runs judged by "
         f"{whose}{one_line(section.signature['judge'])}."
     )
