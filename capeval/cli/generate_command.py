@@ -110,7 +110,7 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
     if plan.again:
         session.notice(
             f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
-            "another video file, or are empty, and are written again"
+            "another video file, or are empty, and will be written again"
         )
     if plan.missing:
         index, reason = next(iter(plan.missing.items()))

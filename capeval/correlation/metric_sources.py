@@ -90,8 +90,8 @@ def judged_runs(
         meant = own or sample
         if len(meant) > 1:
             raise InputError(
-                f"holds {len(meant)} judged runs ({_some([one.run.name for one in meant])}), and the "
-                "human file has no column of systems: add it, or name one run with --metric",
+                f"holds {len(meant)} judged runs ({_some([one.run.name for one in meant])}), and "
+                "the human file has no column of systems: add it, or name one run with --metric",
                 file=runs,
             )
         return meant

@@ -57,6 +57,7 @@ def complaint(faults: ValidationError) -> tuple[str, str]:
 
 
 _EXPECTED = {
+    "bool_type": "true or false",
     "dict_type": "a JSON object",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",

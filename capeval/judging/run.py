@@ -167,13 +167,13 @@ class JudgingPlan(Plan[Judgment]):
     """`todo` are pairs of annotation and caption.
 
     `stale` counts verdicts to be judged again, by what has changed. `replaced` are the videos whose
-    verdict in force is another judge's: it counts until all of them are judged again. `end_next` as
-    for `VerdictStore.finish`.
+    verdict in force is another judge's: it counts until all of them are judged again. `next_left`
+    as for `VerdictStore.finish`.
     """
 
     stale: Mapping[str, int]
     replaced: frozenset[str] = frozenset()
-    end_next: bool = False
+    next_left: Sequence[Judgment] = ()
 
 
 @dataclass(frozen=True)
@@ -249,22 +249,27 @@ class JudgingWork:
             for caption in chosen
             if not isinstance(kept.get(caption.index), Scored)
         ]
-        end_next = bool(replaced) or any(one is kept.get(one.index) for one in stored.next)
-        return JudgingPlan(source.name, kept, todo, stale, frozenset(replaced), end_next)
+        # Verdicts that were to replace these same ones are themselves replaced.
+        left = [] if replaced else [one for one in stored.next if self._by_another(one)]
+        return JudgingPlan(source.name, kept, todo, stale, frozenset(replaced), left)
 
     def _changed(self, judgment: Judgment, annotation: Annotation, caption: Caption) -> str | None:
         """Return what has changed since a judgment was stored, or None if it is still valid."""
-        judge = self._opened.judge
         if judgment.inputs is None:
             return "origin"
         changed = changed_since(judgment, annotation, caption)
         if changed and changed[0] != "content of the file":
             return changed[0]
+        return self._by_another(judgment) or (changed[0] if changed else None)
+
+    def _by_another(self, judgment: Judgment) -> str | None:
+        """Return how the judge of a judgment differs from this one, or None."""
+        judge = self._opened.judge
         if not is_by(judge, judgment):
             return what_differs(judge, judgment)
         if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) != self._repeats:
             return "repeats"
-        return changed[0] if changed else None
+        return None
 
     def create(self, plan: JudgingPlan) -> None:  # noqa: ARG002 - the same for every plan
         """Write the run's captions and manifest."""
@@ -292,7 +297,7 @@ class JudgingWork:
         if self.held(plan, done):
             self.store.hold(done)
         else:
-            self.store.finish(done, end_next=plan.end_next)
+            self.store.finish(done, next_left=plan.next_left)
 
     def held(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> Held | None:
         """Return what is missing if the verdicts of another judge remain in force, else None."""

@@ -102,6 +102,14 @@ class RunFolder:
         """The run's name."""
         return self.path.name
 
+    def __str__(self) -> str:
+        """Return the path as a user would type it: relative to the working folder, if it is in it.
+
+        A run can be found from within, and is then known by its whole path.
+        """
+        here = Path.cwd()
+        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+
     @property
     def captions(self) -> Path:
         """`captions.jsonl`."""
@@ -221,10 +229,12 @@ class RunFolder:
         try:
             yield check
         finally:
-            if is_still(self.path, status):
-                # While it is held: nobody else can be holding a file of this name.
-                remove_empty([file, *created])
-            lock.release()
+            try:
+                if is_still(self.path, status):
+                    # While it is held: nobody else can be holding a file of this name.
+                    remove_empty([file, *created])
+            finally:
+                lock.release()
 
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:

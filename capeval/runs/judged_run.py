@@ -92,9 +92,12 @@ class JudgedRun:
         found = []
         if self.run and (unjudged := len(self.captions.keys() - self.judgments.keys())):
             found.append(
-                f"{self.name}: {unjudged:,} of {self.captioned:,} captions are not judged yet; "
-                f"finish with `capeval judge {self.run.path}`"
+                f"{self.name}: {unjudged:,} of {self.captioned:,} captions "
+                f"{'is' if unjudged == 1 else 'are'} not judged yet; "
+                f"finish with `capeval judge {self.run}`"
             )
+        if self.identity.judge == JudgeIdentity().judge:
+            found.append(f"{self.name}: the judge is unknown, the verdicts do not record it")
         if notice := judged_again(self.file, self.name):
             found.append(notice)
         return found

@@ -141,7 +141,8 @@ class JudgeIdentity:
     base_url: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        parts = (self.judge, self.base_url and f"at {self.base_url}", self.prompts)
+        where = self.base_url and f"at {self.base_url}"
+        parts = (self.judge, "a baseline" if self.baseline else "", where, self.prompts)
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
 
@@ -252,11 +253,12 @@ def judged_again(file: Path, name: str) -> str | None:
         total = sum(isinstance(one, Scored) for one in load_judgments(file).values())
     except InputError as fault:
         return str(fault)
-    # What came last is the judge that was chosen last.
-    number = len({one.index for one in again if identity_of(one) == identity_of(again[-1])})
+    # Of several judges, the last is the one that was chosen last.
+    by = [(one.inputs and one.inputs.judge, len(one.repeats)) for one in again]
+    number = len({one.index for one, of in zip(again, by, strict=True) if of == by[-1]})
     return (
         f"{name}: {number:,} of {total:,} captions are judged again, and these scores are of the "
-        f"earlier verdicts; finish with `capeval judge {folder.run.path}` and the same options, or "
+        f"earlier verdicts; finish with `capeval judge {folder.run}` and the same options, or "
         f"delete {folder.next}"
     )
 
@@ -273,6 +275,10 @@ class Stored:
 
     def __iter__(self) -> Iterator[Judgment]:
         yield from (*self.in_force, *self.next, *self.aside)
+
+
+def _distinct(judgments: Sequence[Judgment]) -> list[Judgment]:
+    return list({dumps(judgment_line(one)): one for one in judgments}.values())
 
 
 class VerdictStore:
@@ -300,35 +306,38 @@ class VerdictStore:
         """Keep judgments that cannot be in force yet; they are in their file already."""
         self._judgments = self._in_order(judgments)
 
-    def finish(self, judgments: Mapping[str, Judgment], *, end_next: bool) -> None:
+    def finish(self, judgments: Mapping[str, Judgment], *, next_left: Sequence[Judgment]) -> None:
         """Put the judgments in force, score them, and set aside what nothing replaces.
 
         Parameters
         ----------
         judgments : by one judge
-        end_next : whether those in `judgments.next.jsonl` are among them, or replaced by them
+        next_left : the loaded ones of `next` that another judge is still to complete
         """
         self._judgments = self._in_order(judgments)
         folder, stored = self.folder, self._stored
         if folder is None:
             return
         scored = {one.index for one in self._judgments if isinstance(one, Scored)}
-        others = (*stored.aside, *stored.in_force, *(stored.next if end_next else ()))
-        aside = {
-            dumps(judgment_line(one)): one
-            for one in others
-            if isinstance(one, Scored) and one.index not in scored
-        }
+        left = set(map(id, next_left))
+        done = [one for one in stored.next if id(one) not in left]
+        others = (*stored.in_force, *done)
+        added = [one for one in others if isinstance(one, Scored) and one.index not in scored]
+        aside = [one for one in stored.aside if one.index not in scored]
         # Killed at any line, what is not yet replaced is still in one of the files.
-        if aside:
-            write_judgments(folder.aside, list(aside.values()))
+        if added:
+            write_judgments(folder.aside, _distinct([*stored.aside, *added]))
         write_judgments(folder.judgments, self._judgments)
         text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
         write_atomic(folder.scores, text)
-        if end_next:
+        if not next_left:
             folder.next.unlink(missing_ok=True)
-        if not aside:
+        elif done:
+            write_judgments(folder.next, next_left)
+        if not (aside or added):
             folder.aside.unlink(missing_ok=True)
+        elif len(aside) < len(stored.aside):
+            write_judgments(folder.aside, _distinct([*aside, *added]))
 
     def _in_order(self, judgments: Mapping[str, Judgment]) -> list[Judgment]:
         annotated = (annotation.index for annotation in self._source.annotations)

@@ -68,7 +68,6 @@ async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wa
     assert manifest["generation"]["prompt"]["source"] == "tuna-cap-v1/caption.txt"
     assert [c.index for c in load_captions(run.captions)] == INDEXES
     assert sorted(entry.name for entry in run.path.iterdir()) == [
-        ".lock",
         "captions.jsonl",
         "manifest.json",
     ]

@@ -23,6 +23,7 @@ BY = Provenance(judge="lexical-1", prompts=None)
 JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
 JUDGE = RUN / "lexical-1"
+UNFINISHED = "mine: 1 of 3 captions is not judged yet; finish with `capeval judge runs/mine`\n"
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +83,7 @@ def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
     path: str, captioned: int, judge: str
 ) -> None:
     done = score(path, "--annotations", "a.json", "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, UNFINISHED if captioned == 3 else "")
     scores = json.loads(done.out)
     # Of a: 3 of (3 + 2) mentioned and of 6 in all; of b: everything.
     assert scores["overall"]["all"]["precision"]["value"] == (3 / 5 + 1) / 2
@@ -103,14 +104,16 @@ def test_run_knows_its_annotations_and_a_judge_its_run_from_within() -> None:
         score(".", "--json", cwd=JUDGE),
         score("judgments.jsonl", "--json", cwd=JUDGE),
     ]
-    assert [done.err for done in alike] == ["", "", ""]
+    assert all("1 of 3 captions is not judged yet" in done.err for done in alike)
     assert len({done.out for done in alike}) == 1
     assert json.loads(alike[0].out)["counts"]["captioned"] == 3
 
 
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
     done = score("mine", "--out", "deep/scores.json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, UNFINISHED)
+    assert done.out.startswith("mine: F1 ")
+    assert " over 2 of 3 videos (scored 2/3), judged by " in done.out.splitlines()[0]
     assert "mine: captioned 3/3, scored 2/3" in done.out
     assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.out
     again = score("mine", "--json")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -48,21 +49,46 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
 def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
     before = {path: path.read_bytes() for path in run.path.iterdir()}
     with pytest.raises(InputError, match="holds other captions") as error:
-        run.store_captions(others)
+        run.check_captions(others)
     assert "--run" in str(error.value)
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
-def test_captions_of_a_file_may_be_corrected_until_a_judge_has_a_verdict(run: RunFolder) -> None:
+UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "scores", "kept"),
+    [
+        ("", False, False),
+        (UNSCORED, False, False),
+        (UNSCORED, True, False),
+        (UNSCORED + '{"index": "b", "status": "scored"}\n' + UNSCORED, True, True),
+        ("damaged\n" + UNSCORED, False, True),
+        (None, True, True),
+    ],
+)
+def test_captions_of_a_file_may_be_corrected_until_one_is_scored(
+    run: RunFolder, lines: str | None, scores: bool, kept: bool
+) -> None:
     run.write_manifest({"captions": {"source": "c.jsonl"}})
-    empty = run.judge("m", None).judgments
-    empty.parent.mkdir()
-    empty.touch()
-    run.store_captions(CAPTIONS[:1])
-    assert list(load_captions(run.captions)) == CAPTIONS[:1]
-    empty.write_text('{"index": "a", "status": "unscored", "reason": "timed out"}\n')
-    with pytest.raises(InputError, match="holds other captions"):
-        run.store_captions(CAPTIONS)
+    judge = run.judge("m", None)
+    judge.path.mkdir()
+    if lines is not None:
+        judge.judgments.write_text(lines)
+    if scores:
+        judge.scores.write_text("{}")
+    with pytest.raises(InputError, match="holds other captions") if kept else nullcontext():
+        run.check_captions(CAPTIONS[:1])
+
+
+@pytest.mark.parametrize("captions", [True, False])
+def test_generated_captions_are_never_those_of_a_file(run: RunFolder, captions: bool) -> None:
+    if not captions:
+        run.captions.unlink()
+    run.write_manifest({"captions": {"source": "c.jsonl"}, "generation": {"model": "m"}})
+    with pytest.raises(InputError, match="choose another name with --run"):
+        run.check_captions(CAPTIONS[:1])
 
 
 def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:
