@@ -11,6 +11,7 @@ from pathlib import Path
 
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
+from capeval.files.reading import reading
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
 from capeval.judging.run import Held, JudgingPlan, JudgingWork
@@ -18,7 +19,7 @@ from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configur
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.resolve import find_captions, is_taken
+from capeval.runs.resolve import find_captions, is_taken, why_left_out
 from capeval.runs.sources import (
     SAMPLE,
     Source,
@@ -117,18 +118,24 @@ class JudgingSession:
         other, its `InputError` or `UsageError` is raised. Nothing is called and nothing is written.
         """
         total, todo = Estimate(cost=0.0), {}
-        for target in list(self.targets):
+        faults: dict[str, InputError | UsageError] = {}
+        for target in self.targets:
             try:
-                plan = self._work(target.load()).plan()
+                with reading():
+                    plan = self._work(target.load()).plan()
             except (InputError, UsageError) as fault:
-                if target.named or len(self.targets) == 1:
+                if target.named:
                     raise
-                self.targets.remove(target)
-                self._on_notice(f"left out: {fault}")
+                faults[target.name] = fault
                 continue
             self._report_stale(plan)
             todo[plan.name] = len(plan.todo)
             total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
+        if faults and not todo:
+            raise next(iter(faults.values()))
+        for name, left_out in faults.items():
+            self._on_notice(why_left_out(name, left_out))
+        self.targets = [target for target in self.targets if target.name not in faults]
         return total, todo
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:

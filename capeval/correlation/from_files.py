@@ -72,7 +72,8 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
-        runs = judged_runs(request.runs, systems, request.on_notice)
+        own = request.annotations is None
+        runs = judged_runs(request.runs, systems, request.on_notice, annotated=own)
     annotations = _annotations(request, runs)
     sources = gather(request.auto, runs, annotations, systems, request.on_notice)
     for name in request.metric_columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +15,7 @@ from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
-from capeval.runs.sources import annotations_named_by, run_around
+from capeval.runs.sources import annotations_named_by, annotations_of, run_around
 from capeval.runs.verdicts import signature_of, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, Reference, measures
@@ -56,27 +57,41 @@ class Judged:
     annotations: str | None
 
     @classmethod
-    def read(cls, run: RunFolder) -> Self:
-        """Read what is needed to choose a run; raises `InputError`."""
-        if not (judges := run.judges()):
-            return cls(run, (), (), None)
-        return cls(run, judges, _names(run), annotations_named_by(run.path))
+    def read(cls, run: RunFolder, *, annotated: bool) -> Self:
+        """Read what is needed to choose a run, and its annotations if they are to be used.
+
+        Raises
+        ------
+        InputError, UsageError
+            They cannot be read.
+        """
+        judges = run.judges()
+        named = annotations_named_by(run.path) if judges and annotated else None
+        if named is not None:
+            annotations_of(named)
+        return cls(run, judges, _names(run) if judges else (), named)
 
 
 def judged_runs(
-    runs: Path, systems: Collection[str | None], on_notice: Callable[[str], None]
+    runs: Path,
+    systems: Collection[str | None],
+    on_notice: Callable[[str], None],
+    *,
+    annotated: bool = True,
 ) -> list[Judged]:
     """Return the judged runs of the rated systems; if none is the user's own, the sample's.
 
-    If the human file names no systems, return all runs of the user's own. A run that cannot be read
-    is left out with a notice.
+    If the human file names no systems, return all runs of the user's own. A run that cannot be
+    read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
+    notice.
 
     Raises
     ------
     InputError
         No run is judged, or none is of these systems.
     """
-    every = attempt(Judged.read, RunFolder.all(runs), on_notice)
+    read = partial(Judged.read, annotated=annotated)
+    every = attempt(read, RunFolder.all(runs), on_notice)
     judged = [one for one in every if one.judges]
     if not judged:
         raise InputError(

@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,15 @@ def read_text(path: Path) -> str:
     if not text or text.isspace():
         raise InputError("is empty", file=path)
     return text
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn an `OSError` of the block, such as a refused permission, into an `InputError`."""
+    try:
+        yield
+    except OSError as fault:
+        raise InputError(f"cannot be read ({fault.strerror})", file=fault.filename) from None
 
 
 def why_missing(path: Path) -> str:

@@ -25,7 +25,7 @@ from capeval.files.jsonl import (
     write_atomic,
     write_jsonl,
 )
-from capeval.files.reading import parse_json, read_text
+from capeval.files.reading import parse_json, read_text, reading
 from capeval.schema import Caption
 
 
@@ -65,6 +65,10 @@ class JudgeFolder:
         """Return whether there is a `scores.json`."""
         return _is_file(self.scores)
 
+    def has_judgments(self) -> bool:
+        """Return whether there is a `judgments.jsonl`."""
+        return _is_file(self.judgments)
+
     def has_verdicts(self) -> bool:
         """Return whether `judgments.jsonl` has at least one whole line.
 
@@ -78,11 +82,11 @@ class JudgeFolder:
             return False
         except (OSError, ValueError):
             # What cannot be opened is for the reader to complain about.
-            return _is_file(self.judgments)
+            return self.has_judgments()
 
     def has_scored(self) -> bool:
         """Return whether a caption was scored; files that cannot be read count as if one was."""
-        if not _is_file(self.judgments):
+        if not self.has_judgments():
             return self.has_scores()
         try:
             lines = [*whole_lines(self.judgments), *whole_lines(self.next)]
@@ -140,12 +144,10 @@ class RunFolder:
         named : only the judge of this name; if there is none, those whose names begin so
         scored : folders that hold only a `scores.json` as well
         """
-        try:
+        with reading():
             if not self.path.is_dir():
                 return []
             found = [JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir()]
-        except OSError as fault:
-            raise InputError(f"cannot be read ({fault.strerror})", file=self.path) from None
         judges = [one for one in found if one.has_verdicts() or (scored and one.has_scores())]
         if named is None:
             return judges

@@ -12,6 +12,7 @@ from pathlib import Path
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, InputError
+from capeval.files.reading import reading
 from capeval.reporting.leaderboard.published import Footnote, read_published
 from capeval.reporting.leaderboard.stored import (
     COMPARED,
@@ -99,7 +100,8 @@ def make_leaderboard(
     with _no_collector():
         for path, folder in (found | asked).items():
             try:
-                read.append(read_stored(folder, references, catalogue))
+                with reading():
+                    read.append(read_stored(folder, references, catalogue))
             except CapevalError as fault:
                 unfinished = isinstance(fault, Unfinished)
                 # A run that the user named must be shown; a search skips what it cannot show.

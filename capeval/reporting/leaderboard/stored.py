@@ -71,9 +71,9 @@ def read_stored(
     InputError
         Its files are damaged, or its scores are not those of its verdicts and annotations.
     """
-    if not folder.scores.is_file():
+    if not folder.has_scores():
         raise Unfinished("is not scored yet; finish it with `capeval judge`")
-    if not folder.judgments.is_file():
+    if not folder.has_judgments():
         raise InputError(
             "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
         )
