@@ -110,12 +110,13 @@ class JudgingSession:
         self._options, self._on_notice = options, on_notice
         self._allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
         self.opened, self.targets = opened, list(targets)
+        self.left_out: list[str] = []
 
     async def estimate(self) -> tuple[Estimate, dict[str, int]]:
         """Check every target and return the expected cost, and the captions to judge by name.
 
-        A faulty run that was not named is left out of the targets, with a notice; if there is no
-        other, its `InputError` or `UsageError` is raised. Nothing is called and nothing is written.
+        A faulty run that was not named is left out of the targets, and `left_out` says why; if
+        there is no other, its `InputError` or `UsageError` is raised. Nothing is called or written.
         """
         total, todo = Estimate(cost=0.0), {}
         faults: dict[str, InputError | UsageError] = {}
@@ -133,8 +134,7 @@ class JudgingSession:
             total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
         if faults and not todo:
             raise next(iter(faults.values()))
-        for name, left_out in faults.items():
-            self._on_notice(why_left_out(name, left_out))
+        self.left_out = [why_left_out(*fault) for fault in faults.items()]
         self.targets = [target for target in self.targets if target.name not in faults]
         return total, todo
 

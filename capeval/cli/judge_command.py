@@ -64,6 +64,8 @@ def judge(
             opened = judging.opened
             # Everything is read and checked before anything is called or written.
             expected, todo = await judging.estimate()
+            for line in judging.left_out:
+                session.notice(line, always=True)
             session.notice(f"Judge: {opened.judge.title}")
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:

@@ -16,7 +16,7 @@ from capeval.files.reading import first_line, parse_json, read_text
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
-from capeval.runs.verdicts import signature_of, stored_judgments
+from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, Reference, measures
 
@@ -166,6 +166,8 @@ def gather(
         lambda judge: (judge, _judgments(judge.judgments, annotations)), judges, on_notice
     ):
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
+        if notice := judged_again(judge.judgments, judge.path.parent.name):
+            on_notice(notice)
     for name, path in named:
         if _is_judged(path):
             judgments = _judgments(path, annotations)

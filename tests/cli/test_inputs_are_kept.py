@@ -40,7 +40,7 @@ COMMANDS = [
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(FORMATS.packaged, "lines", f"{__name__}:read_lines")  # type: ignore[arg-type]
+    monkeypatch.setitem(FORMATS.packaged, "lines", f"{__name__}:read_lines")
     FILE.parent.mkdir()
     FILE.write_text("v1 v2 v3")
     Path("human.csv").write_text("video_id,system,score\nv1,mine,1\nv2,mine,2\nv3,mine,3\n")

@@ -250,3 +250,40 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
     done = score("mine")
     assert (done.code, done.out) == (2, "")
     assert done.err == "capeval: mine: name its annotations with --annotations\n"
+
+
+# What was changed in `provenance`, in one line or in all, and what every reader says.
+TAMPERED: dict[str, tuple[Any, bool, str]] = {
+    "number": ({"baseline": 1}, True, "provenance.baseline: must be true or false, not 1"),
+    "text": ({"baseline": "yes"}, True, 'provenance.baseline: must be true or false, not "yes"'),
+    "list": ({"baseline": []}, False, "provenance.baseline: must be true or false, not []"),
+    "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
+    "judge": ({"judge": ""}, True, "provenance.judge: must not be empty"),
+    "no name": ({"judge": None}, True, "provenance.judge: must be a string, not null"),
+    "models": ({"models": "gpt"}, True, 'provenance.models: must be a list, not "gpt"'),
+    "no object": (3, True, "provenance: must be a JSON object, not 3"),
+    "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
+    "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_provenance_is_one_line(case: str) -> None:
+    change, every, told = TAMPERED[case]
+    file = JUDGE / "judgments.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines if every else lines[:1]:
+        if change is None:
+            del line["provenance"]
+        else:
+            known = isinstance(change, dict)
+            line["provenance"] = line["provenance"] | change if known else change
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for arguments in (("score", "mine"), ("report", "mine", "--frames", "0"), ("inspect", "a")):
+        done = typed(Path(), *arguments)
+        if case == "all missing":
+            assert done.code == 0
+            assert arguments[0] == "inspect" or told in done.err
+        else:
+            assert (done.code, done.err.count("\n")) == (2, 1), done
+            assert told in done.err

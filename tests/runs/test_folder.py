@@ -5,13 +5,16 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.sources import Source
 from capeval.schema import Caption
+from tests.scoring.making import annotation
 
 CAPTIONS = [
     Caption(index="a", caption="A dog \ud800.", model="m"),
@@ -52,6 +55,35 @@ def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> No
         run.check_captions(others)
     assert "--run" in str(error.value)
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_captions_that_could_not_be_written_may_be_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    known = [annotation("a", "c1"), annotation("b", "c1")]
+    sources = [
+        Source("mine", run, tuple(known), tuple(captions), "a.json", origin="c.jsonl")
+        for captions in (CAPTIONS[:1], CAPTIONS)
+    ]
+    if there:
+        sources[0].store()
+    for failure in (KeyboardInterrupt, OSError):  # a kill between the files, and a full disk
+        with monkeypatch.context() as patch:
+            patch.setattr("capeval.runs.folder.write_jsonl", Mock(side_effect=failure))
+            with pytest.raises(failure):
+                sources[1].store()
+    sources[1].store()
+    assert list(load_captions(run.captions)) == CAPTIONS
+    assert run.read_manifest()["captions"]["count"] == 2
+
+
+def test_the_manifest_of_generated_captions_names_no_file(run: RunFolder) -> None:
+    run.write_manifest({"generation": {"model": "m"}})
+    known = (annotation("a", "c1"), annotation("b", "c1"))
+    Source("mine", run, known, tuple(CAPTIONS), "a.json", origin="c.jsonl").store()
+    assert sorted(run.read_manifest()) == ["annotations", "generation"]
 
 
 UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
