@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
     ModelOptions,
     declares,
@@ -41,6 +42,8 @@ class JudgeOptions(ModelOptions):
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
+    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
+        the exit code is 3, and earlier verdicts of another judge remain in force.
     seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
@@ -66,6 +69,7 @@ class JudgeOptions(ModelOptions):
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
+    max_unscored: str = option("0", panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
