@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -30,17 +31,18 @@ from capeval.rating.merging import (
 from capeval.rating.sheet import (
     DEFAULT_VIDEOS,
     RatingSheet,
-    draw_sheet,
     key_csv,
+    sample_sheet,
     sheet_csv,
     sheet_html,
 )
 from capeval.runs.folder import RunFolder
-from capeval.runs.outputs import check_output, write_output
-from capeval.runs.resolve import find_run, is_taken
+from capeval.runs.outputs import check_output, run_files, write_output
+from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
     SAMPLE,
     Source,
+    annotations_file,
     annotations_of,
     from_file,
     from_run,
@@ -89,13 +91,17 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     folder = Path(o.out)
     sources = _sources(o)
     first = sources[0]
+    read = [annotations_file(source.annotations_path) for source in sources]
+    read += [file for source in sources if source.run for file in run_files(source.run.path)]
+    for name in ("key.csv", "sheet.csv", "sheet.html"):
+        check_output(folder / name, read)
     for source in sources[1:]:
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
             raise UsageError(
                 f"{first.name} and {source.name} have different annotations; name the runs to be "
                 "rated together with --run, or one file for all with --annotations"
             )
-    drawn = draw_sheet(
+    drawn = sample_sheet(
         first.annotations,
         {source.name: {c.index: c.caption for c in source.captions} for source in sources},
         videos=o.videos,
@@ -112,7 +118,8 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
-            f"{DEFAULT_VIDEOS} videos are usual; there are only {len(sampled)}, and all are used"
+            f"only {len(sampled)} videos have captions, so all of them are used; a study usually "
+            f"has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(
         first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder
@@ -143,7 +150,8 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     """
     target, key = Path(o.out), Path(o.key)
     paths = [Path(file) for file in o.files]
-    check_output(target, [*paths, key, *([] if o.annotations is None else [o.annotations])])
+    texts = [] if o.annotations is None else [o.annotations]
+    check_output(target, [*paths, key, *map(annotations_file, texts)])
     items = read_key(key)
     known = None if o.annotations is None else annotations_of(o.annotations)
     if known is not None:
@@ -189,7 +197,8 @@ def _sources(o: SheetOptions) -> list[Source]:
     if o.named:
         found = [source_of(name) for name in o.named]
     else:
-        found = [from_run(run, known, ignore_unknown=skip) for run in RunFolder.all(runs)]
+        read = partial(from_run, annotations_path=known, ignore_unknown=skip)
+        found = attempt(read, RunFolder.all(runs), o.on_notice)
         found = found or [bundled(name) for name in sample]
     seen: set[str] = set()
     for source in found:
@@ -238,4 +247,4 @@ def _missing_line(file: RatedFile, most: int = 3) -> str:
     ]
     left = len(items) - most
     more = f"; and {left} more captions" if left > 0 else ""
-    return f"{file.path}: labels are missing: {'; '.join(listed)}{more}"
+    return f"{file.path}: labels are missing in {'; '.join(listed)}{more}"

@@ -15,6 +15,7 @@ from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
 from capeval.llm.meter import read_prices
 from capeval.options import takes
+from capeval.reporting.numbers import counted
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
@@ -22,6 +23,7 @@ from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.scoring import Scores
+from capeval.text import listed
 
 Strips = Iterable[tuple[str, Strip]]
 
@@ -55,6 +57,8 @@ def report(o: ReportOptions) -> Report:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     same_annotations(loaded)
+    for line in (line for run in loaded.values() for line in run.notices):
+        o.on_notice(line)
     file = Path("report.html" if o.out is None else o.out)
     first = next(iter(loaded.values()))
     if o.out is None and len(loaded) == 1 and first.run is not None:
@@ -125,21 +129,17 @@ def _check_labels(
     if not used:
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
-            f"has no label for {', '.join(runs)}; its systems are {', '.join(named[:5])}, and "
+            f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
             "its videos and elements must be those of the annotations",
             file=file,
         )
     if unknown:
         on_notice(
-            f"{file}: {_count(unknown, 'label')} of these runs left out: the video or element is "
+            f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
             "not annotated"
         )
     if other_systems:
-        on_notice(f"{file}: {_count(other_systems, 'label')} of other systems left out")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        on_notice(f"{file}: {counted(other_systems, 'label')} of other systems left out")
 
 
 def _strips(run: JudgedRun, o: ReportOptions) -> dict[str, Strip]:

@@ -134,7 +134,7 @@ def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
 
 # Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
-_LOOKED_AT = 3
+_SAMPLED_VIDEOS = 3
 _OTHER_IMAGE_TOKENS = 1000
 
 
@@ -158,7 +158,7 @@ async def estimate_generation(
     if not work or price is None:
         return GenerationEstimate(len(work), 0, Usage(), 0.0 if not work else None)
     tokens, frames, seen = 0, 0, 0
-    for job in work[:: max(1, len(work) // _LOOKED_AT)][:_LOOKED_AT]:
+    for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
             read = await in_thread(partial(reader.read, job.path))
         except CapevalError:

@@ -33,7 +33,7 @@ def generate(
         ),
     ] = False,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed of --shuffle.", rich_help_panel=FRAMES)
+        str, typer.Option(metavar="N", help="The seed of --shuffle.", rich_help_panel=FRAMES)
     ] = "0",
     max_ungenerated: Annotated[
         str,
@@ -91,7 +91,7 @@ def generate(
 
 
 def _introduce(session: Session, generating: GeneratingSession) -> None:
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted
 
     plan, opened = generating.plan, generating.opened
     where = f" at {opened.base_url}" if opened.base_url else ""
@@ -102,20 +102,16 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
     )
     if plan.again:
         session.notice(
-            f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
-            "another video file, or are empty, and are written again"
+            f"{plan.run.name}: {counted(plan.again, 'caption')} will be written again: the prompt "
+            "or the video file has changed, or the caption is empty"
         )
-    if plan.missing:
-        index, reason = next(iter(plan.missing.items()))
-        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
-        session.notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
 
 
 def _show_estimate(
     session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
 ) -> None:
     from capeval.cli.session import expected_cost
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted, thousands
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
     if as_json:
@@ -133,7 +129,11 @@ def _show_estimate(
         }
         print_json(found)
         return
-    session.print(f"{plan.run.name}: {thousands(len(plan.todo))} videos to caption")
+    session.print(f"{plan.run.name}: {counted(len(plan.todo), 'video')} to caption")
+    if plan.missing:
+        index, reason = next(iter(plan.missing.items()))
+        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
+        session.print(f"{plan.run.name}: no video for {index}{more}: {reason}")
     if opened.base_url is None:
         session.print("Nothing was run")
         return
@@ -157,6 +157,7 @@ def _show(
     as_json: bool,
     merging: bool = False,
 ) -> None:
+    from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
 
     if as_json:
@@ -180,7 +181,7 @@ def _show(
     if left and merging:
         session.print("Generate what is missing without --merge, and --run with this name.")
     elif left:
-        session.print("Run the same command again to try the ungenerated once more.")
+        session.print(next_step(generation.stopped, "ungenerated"))
     if opened is not None and opened.base_url is not None:
         session.print_spent(opened.meter, opened.priced)
     elif opened is not None and generation.usage.output_tokens:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
     ModelOptions,
     declares,
@@ -34,14 +35,16 @@ class JudgeOptions(ModelOptions):
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
-    run : Name of the run that a captions file becomes. By default the file's stem.
+    run : The name of the run that a captions file becomes. By default the file's stem.
     judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
         installed package. By default gpt-4o-2024-08-06, or the endpoint's only model.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
-    seed : Seed of the statistics.
+    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
+        the exit code is 3, and earlier verdicts of another judge remain in force.
+    seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -58,7 +61,7 @@ class JudgeOptions(ModelOptions):
         metavar="NAME",
     )
     ignore_unknown: bool = option(
-        False, "Skip captions whose index is not in the annotations.", panel=INPUTS
+        False, "Skip captions of videos without an annotation.", panel=INPUTS
     )
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
@@ -66,6 +69,7 @@ class JudgeOptions(ModelOptions):
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
+    max_unscored: str = option("0", panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

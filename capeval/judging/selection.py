@@ -210,23 +210,27 @@ def _tokens(*texts: str) -> int:
 
 
 def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    told = _tokens(caption)
+    in_caption = _tokens(caption)
     events = max(1, len(caption) // _EVENT_CHARACTERS)
     references = _tokens(*(event.event for event in annotation.events))
     elements = [e.content for event in annotation.events for e in event.visual_elements]
     shown = _tokens(*elements) + 6 * len(elements)
     template = {stage: _tokens(prompts.templates[stage]) for stage in _STAGES}
-    echoed = told + shown if prompts.contract == "tuna" else 0
+    echoed = in_caption + shown if prompts.contract == "tuna" else 0
     return {
-        "split": Usage(calls=1, input_tokens=template["split"] + told, output_tokens=told + 20),
+        "split": Usage(
+            calls=1,
+            input_tokens=template["split"] + in_caption,
+            output_tokens=in_caption + 20,
+        ),
         "match": Usage(
             calls=1,
-            input_tokens=template["match"] + told + references + 12 * events,
+            input_tokens=template["match"] + in_caption + references + 12 * events,
             output_tokens=12 * events + 10,
         ),
         "classify": Usage(
             calls=1,
-            input_tokens=template["classify"] + told + shown,
+            input_tokens=template["classify"] + in_caption + shown,
             output_tokens=14 * len(elements) + 10 + echoed,
         ),
     }

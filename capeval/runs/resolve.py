@@ -19,19 +19,20 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from capeval.errors import InputError, UsageError
-from capeval.files.reading import first_line
+from capeval.errors import CapevalError, InputError, UsageError
+from capeval.files.reading import first_line, reading
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.text import cut, nearest
+from capeval.text import cut, listed, nearest, similar
+
+FolderT = TypeVar("FolderT", RunFolder, JudgeFolder)
+R = TypeVar("R")
 
 RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
-
-_LISTED = 5
-"""How many names a message lists."""
 
 
 def find_run(typed: str | Path, runs: Path = RUNS) -> RunFolder:
@@ -90,7 +91,7 @@ def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
     if not found:
         raise InputError("holds no scores.json", file=path)
     if len(found) > 1:
-        raise InputError(f"holds several scores.json; name one of {_listed(found)}", file=path)
+        raise InputError(f"holds several scores.json; name one of {listed(found)}", file=path)
     return found[0]
 
 
@@ -103,6 +104,34 @@ def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     if not found:
         raise InputError(_why_not_judged(path), file=path)
     return found
+
+
+def attempt(
+    work: Callable[[FolderT], R], found: Iterable[FolderT], on_notice: Callable[[str], None]
+) -> list[R]:
+    """Return what some work makes of the folders of runs that the user did not name.
+
+    One that cannot be read is left out with a notice; if none can, the first error is raised.
+    """
+    results: list[R] = []
+    faults: list[tuple[Path, CapevalError]] = []
+    for one in found:
+        try:
+            with reading():
+                results.append(work(one))
+        except CapevalError as fault:
+            faults.append((one.path, fault))
+    if faults and not results:
+        raise faults[0][1]
+    for path, left_out in faults:
+        on_notice(why_left_out(path, left_out))
+    return results
+
+
+def why_left_out(run: Path | str, fault: CapevalError) -> str:
+    """Return the notice on a run that is left out; it names the run."""
+    message = str(fault)
+    return f"left out: {message if str(run) in message else f'{run}: {message}'}"
 
 
 def is_taken(name: str, runs: Path = RUNS) -> bool:
@@ -120,11 +149,11 @@ def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what:
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(typed, Path) or _has_separator(text):
-        if not os.path.lexists(typed):
+        if not _is_there(Path(typed)):
             raise InputError(f"does not exist{_suggestion(Path(typed), runs)}", file=label)
         return Path(typed)
     # Of a name that no file can have (with a NUL, or too long) none exists either.
-    existing = [place for place in (runs / text, Path(text)) if os.path.lexists(place)]
+    existing = [place for place in (runs / text, Path(text)) if _is_there(place)]
     fitting = [place for place in existing if serves(place)]
     if len(fitting) > 1 and not fitting[0].samefile(fitting[1]):
         raise InputError(
@@ -136,6 +165,17 @@ def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what:
     raise InputError(f"is neither {what} nor a run under {runs}/{nearest(text, names)}", file=label)
 
 
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except PermissionError:
+        # Whoever reads it gets an error that says so.
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _has_separator(text: str) -> bool:
     return text in (".", "..") or any(mark in text for mark in (os.sep, os.altsep) if mark)
 
@@ -143,7 +183,8 @@ def _has_separator(text: str) -> bool:
 def _suggestion(path: Path, runs: Path) -> str:
     if not path.is_absolute() and os.path.lexists(runs / path):
         return f"; did you mean {runs / path}?"
-    return nearest(str(path), [str(path.parent / name) for name in _names_in(path.parent)])
+    near = similar(path.name, _names_in(path.parent))
+    return f"; did you mean {path.parent / near}?" if near else ""
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -166,7 +207,7 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
     if len(chosen) > 1:
         raise InputError(
             "was judged by several; choose one with --judge, or name its folder: "
-            f"{_listed([one.path for one in chosen])}",
+            f"{listed(one.path for one in chosen)}",
             file=folder,
         )
     return chosen[0].judgments
@@ -178,13 +219,8 @@ def _why_not_judged(folder: Path) -> str:
     if JudgeFolder(folder).judgments.is_file():
         return "holds no verdicts yet; run `capeval judge` again"
     if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
-        return f"is a folder of runs and no run; name one of {_listed(runs)}"
+        return f"is a folder of runs and no run; name one of {listed(runs)}"
     return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
-
-
-def _listed(paths: list[Path]) -> str:
-    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
-    return ", ".join(map(str, paths[:_LISTED])) + more
 
 
 def _holds_captions(path: Path) -> bool:

@@ -56,6 +56,16 @@ def test_the_table_reads_from_the_first_to_the_second() -> None:
     assert "baseline" not in done.out
 
 
+def test_a_run_that_is_judged_in_part_says_so_in_the_headline_and_in_a_notice() -> None:
+    file = Path("runs/half/judge/judgments.jsonl")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    done = compare("old", "half")
+    assert "over the 3 videos scored in both runs (half scored 3/5)." in " ".join(done.out.split())
+    notice = "half: 1 of 5 captions is not judged yet; finish with `capeval judge runs/half`"
+    assert notice in " ".join(done.out.split())
+    assert notice in compare("old", "half", "--json").json["notes"]
+
+
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:
     typed = ("old", "new", "--json", "--seed", "3", "--resamples", "500", "--fail-under", "f1=-50")
     here = Path()
@@ -134,7 +144,7 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old"], "name at least two runs"),
         (["old", "none"], "none: is neither a file nor a run under runs/"),
         (["old", "old"], "is named twice"),
-        (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),
+        (["old", "other"], "cannot be compared because they differ: judge judge-1 vs. judge-2"),
         (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
         (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
@@ -199,9 +209,9 @@ def test_an_output_without_a_name_is_refused() -> None:
 def test_anyway_marks_the_table() -> None:
     done = compare("old", "other", "--allow-mismatch")
     assert done.code == 0
-    assert done.out.startswith("[not comparable] other is level in F1 with old (no interval")
+    assert done.out.startswith("[not comparable] other has the same F1 as old (no interval")
     assert "\n[not comparable] A old, B other: " in done.out
-    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
+    assert "NOT COMPARABLE: judge judge-1 vs. judge-2" in done.out
     found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False
 

@@ -343,8 +343,8 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
     for form in ("markdown", "latex"):
         done = correlate(tmp_path, "--human", "human.csv", *QUICK, "--format", form)
         text = " ".join(done.out.split())
-        assert "3 of 12 elements left out, on which raters are evenly divided" in text
-        assert "flatters the judge" in text
+        assert "3 of 12 elements are left out because raters are evenly divided" in text
+        assert "favours the judge" in text
 
 
 @pytest.mark.parametrize(
@@ -522,9 +522,11 @@ def test_repeats_of_a_judge_are_held_against_each_other(tmp_path: Path) -> None:
     labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
     tables = found(tmp_path, "--human", "human.csv")["elements"]["tables"]
     (table,) = [
-        t for t in tables if t["truth"] == "judge pass 1" and t["by"] == "all" and not t["weighted"]
+        t
+        for t in tables
+        if t["truth"] == "judge repeat 1" and t["by"] == "all" and not t["weighted"]
     ]
-    assert table["given"] == "judge pass 2"
+    assert table["given"] == "judge repeat 2"
     assert table["coefficients"]["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
@@ -554,7 +556,9 @@ def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -
     labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("two", "three")})
     done = correlate(tmp_path, "--human", "human.csv", *QUICK)
     assert done.code == 2
-    assert "its judged runs are of one (model one-model), and people rated three, two: " in done.err
+    assert (
+        "its judged runs are one (model one-model), but human raters rated three, two: " in done.err
+    )
     assert "--metric NAME=PATH" in done.err
 
 
@@ -585,6 +589,6 @@ def test_p_that_can_be_no_smaller_says_so(tmp_path: Path) -> None:
     assert of_systems["pearson"]["p_least"] == pytest.approx(1 / 6)
     asked = ("--human", "human.csv", "--metric", "m=human.csv", "--format", "markdown", *QUICK)
     text = " ".join(correlate(tmp_path, *asked).out.split())
-    assert "With 3 systems p cannot be below 0.333 (Pearson r 0.167)." in text
+    assert "With 3 systems, p cannot be below 0.333 (Pearson r 0.167)." in text
     # 2 of the 1,024 ways to reverse ten videos.
-    assert "With so few videos p cannot be below 0.002." in text
+    assert "With this number of videos, p cannot be below 0.002." in text

@@ -91,7 +91,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "unknown": (
         CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
         (
-            'bad: index "vv": index: is unknown to the annotations; did you mean "v"?; '
+            'bad: index "vv": index: is unknown to the annotations; '
             "correct it, or skip such captions with --ignore-unknown"
         ),
     ),
@@ -138,7 +138,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
             "judge none.jsonl --annotations good.json",
             "none.jsonl: is neither a captions file nor a run",
         ),
-        ("judge good.jsonl --annotations god.json --judge lexical", "did you mean good.json?"),
+        ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --annotations . --judge lexical", ".: is a folder; name a file"),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),

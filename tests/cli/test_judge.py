@@ -272,6 +272,7 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     ran = work.judge("--max-cost", str(cap), "--json", "--max-concurrency", "4")
     assert ran.code == 3
     assert f"the cost cap of ${cap:.2f} leaves no room" in ran.err
+    assert "Raise --max-cost and run the same command again" in ran.err
     done = ran.json["captions"]["counts"]["scored"]
     assert 0 < done < 12
     assert all(line["status"] == "scored" for line in work.judgments().values())
@@ -280,6 +281,15 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     again = work.judge("--max-cost", "5", "--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
     assert endpoint.calls() == 36
+
+
+def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: Endpoint) -> None:
+    work.write("capeval.toml", PRICES.format(10))
+    ran = work.judge("--max-cost", "0.0001")
+    assert (ran.code, endpoint.calls()) == (3, 0)
+    assert "the cost cap of $0.0001 leaves no room" in ran.err
+    assert "Raise --max-cost and run the same command again" in ran.out
+    assert "once more" not in ran.out
 
 
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
@@ -474,7 +484,8 @@ def test_a_storm_leaves_its_videos_unscored_until_it_is_over(
         assert "attempts at" in judgments[index]["reason"]
         assert "500: the model crashed" in judgments[index]["reason"]
         assert f"{index} is unscored: " in ran.err
-    assert "Run the same command again" in ran.err
+    assert "Run the same command again to try the unscored once more" in ran.err
+    assert "--max-cost" not in ran.err
     made = server.calls()
     server.mood()
     again = work.judge("--json")

@@ -99,7 +99,7 @@ def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
     assert "forest shows the differences of two runs, not of 1" in said.err
     said = typed("plot", "all", "at-8", "bare", "--out", "o")
     assert said.code == 0
-    assert "cannot be compared: data" in said.err
+    assert "cannot be compared because they differ: data" in said.err
     assert "forest.pdf" not in written("o")
 
 
@@ -178,7 +178,7 @@ def test_without_matplotlib_the_extra_is_named(
     said = typed("plot", "all", "at-8")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "capeval: matplotlib is not installed: figures need pip install 'capeval[plot]'\n"
+        "capeval: figures need matplotlib (not installed): pip install 'capeval[plot]'\n"
     )
 
 

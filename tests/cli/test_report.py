@@ -29,7 +29,7 @@ def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = Non
     """A judged run in the working folder."""
     folder = Path("runs") / run
     (folder / name).mkdir(parents=True)
-    lines = [json.dumps({"index": video.index, "caption": "A dog."}) for video in VIDEOS]
+    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
     by = Provenance(judge=name, prompts=None)
@@ -147,7 +147,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
         assert ended.err.startswith(f"{stored}: does not match the verdicts next to it: {why}")
         assert ended.err.endswith(f"; {told}")
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json beside the verdicts does not match them: {why}" in page
+        assert f"The scores.json next to the verdicts does not match them: {why}" in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:
@@ -225,6 +225,8 @@ def test_without_the_extra_there_is_one_notice_and_a_report(missing: tuple[str, 
     path = f"hidden:{ROOT}"
     ended = run(Path(), "report", "mine", PYTHONPATH=path)
     assert (ended.code, ended.err.count("\n")) == (0, 1)
-    assert "frames need PyAV and Pillow; install capeval[generate]" in ended.err
+    assert (
+        "frames need PyAV and Pillow (not installed): pip install 'capeval[generate]'" in ended.err
+    )
     asked = run(Path(), "report", "mine", "--frames", "4", PYTHONPATH=path)
     assert (asked.code, asked.err.count("\n")) == (2, 1)

@@ -166,7 +166,7 @@ def _agreement(table: ElementTable) -> str:
 
 def _left_out(table: ElementTable) -> list[str]:
     left = f"    {thousands(table.tied)} elements with evenly divided raters are left out"
-    return [f"{left}, which flatters it"] if table.tied else []
+    return [f"{left}, which favours it"] if table.tied else []
 
 
 def _ranked(result: Correlation) -> str:

@@ -40,17 +40,14 @@ from capeval.reporting.terminal import one_screen, print_line, print_pages
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
-_GROUPS = "groups: used/all; one in which a metric has no value is left out for all metrics. "
+_GROUPS = "groups: used/all; a group in which one metric has no value is left out for all. "
 _USED = (
-    "item, within_system: groups used/all; where all values of a metric tie, acc_eq still has a "
-    "value. "
+    "item, within_system: groups used/all; acc_eq has a value even if all values of a metric tie. "
 )
-_RANK = (
-    "rank: a new one begins where a metric is worse (p to .05, Holm) than all of the rank above. "
-)
+_RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm). "
 _ACCURACY = (
-    "in-sample: with the threshold thr. found on these pairs, up to which differences of the "
-    "metric are ties; cross: with thresholds found on other videos; untied: with none. "
+    "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
+    "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold. "
 )
 
 
@@ -162,7 +159,7 @@ def _ties(results: Sequence[Correlation]) -> str:
     }
     known = [f"{g} {whole_percent(share)}" for g, share in shares.items() if share is not None]
     human = f"; human ties: {', '.join(known)}" if known else ""
-    return f"ties: of the pairs compared, those that the metric ties{human}. "
+    return f"ties: the share of the compared pairs that the metric ties{human}. "
 
 
 def _correlations(
@@ -262,7 +259,7 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
     if not table.rows:
         return []
     table.note = (
-        f"{_ACCURACY}p is of untied. a constant: a metric that gives every caption one score. "
+        f"{_ACCURACY}p is that of untied. a constant: a metric with one score for all captions. "
         f"n: captions; in system, systems. {_ties(accuracies)}"
         f"{_USED if grouped else ''}{_RANK if several else ''}"
     ).strip()
@@ -291,9 +288,9 @@ _Pairs = dict[tuple[str, str], ComparisonResult]
 _NOTE = (
     "Above the diagonal: p of row and column ({how}, Holm within a block). "
     "Below it: the difference, row − column, over the groups in which both have a value. "
-    "A rank begins where a metric is worse than all metrics of the rank above."
+    "A metric ranks lower if it is worse than all metrics of the rank above."
 )
-_UNTIED = " Values of acc_eq are calibrated; its differences and p are without threshold."
+_UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use none."
 
 
 def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:

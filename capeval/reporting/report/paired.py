@@ -81,7 +81,7 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     if unlike:
         return Paired(len(common), f"they were not measured in the same way: {'; '.join(unlike)}")
     if not common:
-        return Paired(0, "no video was scored in all of them")
+        return Paired(0, "no video is scored in all of them")
     runs = [_measured(one, common) for one in shown]
     seed = shown[0].run.seed
     if len(runs) > 2:
@@ -141,7 +141,7 @@ def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
         if one.letter in stale:
             whose = f"of {one.letter} " if several else ""
             found.append(
-                f"The scores.json beside the verdicts {whose}does not match them: "
+                f"The scores.json next to the verdicts {whose}does not match them: "
                 f"{stale[one.letter]}. This page is computed from the verdicts."
             )
     return found
