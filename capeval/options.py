@@ -325,7 +325,7 @@ class ModelOptions:
 
     Parameters
     ----------
-    only : Only these indexes; repeat the option or separate them by commas.
+    only : Only these indexes. Repeatable, or separated by commas.
     limit : Only the first N videos.
     runs : The folder of the runs.
     max_concurrency : Calls at a time.

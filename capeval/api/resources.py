@@ -72,7 +72,7 @@ def _is_png(path: Path) -> bool:
 
 
 def cache_info() -> CacheInfo:
-    """Return where the cache of judges' replies is, and how many it contains."""
+    """Return where the cache of models' replies is, and how many it contains."""
     from capeval.llm import ReplyCache
 
     with closing(ReplyCache()) as cache:

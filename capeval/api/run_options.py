@@ -39,7 +39,7 @@ ignore_unknown_option = partial(
 human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
 # With fewer, no p-value could be .01.
 resamples_option = partial(option, None, metavar="N", min=99)
-seed_option = partial(option, 0, "Seed of the statistics.", min=0, metavar="N")
+seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
 runs_option = partial(option, "runs", "The folder of the runs.", metavar="DIR")
 out_option = partial(
     option,
@@ -104,7 +104,7 @@ class CompareOptions:
     Parameters
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
+    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
     gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
         default estimate.
     min_coverage : How many annotated videos must be compared: 99% or a number.
@@ -185,9 +185,9 @@ class LeaderboardOptions:
     named : Runs in addition to those under runs/: folders of runs or of judges.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
         and JSON contain them all.
-    form : table, markdown, latex, csv or json.
+    form : The format: table, markdown, latex, csv or json.
     published : Add the TUNA paper's 21 models (tables 8, 9 and 10).
-    min_coverage : Percentage of the videos that must be scored for a rank.
+    min_coverage : The percentage of the videos that must be scored for a rank.
     """
 
     named: Sequence[FilePath] = option((), positional=True, metavar="RUN")
@@ -196,7 +196,7 @@ class LeaderboardOptions:
         "overall", metavar="TABLES"
     )
     form: Literal["table", "markdown", "latex", "csv", "json"] = option(
-        "table", flag="--format", metavar="FORMAT"
+        "table", flag="--format", metavar="FORMAT", panel=OUTPUT
     )
     published: bool = False
     annotations: FilePath | None = annotations_option()
@@ -222,15 +222,17 @@ class PlotOptions:
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
         forest for two runs; scatter or confusion with human ratings.
     out : The folder to write them to.
-    formats : svg, pdf or png; repeat the option or separate them by commas.
-    width : That of a column (3.3 in) or of the text (6.9 in).
+    formats : The formats: svg, pdf or png. Repeatable, or separated by commas.
+    width : The width of a column (3.3 in) or of the text (6.9 in).
     """
 
     what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
-    out: FilePath = option("figures", metavar="DIR")
-    formats: Sequence[str] = option(("pdf",), flag="--format", metavar="FORMAT", commas=True)
+    out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
+    formats: Sequence[str] = option(
+        ("pdf",), flag="--format", metavar="FORMAT", commas=True, panel=OUTPUT
+    )
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     judge: str | None = judge_option()
@@ -249,17 +251,19 @@ class CorrelateOptions:
     human : Human ratings or labels.
     metrics : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
         system?, score. Repeatable; one NAME may have several files.
-    metric_columns : Columns of the human file that contain metrics; repeat the option or
-        separate them by commas.
+    metric_columns : Columns of the human file that contain metrics. Repeatable, or separated by
+        commas.
     missing : If a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
-    ci : Kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
+    ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
     resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
         comparisons.
     protocol : Only the statistics of a published protocol: tuna or wmt23.
-    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
-    groupings : Only these of pooled, item, within_system, system.
+    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq. Repeatable, or
+        separated by commas.
+    groupings : Only these of pooled, item, within_system, system. Repeatable, or separated by
+        commas.
     published : Add the TUNA paper's table 3 for reference.
     draws : Deprecated name of `resamples`.
     """
@@ -298,9 +302,9 @@ class SheetOptions:
 
     Parameters
     ----------
-    named : A run to sample captions from; repeatable. By default all under runs/, or the sample
+    named : A run to sample captions from. Repeatable. By default all under runs/, or the sample
         if there are none.
-    videos : Number of videos. By default 40, or all if there are fewer.
+    videos : The number of videos. By default 40, or all if there are fewer.
     per_video : Captions of each video. By default one of every run.
     video_dir : The folder of the videos that the page plays.
     out : The folder to write to.
@@ -313,7 +317,7 @@ class SheetOptions:
     seed: int = seed_option()
     annotations: FilePath | None = annotations_option()
     video_dir: FilePath | None = option(None, metavar="DIR")
-    out: FilePath = option("rating", metavar="DIR")
+    out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -337,7 +341,7 @@ class MergeOptions:
     files: Sequence[FilePath] = required(positional=True, metavar="FILE")
     key: FilePath = required(metavar="FILE")
     _: KW_ONLY
-    out: FilePath = option("human.csv", metavar="FILE")
+    out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
     annotations: FilePath | None = option(None, metavar="FILE")
     partial: bool = False
     force: bool = False
@@ -351,9 +355,9 @@ class FramesOptions:
     Parameters
     ----------
     video : A video file.
-    frames : 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), auto@64 (at most
-        64), 1 (the middle one), 0,5,9 (indices from 0).
-    decoder : pyav, or decord for parity.
+    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
+        auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
+    decoder : The decoder: pyav, or decord for parity.
     sheet : Write a contact sheet to this PNG file.
     out : Write every frame at full size into this folder, named by its index.
     """
@@ -362,8 +366,8 @@ class FramesOptions:
     frames: str = option("32", metavar="POLICY")
     _: KW_ONLY
     decoder: str = option("pyav", metavar="NAME")
-    sheet: FilePath | None = option(None, metavar="FILE")
-    out: FilePath | None = option(None, metavar="DIR")
+    sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)
+    out: FilePath | None = option(None, metavar="DIR", panel=OUTPUT)
 
 
 @declares

@@ -31,9 +31,7 @@ class ImageForm:
         try:
             import PIL  # noqa: F401
         except ImportError:
-            raise MissingExtra(
-                "sending frames needs Pillow: pip install 'capeval[generate]'"
-            ) from None
+            raise MissingExtra("sending frames needs Pillow") from None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that affect the encoded bytes."""

@@ -38,16 +38,16 @@ class GenerateOptions(ModelOptions):
         else tuna-cap-v1.
     max_new_tokens : Tokens a caption may have. By default the catalogue's, 1024 for most.
     batch_size : Videos at a time on a device: a number or auto.
-    device : cuda, mps or cpu. By default the best available.
+    device : The device: cuda, mps or cpu. By default the best available.
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
-    run : Name of the run. By default the model's.
-    frames : 32 spread evenly, 2fps, or auto (2 a second below 16 s, else 1). By default the
-        catalogue's.
-    decoder : pyav or decord.
+    run : The name of the run. By default the model's.
+    frames : The frames to take: 32 (spread evenly), 2fps, or auto (2 a second below 16 s, else 1).
+        By default the catalogue's.
+    decoder : The decoder: pyav or decord.
     shuffle : A seed: the frames are shown in a random order.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
-    jpeg_quality : Quality of JPEGs.
+    jpeg_quality : The quality of JPEGs.
     max_side : Shrink frames for an endpoint to this many pixels. By default they are not shrunk.
     shard : Do part I of N; the last part to finish merges all.
     merge : Merge the shards of --run that exist, and stop.

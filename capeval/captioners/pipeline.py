@@ -18,11 +18,10 @@ from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
 from capeval.files.jsonl import as_stored
-from capeval.files.validation import complaint
 from capeval.plugins import blaming
 from capeval.runs.threads import in_thread
 from capeval.schema import Usage
-from capeval.text import describe, one_line, shown
+from capeval.text import complaint, describe, one_line, shown
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
 

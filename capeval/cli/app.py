@@ -102,8 +102,8 @@ def main() -> None:
     except BaseException as error:
         try:
             code = _ended_by(error)
-        except BaseException as worse:  # even a message may raise
-            code = _internal_error(worse)
+        except BaseException:  # even its message may raise
+            code = _internal_error(error)
     new = [thread for thread in threading.enumerate() if thread.daemon and thread not in before]
     if new:
         from capeval.runs.threads import is_calling
@@ -119,7 +119,7 @@ def _ended_by(error: BaseException) -> int:
     """Report an exception on one line, and return the exit code."""
     if isinstance(error, CapevalError):
         trace("refused", failure=error)
-        _complain(str(error))
+        _complain(_as_typed(str(error)))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _complain("interrupted" if isinstance(error, KeyboardInterrupt) else "aborted")
@@ -189,12 +189,17 @@ def _flush() -> None:
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
     # Newer versions of typer say that of a value that is not one of the choices.
-    message = message.replace("Value error, ", "")
-    for old, new in RENAMED.items():
-        # Typer reports the new name; the user typed the old one.
-        if any(token.partition("=")[0] == old for token in sys.argv[1:]):
-            message = message.replace(new, old)
+    message = _as_typed(message).replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
+
+
+def _as_typed(message: str) -> str:
+    """Return a message with the old name of each option that was typed by it."""
+    typed = {argument.partition("=")[0] for argument in sys.argv[1:]}
+    for old, new in RENAMED.items():
+        if f"--{old}" in typed:
+            message = message.replace(f"--{new}", f"--{old}")
+    return message
 
 
 def _complain(text: str) -> None:

@@ -33,7 +33,7 @@ def generate(
         ),
     ] = False,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed of --shuffle.", rich_help_panel=FRAMES)
+        str, typer.Option(metavar="N", help="The seed of --shuffle.", rich_help_panel=FRAMES)
     ] = "0",
     max_ungenerated: Annotated[
         str,
@@ -157,6 +157,7 @@ def _show(
     as_json: bool,
     merging: bool = False,
 ) -> None:
+    from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
 
     if as_json:
@@ -180,7 +181,7 @@ def _show(
     if left and merging:
         session.print("Generate what is missing without --merge, and --run with this name.")
     elif left:
-        session.print("Run the same command again to try the ungenerated once more.")
+        session.print(next_step(generation.stopped, "ungenerated"))
     if opened is not None and opened.base_url is not None:
         session.print_spent(opened.meter, opened.priced)
     elif opened is not None and generation.usage.output_tokens:

@@ -114,6 +114,7 @@ def judge(
 def _show(
     session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool, full: bool
 ) -> None:
+    from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
@@ -126,7 +127,8 @@ def _show(
         if result.stopped:
             sys.stderr.write(f"capeval: {result.stopped}\n")
     if any(result.unscored for result in results):
-        session.print("Run the same command again to try the unscored once more.")
+        stopped = next((result.stopped for result in results if result.stopped), None)
+        session.print(next_step(stopped, "unscored"))
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:
         session.print(

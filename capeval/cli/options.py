@@ -37,7 +37,7 @@ TableFormat = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of the tables: table, markdown or latex. By default table.",
+        help="The format of the tables: table, markdown or latex. By default table.",
         show_default=False,
         rich_help_panel=OUTPUT,
     ),

@@ -13,7 +13,12 @@ from capeval.cli.options import Json, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
-cache_app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
+cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
+_STATES = {
+    "validated": "accepted",
+    "refused": "not accepted, and asked again",
+    "exhausted": "not accepted, and the video left out",
+}
 
 
 @declared_by(ModelsOptions)
@@ -75,10 +80,11 @@ def info() -> None:
     output.line(f"path     {cache.path}")
     output.line(f"size     {file_size(cache.bytes)}")
     output.line(f"replies  {cache.entries:,}")
-    for state, count in sorted(cache.states.items()):
-        output.line(f"  {state:<12} {count:,}")
+    for state, name in _STATES.items():
+        if count := cache.states.get(state):
+            output.line(f"  {name}: {count:,}")
     for model, count in sorted(cache.models.items()):
-        output.line(f"  {model}: {count:,}")
+        output.line(f"  by {model}: {count:,}")
 
 
 @cache_app.command()

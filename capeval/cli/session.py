@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from capeval.errors import UsageError
+from capeval.errors import BudgetReached, CapevalError, UsageError
 from capeval.llm import Meter
 from capeval.reporting.numbers import counted, money, tenths, thousands
 from capeval.runs.engine import Status
@@ -142,6 +142,15 @@ class Session:
         if self._bar:
             self._bar.stop()
             self._bar = None
+
+
+def next_step(stopped: CapevalError | None, left: str) -> str:
+    """Return what to do about videos that are left, such as "unscored", by why the work stopped."""
+    if isinstance(stopped, BudgetReached):
+        return f"Raise --max-cost and run the same command again to do the {left}."
+    if stopped is not None:
+        return f"Run the same command again to do the {left}, once the endpoint answers."
+    return f"Run the same command again to try the {left} once more."
 
 
 def expected_cost(cost: float | None, model: str) -> str:

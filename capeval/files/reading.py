@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.text import cut
+from capeval.text import cut, nearest, shown
 
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -56,16 +56,13 @@ def read_bytes(path: Path) -> bytes:
 
 def why_missing(path: Path) -> str:
     """Return the message for a path that does not exist, with a similar name if there is one."""
-    from difflib import get_close_matches
-
     if path.is_symlink():
         return f"is a link to {path.readlink()}, which does not exist"
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"does not exist (nor does its folder {path.parent})"
-    near = get_close_matches(path.name, names, n=1)
-    return "does not exist" + (f"; did you mean {near[0]}?" if near else "")
+    return "does not exist" + nearest(path.name, names)
 
 
 class _DuplicateKey(ValueError):
@@ -102,6 +99,10 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
         )
     except json.JSONDecodeError as fault:
+        if not fault.pos:
+            start = shown(text.lstrip().partition("\n")[0].rstrip())
+            message = f"is not JSON: {start}; give JSON or JSON lines"
+            raise InputError(message, file=file, where=f"line {line}") from None
         problem, at = f"broken JSON at column {fault.colno} ({fault.msg})", fault.lineno - 1
     except _DuplicateKey:
         key, at = _duplicated_key(text)

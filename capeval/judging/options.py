@@ -34,14 +34,14 @@ class JudgeOptions(ModelOptions):
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
         that a run names.
-    run : Name of the run that a captions file becomes. By default the file's stem.
+    run : The name of the run that a captions file becomes. By default the file's stem.
     judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
         installed package. By default gpt-4o-2024-08-06, or the endpoint's only model.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     repeats : Judge each caption this many times; the majority label counts.
-    seed : Seed of the statistics.
+    seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -58,7 +58,7 @@ class JudgeOptions(ModelOptions):
         metavar="NAME",
     )
     ignore_unknown: bool = option(
-        False, "Skip captions whose index is not in the annotations.", panel=INPUTS
+        False, "Skip captions of videos without an annotation.", panel=INPUTS
     )
     judge: "str | Judge | None" = option(
         None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"

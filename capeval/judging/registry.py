@@ -14,14 +14,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
-from capeval.files.validation import complaint
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
 from capeval.judging.split_checks import clean
 from capeval.llm import public_url
 from capeval.plugins import Registry, blaming
 from capeval.runs.threads import Threads
 from capeval.schema import Annotation, Scored, Usage, Verdict, flaw_of
-from capeval.text import describe, one_line, raised_at, shown
+from capeval.text import complaint, describe, one_line, raised_at, shown
 
 LEXICAL = "lexical"
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from capeval.errors import InputError, UsageError
 from capeval.files.reading import first_line
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.text import cut, listed, nearest
+from capeval.text import cut, listed, nearest, similar
 
 RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
@@ -140,7 +140,8 @@ def _has_separator(text: str) -> bool:
 def _suggestion(path: Path, runs: Path) -> str:
     if not path.is_absolute() and os.path.lexists(runs / path):
         return f"; did you mean {runs / path}?"
-    return nearest(str(path), [str(path.parent / name) for name in _names_in(path.parent)])
+    near = similar(path.name, _names_in(path.parent))
+    return f"; did you mean {path.parent / near}?" if near else ""
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -322,6 +322,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "add --yes or --max-cost" in refused.err
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
     assert "captioned 2/10" in capped.out
+    assert "Raise --max-cost and run the same command again to do the ungenerated" in capped.out
     assert "8 of them now" in whole.out
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from capeval.cli import main
+from capeval.errors import CapevalError
 from tests.files.making import record
+from tests.hostile import ERRORS, Unspeakable
 
 GOOD = json.dumps([record("v"), record("w")])
 CAPTION = '{"index": "v", "caption": "A dog runs."}\n'
@@ -89,7 +91,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "unknown": (
         CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
         (
-            'bad: index "vv": index: is unknown to the annotations; did you mean "v"?; '
+            'bad: index "vv": index: is unknown to the annotations; '
             "correct it, or skip such captions with --ignore-unknown"
         ),
     ),
@@ -136,7 +138,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
             "judge none.jsonl --annotations good.json",
             "none.jsonl: is neither a captions file nor a run",
         ),
-        ("judge good.jsonl --annotations god.json --judge lexical", "did you mean good.json?"),
+        ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --annotations . --judge lexical", ".: is a folder; name a file"),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
@@ -204,11 +206,15 @@ def test_real_process_tells_one_line_and_writes_nothing(module: list[str]) -> No
     assert files() == before
 
 
+@pytest.mark.parametrize("case", [*ERRORS, "its own exception"])
 def test_unexpected_fault_is_ours_and_exits_1(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own = CapevalError(Unspeakable()), "CapevalError: its message cannot be shown"
+    error, described = ERRORS.get(case, own)
+
     def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("two\nlines")
+        raise error
 
     monkeypatch.setattr("capeval.api.scoring.score_run", fail)
     monkeypatch.setattr(
@@ -218,7 +224,8 @@ def test_unexpected_fault_is_ours_and_exits_1(
         main()
     assert end.value.code == 1
     told = capsys.readouterr().err
-    assert told.startswith("capeval: internal error (a bug in capeval): RuntimeError: two lines")
+    assert told.startswith(f"capeval: internal error (a bug in capeval): {described}")
+    assert told.endswith("report it with the log that --debug FILE writes of the same command\n")
     assert told.count("\n") == 1
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from capeval.cli.app import app
 from tests.cli_runs import ROOT
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.typed import typed
@@ -89,6 +93,22 @@ def test_old_option_names_are_accepted(
     assert before == after
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("compare", "old", "new", "--draws", "x"), "--draws must be a whole number, not 'x'"),
+        (("compare", "old", "new", "--draws"), "'--draws' requires an argument"),
+        (("correlate", "--human", "human.csv", "--auto=x"), "--auto: 'x' must be NAME=PATH"),
+        (("correlate", "--human", "human.csv", "--metric-cols="), "--metric-cols is empty"),
+    ],
+)
+def test_messages_name_an_option_as_it_was_typed(
+    folder: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    done = typed(folder, *arguments)
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
 def test_old_option_names_are_not_in_the_help(folder: Path) -> None:
     for command in ("compare", "correlate"):
         help_text = typed(folder, command, "--help").out
@@ -130,3 +150,36 @@ def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[st
     assert done.json
     assert all(c.isprintable() or c == "\n" for c in done.out)
     assert "caf\u00e9 \u4e2d" in done.out
+
+
+def commands(group: Any = None, *names: str) -> Iterator[tuple[str, Any]]:
+    group = group or get_command(app)
+    yield " ".join(names), group
+    for name, inner in getattr(group, "commands", {}).items():
+        yield from commands(inner, *names, name)
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_help_texts_have_one_style(name: str, command: Any) -> None:
+    """A sentence for each option, with the name of its value; by default, or [default: X]."""
+    for one in command.params:
+        label = one.opts[0]
+        text = one.help or ""
+        assert re.fullmatch(r"[A-Z-].*\.", text), f"{label}: {text}"
+        assert "Default:" not in text, f"{label}: {text}"
+        assert not re.search("repeat the option|; repeatable", text), f"{label}: {text}"
+        assert one.metavar or one.is_flag, f"{label} has no name for its value"
+        if label == "--runs":
+            assert one.default == "runs"
+    reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
+    reads_runs |= {"plot", "correlate", "rate sheet"}
+    assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_fits_the_terminal(name: str, columns: int) -> None:
+    shown = typed(Path(), *name.split(), "--help", columns=columns)
+    assert shown.code == 0
+    assert max(map(len, shown.out.splitlines())) <= columns
+    assert "…" not in shown.out

@@ -178,7 +178,7 @@ def test_without_matplotlib_the_extra_is_named(
     said = typed("plot", "all", "at-8")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "capeval: matplotlib is not installed: figures need pip install 'capeval[plot]'\n"
+        "capeval: figures need matplotlib (not installed): pip install 'capeval[plot]'\n"
     )
 
 

@@ -102,7 +102,7 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         ),
         (
             ANN.replace("label", "lable"),
-            'line 1: the column "label" is missing; did you mean "lable"',
+            'line 1: the column "label" is missing; rename "lable" to "label"',
         ),
         (ANN.replace("label", "label,label"), 'the column "label" is duplicated'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
@@ -122,7 +122,7 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
     [
         (
             "item_id,video,system,elements\nx,v,a,1\n",
-            'the column "video_id" is missing; did you mean',
+            'the column "video_id" is missing; rename "video" to "video_id"',
         ),
         ("item_id,video_id,system,elements\n", "has no items"),
         (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
