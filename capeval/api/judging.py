@@ -14,7 +14,13 @@ from capeval.errors import CapevalError, UsageError
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
 from capeval.judging.run import JudgingPlan, JudgingWork
-from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configured, open_judge
+from capeval.judging.selection import (
+    JudgingEstimate,
+    OpenJudge,
+    estimate,
+    is_configured,
+    open_judge,
+)
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import RunFolder
@@ -100,12 +106,12 @@ class JudgingSession:
         self._options, self._targets, self._on_notice = options, targets, on_notice
         self.opened = opened
 
-    async def estimate(self) -> tuple[Estimate, dict[str, int]]:
+    async def estimate(self) -> tuple[JudgingEstimate, dict[str, int]]:
         """Check every target and return the expected cost, and the captions to judge by name.
 
         Nothing is called and nothing is written.
         """
-        total, todo = Estimate(cost=0.0), {}
+        total, todo = JudgingEstimate(cost=0.0), {}
         for target in self._targets:
             plan = self._work(target.load()).plan()
             self._report_stale(plan)

@@ -23,7 +23,7 @@ from capeval.reporting.leaderboard.stored import (
     read_stored,
 )
 from capeval.reporting.numbers import plain_number, share
-from capeval.reporting.score_tables import OVERALL, Measured
+from capeval.reporting.score_tables import OVERALL, Means
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import annotations_file
@@ -48,7 +48,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutRun:
     """A judged run that is not in the table; `unfinished` where nothing is wrong with it."""
 
     path: Path
@@ -61,7 +61,7 @@ class Leaderboard:
     """Sections, those of the user's own runs first, and the runs that were left out."""
 
     sections: tuple[Section, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutRun, ...]
 
 
 def make_leaderboard(
@@ -91,7 +91,7 @@ def make_leaderboard(
     found = {folder.path.resolve(): folder for folder in _all_judges(runs)}
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
-    left: list[LeftOut] = []
+    left: list[LeftOutRun] = []
     with _without_garbage_collection():
         for path, folder in (found | asked).items():
             try:
@@ -99,12 +99,12 @@ def make_leaderboard(
             except Unfinished as fault:
                 if path in asked:
                     raise InputError(str(fault), file=folder.path) from None
-                left.append(LeftOut(folder.path, str(fault), unfinished=True))
+                left.append(LeftOutRun(folder.path, str(fault), unfinished=True))
             except InputError as fault:
                 # A run that the user named must be shown; a search skips what it cannot show.
                 if path in asked:
                     raise
-                left.append(LeftOut(folder.path, str(fault)))
+                left.append(LeftOutRun(folder.path, str(fault)))
     sections = _sections(read, least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
@@ -195,7 +195,7 @@ def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
 
 
 def _order(entry: Entry) -> tuple[float, float, str]:
-    overall = entry.cells.get(OVERALL, Measured(None, None, None))
+    overall = entry.cells.get(OVERALL, Means(None, None, None))
     missing = float("inf")
     return (
         missing if overall.f1 is None else -overall.f1,
