@@ -201,5 +201,5 @@ async def _served(
             return entry, name
     raise UsageError(
         f"{asker.base_url} does not serve {entry.hub} or {entry.name}{listed(models)}; "
-        "give the name that it serves the model by as --model"
+        "name one of these with --model"
     )

@@ -29,7 +29,7 @@ from capeval.text import shown
 
 
 @dataclass(frozen=True)
-class Part:
+class EventToClassify:
     """One reference event to classify: its number (from 1), the caption's words, its elements."""
 
     event: int
@@ -52,7 +52,7 @@ class Contract(ABC):
         """Return numbered events for the match prompt."""
 
     @abstractmethod
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         """Return each event's part of the caption and its elements for the classify prompt."""
 
     def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
@@ -105,7 +105,7 @@ class Contract(ABC):
 
     @abstractmethod
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         """Return the relations of each part's elements."""
 
@@ -176,7 +176,7 @@ class _IdsContract(Contract):
             for number, event in enumerate(events, start=1)
         )
 
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         return "\n".join(
             _tag_free_json(
                 {
@@ -195,7 +195,7 @@ class _IdsContract(Contract):
         return item["candidate"], item["reference"]
 
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         requested = [name for part in parts for name in _element_ids(part)]
         found: dict[str, Relation] = {}
@@ -226,7 +226,7 @@ def _tag_free_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _element_ids(part: Part) -> list[str]:
+def _element_ids(part: EventToClassify) -> list[str]:
     return [f"{part.event}.{number}" for number in range(1, len(part.elements) + 1)]
 
 
@@ -243,7 +243,7 @@ class _TunaContract(Contract):
     def show_events(self, events: Sequence[str]) -> str:
         return repr([{"id": n, "event": event} for n, event in enumerate(events, start=1)])
 
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         return repr(
             [{"candidate_event": p.text, "visual_elements": list(p.elements)} for p in parts]
         )
@@ -254,7 +254,7 @@ class _TunaContract(Contract):
         return item[0], item[1]
 
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         # A model that was given one event often answers with the object alone.
         alone = isinstance(value, dict) and "visual_elements" in value
@@ -281,7 +281,7 @@ class _TunaContract(Contract):
         return result
 
 
-def _check_event(echo: Any, part: Part, parts: Sequence[Part]) -> None:
+def _check_event(echo: Any, part: EventToClassify, parts: Sequence[EventToClassify]) -> None:
     # A long event is often echoed in short, but never in the words of another one.
     others = {normalised(other.text) for other in parts if other is not part}
     if isinstance(echo, str) and normalised(echo) in others - {normalised(part.text)}:

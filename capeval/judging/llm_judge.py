@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import CONTRACTS, Part
+from capeval.judging.contracts import CONTRACTS, EventToClassify
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import read_reply
@@ -64,7 +64,7 @@ class LLMJudge(PreparedJudge):
         references = [clean(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
         parts = [
-            Part(
+            EventToClassify(
                 event=number,
                 text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
                 elements=tuple(clean(element.content) for element in event.visual_elements),
@@ -131,7 +131,7 @@ class _Stages:
                 )
         return repaired
 
-    async def classify(self, parts: Sequence[Part]) -> list[tuple[Relation, ...]]:
+    async def classify(self, parts: Sequence[EventToClassify]) -> list[tuple[Relation, ...]]:
         """Stage 3: the relation of each matched event's elements."""
         shown = self.contract.show_parts(parts)
         return await self._ask(

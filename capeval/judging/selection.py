@@ -154,21 +154,21 @@ _EVENT_CHARACTERS = 150
 
 
 @dataclass
-class Estimate:
+class JudgingEstimate:
     """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
 
     captions: int = 0
     stages: dict[str, Usage] = field(default_factory=dict)
     cost: float | None = None
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
             for stage in {**self.stages, **other.stages}
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
-        return Estimate(self.captions + other.captions, stages, cost)
+        return JudgingEstimate(self.captions + other.captions, stages, cost)
 
     @property
     def usage(self) -> Usage:
@@ -178,9 +178,9 @@ class Estimate:
 
 async def estimate(
     work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
-) -> Estimate:
+) -> JudgingEstimate:
     """Return the expected cost of judging `work`, without making a call."""
-    result = Estimate(captions=len(work))
+    result = JudgingEstimate(captions=len(work))
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
         return result

@@ -14,7 +14,7 @@ from capeval.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RequestPlan:
     """How requests to one model are sent."""
 
     temperature: bool = True
@@ -60,12 +60,12 @@ class Negotiation:
     """The plan for each model; a change is made once, however many calls discover it."""
 
     def __init__(self, on_notice: Callable[[str], None]) -> None:
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, RequestPlan] = {}
         self._on_notice = on_notice
 
-    def plan(self, model: str) -> Plan:
+    def plan(self, model: str) -> RequestPlan:
         """Return how requests to `model` are sent now."""
-        return self._plans.get(model, Plan())
+        return self._plans.get(model, RequestPlan())
 
     def found_thinking(self, model: str) -> bool:
         """Record that `model` reasons before it answers; return False if that was known."""
@@ -76,7 +76,7 @@ class Negotiation:
         self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
         return True
 
-    def give_up(self, model: str, parameter: str, used: Plan, reason: str) -> None:
+    def give_up(self, model: str, parameter: str, used: RequestPlan, reason: str) -> None:
         """Record that `model` refused `parameter` in a call made by the plan `used`."""
         now = self.plan(model)
         changed = used.weaker(parameter)
@@ -92,7 +92,7 @@ MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
 
 
-def body_of(request: ChatRequest, plan: Plan) -> dict[str, Any]:
+def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     if plan.length == "max_tokens":

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.judging.contracts import CONTRACTS, Part
+from capeval.judging.contracts import CONTRACTS, EventToClassify
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.run import judge_caption
@@ -50,7 +50,7 @@ TAGS: dict[Stage, tuple[str, ...]] = {
 def ids_prompts(text: str) -> dict[Stage, str]:
     prompts, contract, text = load_prompts(), CONTRACTS["ids"], clean(text)
     shown = contract.show_events([text, text])
-    part = Part(1, text, (text, text))
+    part = EventToClassify(1, text, (text, text))
     return {
         "split": prompts.render("split", {"caption": contract.show_caption(text)}),
         "match": prompts.render("match", {"candidate_events": shown, "reference_events": shown}),
@@ -111,7 +111,7 @@ def test_tuna_data_is_as_python_writes_it() -> None:
     assert contract.show_events(["It's {x}", "two"]) == (
         "[{'id': 1, 'event': \"It's {x}\"}, {'id': 2, 'event': 'two'}]"
     )
-    assert contract.show_parts([Part(2, "a\nb", ("c", "d"))]) == (
+    assert contract.show_parts([EventToClassify(2, "a\nb", ("c", "d"))]) == (
         "[{'candidate_event': 'a\\nb', 'visual_elements': ['c', 'd']}]"
     )
 
