@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -20,6 +21,16 @@ def one_line(text: str, limit: int = 300) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
     )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Return text for comparison: compatibility forms, case and invisible characters unified.
+
+    >>> plain("＜Th\u200bink＞")
+    '<think>'
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if unicodedata.category(c) != "Cf")
 
 
 def both_ends(text: str, limit: int) -> str:
