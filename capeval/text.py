@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
+
+# Unicode's format characters (category Cf) up to U+FFFF, tags, and variation selectors.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+"
+)
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -29,8 +36,7 @@ def plain(text: str) -> str:
     >>> plain("＜Th\u200bink＞")
     '<think>'
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def both_ends(text: str, limit: int) -> str:

@@ -13,9 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from capeval.captioners.caption_cleanup import is_empty, repetition_warning
+from capeval.captioners.caption_cleanup import (
+    REASONING_REMOVED,
+    caption_in,
+    is_empty,
+    repetition_warning,
+)
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
+from capeval.errors import BudgetReached, CapevalError, ReplyError, UsageError, VideoError
 from capeval.files.jsonl import dumps
 from capeval.schema import Usage
 from capeval.text import one_line, shown
@@ -301,11 +306,16 @@ def _checked(
     assert isinstance(outcome, Captioned)  # noqa: S101 - for the type checker; see `_fault`
     # An unpaired surrogate can be neither printed nor stored.
     text = outcome.text.encode("utf-8", "replace").decode("utf-8").strip()
-    if is_empty(text):
+    try:
+        caption = caption_in(text)
+    except ReplyError as fault:
+        return Uncaptioned(index, str(fault))
+    if is_empty(caption):
         return Uncaptioned(index, "the caption is empty")
-    loop = repetition_warning(text)
-    warnings = (*frame_warnings, *outcome.warnings, *([loop] if loop else []))
-    return replace(outcome, text=text, warnings=tuple(dict.fromkeys(warnings)))
+    removed = REASONING_REMOVED if caption != text else None
+    found = filter(None, (removed, repetition_warning(caption)))
+    warnings = (*frame_warnings, *outcome.warnings, *found)
+    return replace(outcome, text=caption, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _fault(index: str, outcome: object) -> str:

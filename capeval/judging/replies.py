@@ -44,7 +44,7 @@ _MAX_LEAD, _MAX_COURTESY = 160, 300
 # A model in a loop writes its answer again and again; each copy costs time.
 _MAX_COPIES = 16
 _MAX_FENCES = 3
-_UNSPACED = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _EDGES = string.whitespace + "\u00a0\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2060\u3000\ufeff"
 _SPACE = re.compile(r"\s+")
 _PUNCTUATION = re.compile(r"[\s.,:;!*_#>\"“”„«»¡¿、。・〜…–—\-\ufe0f😀😃😊🙂☺👍✨🎉]+")
@@ -187,29 +187,53 @@ def _occurs(parts: Iterable[str], texts: Iterable[str]) -> bool:
 
 
 def _is_lead(text: str) -> bool:
-    return len(text.strip()) <= _MAX_LEAD and _is_made_of(_grammar().leads, text)
+    return len(text.strip()) <= _MAX_LEAD and _is_made_of("lead", text)
 
 
 def _is_courtesy(text: str) -> bool:
-    return len(text.strip()) <= _MAX_COURTESY and _is_made_of(_grammar().courtesies, text)
+    return len(text.strip()) <= _MAX_COURTESY and _is_made_of("courtesy", text)
 
 
-def _is_made_of(phrases: Sequence[re.Pattern[str]], text: str) -> bool:
+def _is_made_of(kind: str, text: str) -> bool:
     left = _PUNCTUATION.sub(" ", plain(text).replace("’", "'")).strip()
     reached = {0}
     for at in range(len(left)):
         if at in reached:
-            ends = (phrase.match(left, at) for phrase in phrases)
-            reached.update(found.end() for found in ends if found)
+            ends = (phrase.match(left, at) for phrase in _phrases(kind))
+            reached.update(_next(left, found.end()) for found in ends if found)
     return len(left) in reached
+
+
+def _next(text: str, end: int) -> int:
+    """Return where the next phrase may begin; 0 if a phrase ends within a word."""
+    after = text[end : end + 1]
+    # Chinese and Japanese phrases need no space between them.
+    is_boundary = not after.strip() or _UNSPACED.match(after) or _UNSPACED.match(text[end - 1])
+    return (end + (after == " ")) if is_boundary else 0
+
+
+@cache
+def _table() -> dict[str, Any]:
+    file = Path(__file__).with_name("reply_phrases.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _phrases(kind: str) -> tuple[re.Pattern[str], ...]:
+    """Compile the phrases of a kind; most replies are JSON alone and need none."""
+    words = _table()["words"]
+
+    def compiled(phrase: str) -> re.Pattern[str]:
+        filled = re.sub(r"\{([a-z]\w+)\}", lambda word: words[word[1]], phrase)
+        return re.compile(f"(?:{plain(filled).replace('(', '(?:')})(?![a-z])")
+
+    return tuple(compiled(phrase) for lines in _table()[kind].values() for phrase in lines)
 
 
 @dataclass(frozen=True)
 class _Grammar:
-    """`reply_phrases.toml`, compiled."""
+    """The marks of `reply_phrases.toml`, compiled."""
 
-    leads: tuple[re.Pattern[str], ...]
-    courtesies: tuple[re.Pattern[str], ...]
     beginnings: tuple[str, ...]
     ends: tuple[str, ...]
     closings: Mapping[str, str]
@@ -220,27 +244,12 @@ class _Grammar:
 
 @cache
 def _grammar() -> _Grammar:
-    table = tomllib.loads(Path(__file__).with_name("reply_phrases.toml").read_text("utf-8"))
-    form, words = table["form"], table["words"]
-
-    def compiled(phrase: str) -> re.Pattern[str]:
-        filled = re.sub(r"\{([a-z]\w+)\}", lambda word: words[word[1]], phrase)
-        filled = re.sub(r"\{([a-z]\w+)\}", lambda word: words[word[1]], filled)
-        # Chinese and Japanese phrases need no space between them.
-        return re.compile(
-            f"{plain(filled).replace('(', '(?:')}(?: |$|(?<={_UNSPACED})|(?={_UNSPACED}))"
-        )
-
-    def phrases(kind: str) -> tuple[re.Pattern[str], ...]:
-        return tuple(compiled(phrase) for lines in table[kind].values() for phrase in lines)
-
+    form = _table()["form"]
     names, languages = "|".join(form["names"]), "|".join(form["languages"])
     opening = "|".join(re.escape(mark) for mark, _ in form["fences"])
     named = rf"\b(?:{names})\s*+=\s*+(?=[\[{{])"
     fence = rf"(?P<ticks>`{{3,}}+|~{{3,}}+|`)(?:(?:{languages})\b)?\s*+|(?P<mark>{opening})\s*+"
     return _Grammar(
-        phrases("lead"),
-        phrases("courtesy"),
         tuple(form["beginnings"]),
         tuple(form["ends"]),
         dict(form["fences"]),

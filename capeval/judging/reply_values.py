@@ -125,7 +125,8 @@ class _Literal:
     def _break(self) -> NoReturn:
         rest = self.text[self.at :].lstrip()
         # A string that is never closed runs to the end of its line and of the text.
-        raise BrokenValue(is_cut=not rest or (rest[0] in "\"'" and "\n" not in rest))
+        is_open = rest[:1] in ("'", '"') and "\n" not in rest and not _TOKEN.match(rest)
+        raise BrokenValue(is_cut=not rest or is_open)
 
 
 def _unquoted(quoted: str) -> str:

@@ -16,11 +16,15 @@ _MARK = re.compile(
     r"|\[(?P<box_end>/)?(?P<box>think(?:ing)?)\]"
     r"|◁(?P<arrow_end>/)?(?P<arrow>think(?:ing)?)▷"
     r"|(?:<\|start\|>\s*+assistant\s*+)?<\|channel\|>\s*+"
-    r"(?:(?P<final>final)|(?P<channel>analysis|commentary))\b(?:[^<]{0,40}(?:<\|constrain\|>\s*+\w+\s*+)?"
+    r"(?:(?P<final>final)|(?P<channel>analysis|commentary))(?:[^<]{0,40}(?:<\|constrain\|>\s*+\w+\s*+)?"
     r"<\|message\|>)?"
     r"|(?-i:(?P<bare>\Aanalysis(?=[^\s:.,;-]))|(?P<bare_final>assistantfinal))",
     re.IGNORECASE,
 )
+
+
+# Characters searched for disguised marks; reasoning comes first.
+_SEARCHED = 20_000
 
 
 def after_thinking(text: str) -> str | None:
@@ -36,12 +40,13 @@ def after_thinking(text: str) -> str | None:
     ('A dog runs.', None)
     """
     text = text.lstrip()
-    end, opened, closed = 0, "", ""
+    end, depth, opened, closed = 0, 0, "", ""
     for mark in _MARK.finditer(text):
         kind, closes = _kind(mark)
-        if opened:
-            if closes and kind == opened:
-                end, opened, closed = mark.end(), "", kind
+        if depth:
+            # Marks of other kinds are part of the thought.
+            depth += (-1 if closes else 1) if kind == opened else 0
+            end, closed = (end, closed) if depth else (mark.end(), kind)
         elif closes and kind == "bare":
             continue  # an ordinary word if no such reasoning was opened
         elif closes:
@@ -52,9 +57,9 @@ def after_thinking(text: str) -> str | None:
         elif text[end : mark.start()].strip():
             return None
         else:
-            opened = kind
+            depth, opened = 1, kind
     rest = text[end:].lstrip()
-    if opened or ((not rest.isascii() or "&" in rest) and _MARK.search(html.unescape(plain(rest)))):
+    if depth or _MARK.search(html.unescape(plain(rest[:_SEARCHED]))):
         return None
     return rest
 
