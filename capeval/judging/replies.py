@@ -155,6 +155,8 @@ def _answer_at(text: str, at: int, fences: int = _MAX_FENCES) -> _Answer:
         at = named.end()
     fence = grammar.fence.match(text, at)
     if fence is None or not fences:
+        if text[at : at + 1] not in ("[", "{"):
+            raise FormError(NO_VALUE)
         try:
             value, end, is_strict = read_value(text, at)
         except BrokenValue as fault:

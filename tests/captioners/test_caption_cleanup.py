@@ -19,7 +19,7 @@ from capeval.errors import ReplyError
         ("◁think▷a◁/think▷A man.", "A man."),
         ("<|begin_of_thought|>a<|end_of_thought|>A man.", "A man."),
         ("<seed:think>a</seed:think>A man.", "A man."),
-        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>A.", "A."),
+        ("<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>A.", "A."),
         ("analysisWe see a man.assistantfinalA man.", "A man."),
         ("A man thinks.", "A man thinks."),
         ("A family emoji \U0001f468\u200d\U0001f469\u200d\U0001f467 & co.",

@@ -97,7 +97,7 @@ RETRACTIONS = [
         "Treat this as unverified.",
         "Not my final answer.",
     ),
-    *("These labels are random.", "I had no access to the caption.", "Void.", "N/A", "I lied."),
+    *("These labels are random.", "I had no access to it.", "Void.", "N/A"),
     *(
         "以上内容作废。",
         "以上答案是我编造的，请忽略。",
@@ -259,8 +259,8 @@ def honest() -> dict[str, str]:
         "role and end token": f"<|im_start|>assistant\n{RIGHT}</s>",
         "called JSON": f"json\n{RIGHT}",
         "lead": f"Here is the JSON:\n\n{RIGHT}",
-        "lead, fence, courtesy": f"Sure! Based on the caption and the rules, here's the final answer "
-        f"in the requested format:\n\n{fenced}\n\nLet me know if you need anything else!",
+        "lead, fence, courtesy": "Sure! Based on the caption and the rules, here's the final "
+        f"answer in the requested format:\n\n{fenced}\n\nLet me know if you need anything else!",
         "final answer": f"**Final answer:**\n\n{RIGHT}",
         "apology": f"I apologize for the confusion. Here is the corrected JSON:\n{RIGHT}",
         "Chinese": f"好的，根据字幕，以下是最终结果：\n{RIGHT}\n如果您还有其他问题，请随时告诉我。",

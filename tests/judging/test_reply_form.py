@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-import tomllib
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -60,25 +59,10 @@ def test_honest_replies_are_read_or_asked_again(name: str, text: str) -> None:
         assert verdict(shape) == shape.verdict
 
 
-PHRASES = tomllib.loads(Path(replies.__file__).with_name("reply_phrases.toml").read_text("utf-8"))
-# Examples of every phrase: each optional part kept or dropped, each first or last alternative.
-_GROUP = re.compile(r"\(([^()]*)\)(\?|\{\d,(\d)\})?")
-
-
-def example(phrase: str, pick: int) -> str:
-    for _ in range(3):
-        phrase = re.sub(r"\{([a-z]\w+)\}", lambda word: PHRASES["words"][word[1]], phrase)
-    while (found := _GROUP.search(phrase)) is not None:
-        chosen = found[1].split("|")[-pick]
-        chosen = "" if found[2] and pick == 0 else chosen
-        phrase = phrase[: found.start()] + chosen + phrase[found.end() :]
-    phrase = re.sub(r"\[(\w)\w*\]", r"\1", phrase).replace("\\?", "?")
-    return re.sub(r"(.)\?(?=.)", r"\1" if pick else "", phrase)
-
-
 def phrases(kind: str) -> st.SearchStrategy[str]:
-    all_phrases = [phrase for lines in PHRASES[kind].values() for phrase in lines]
-    return st.builds(example, st.sampled_from(all_phrases), st.integers(0, 1))
+    """Every text that one of the phrases of a kind allows."""
+    patterns = st.sampled_from(replies._phrases(kind))
+    return patterns.flatmap(lambda pattern: st.from_regex(pattern, fullmatch=True))
 
 
 VALUES = st.recursive(
@@ -172,48 +156,24 @@ UNITS = [
         "here is the json ",
         "json answer ",
     ),
-    *(
-        "let me know if you need more help ",
-        " ",
-        "\n",
-        "\u200b",
-        "\ufdfa",
-        "&lt;",
-        "以下是",
-        "=",
-        "a",
-    ),
+    *("let me know if you need more help ", " ", "\n", "\u200b", "\ufdfa", "&lt;", "以下是", "="),
 ]
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_reply_takes_long_to_read(unit: str) -> None:
-    many = unit * (190_000 // len(unit))
-    few = unit * (39_000 // len(unit))
-    worst, slowest = 0.0, ""
+    many, few = unit * (199_000 // len(unit)), unit * (39_000 // len(unit))
     for text in (
-        *(
-            many,
-            f"[{many}]",
-            f"{{{many}}}",
-            f"['{many}",
-            f'["{many}"]',
-            f"['a', {few}]",
-            f"Sure{many}",
-        ),
+        *(many, f"[{many}]", f"{{{many}", f"['{many}", f"['a', {few}]", f"Sure{many}{RIGHT}"),
         *(
             f"{RIGHT}{many}",
-            f"{many}{RIGHT}",
             f"<think>{many}</think>{RIGHT}",
             f"```{many}",
-            many * 10,
+            f'{{"relations": [{many}',
         ),
     ):
         began = time.process_time()
-        with pytest.raises(ReplyError):
+        with suppress(ReplyError):
             read_reply(text, Shape("", text).read, "classify", MATERIAL, many)
-            raise ReplyError  # it may be read, too
-        taken = time.process_time() - began
-        worst, slowest = max((worst, slowest), (taken, text[:20]))
-    # Ten times what it takes here, so that a busy machine passes.
-    assert worst < 2, slowest
+        # Five times the limit of 0.2 s, which is kept with a margin of 2 on a machine at rest.
+        assert time.process_time() - began < 1, text[:20]
