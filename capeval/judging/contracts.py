@@ -121,15 +121,16 @@ def exact_keys(
 
     A key that was not requested can take the answer back ("error") or hold another one.
     """
-    asked = ", ".join([*required, *optional])
-    for key in required:
+    for key in (*required, *value):
         if key not in value:
-            raise ReplyError(f"{of} has no key {shown(key)}; its keys are {asked}")
-    for key, given in value.items():
-        if key not in required and key not in optional:
-            raise ReplyError(f"{of} has the key {shown(key)}; its only keys are {asked}")
-        if key in REMARKS and key not in required and not _is_remark(given):
-            raise ReplyError(f"{of}: {key} must be text or a number, not {shown(given)}")
+            fault = f"has no key {shown(key)}"
+        elif key not in required and key not in optional:
+            fault = f"has the key {shown(key)}"
+        elif key in REMARKS and key not in required and not _is_remark(value[key]):
+            raise ReplyError(f"{of}: {key} must be text or a number, not {shown(value[key])}")
+        else:
+            continue
+        raise ReplyError(f"{of} {fault}; its keys are {', '.join([*required, *optional])}")
 
 
 def _is_remark(value: Any) -> bool:

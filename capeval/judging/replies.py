@@ -60,13 +60,14 @@ def read_reply(
     """Return what `read` makes of a reply's answer, and notes, which begin with `stage`.
 
     `material` are the judged texts: an answer that occurs in one is a quotation. `prompt` is what
-    the model was asked: an answer with a lead that both occur in it are an echo. Raises
+    the model was asked: if a lead and its answer occur there together, they are an echo. Raises
     `FormError`, and the `ReplyError` of `read`.
     """
     answer = _answer_in(text.strip(_EDGES))
     notes = [f"{stage}: the answer was {answer.form}"] if answer.form else []
     result = read(answer.value, notes)
-    if _occurs([answer.introduced], [prompt]) or _occurs(_writings(answer), material):
+    is_echo = answer.introduced and _occurs([answer.introduced], [prompt])
+    if is_echo or _occurs(_writings(answer), material):
         raise ReplyError(QUOTED)
     # A reply in a loop repeats its notes a thousand times.
     return result, list(dict.fromkeys(notes))
@@ -96,7 +97,7 @@ def _answer_in(text: str) -> _Answer:
     try:
         # First as it is: marks of thinking within an answer are words of the caption.
         answer = _parsed(bare)
-    except FormError:
+    except ReplyError:
         rest = after_thinking(bare)
         if rest == bare:
             raise
@@ -184,7 +185,7 @@ def _writings(answer: _Answer) -> Iterator[str]:
 def _occurs(parts: Iterable[str], texts: Iterable[str]) -> bool:
     squeezed = [_SPACE.sub("", text) for text in texts if "{" in text or "[" in text]
     return bool(squeezed) and any(
-        _SPACE.sub("", part) in text for part in parts if part for text in squeezed
+        _SPACE.sub("", part) in text for part in parts for text in squeezed
     )
 
 
@@ -197,6 +198,8 @@ def _is_courtesy(text: str) -> bool:
 
 
 def _is_made_of(kind: str, text: str) -> bool:
+    if not text:
+        return True
     left = _PUNCTUATION.sub(" ", plain(text).replace("’", "'")).strip()
     reached = {0}
     for at in range(len(left)):
@@ -256,6 +259,6 @@ def _grammar() -> _Grammar:
         tuple(form["ends"]),
         dict(form["fences"]),
         re.compile(rf"{named}|[\[{{`]|~~~|{opening}", re.IGNORECASE),
-        re.compile(named),
+        re.compile(named, re.IGNORECASE),
         re.compile(fence, re.IGNORECASE),
     )

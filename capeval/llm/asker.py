@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,8 @@ Check = Callable[[ChatReply], T]
 DECLINED = {"content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content"}
 # Characters, far more than any answer has: reading megabytes would hold up all other calls.
 LONGEST_REPLY = 200_000
+# Each of these is up to 18 characters where texts are compared in their compatibility forms.
+LIGATURES = re.compile("[\u3300-\u33ff\ufdf0-\ufdfb]")
 
 
 @dataclass(slots=True)
@@ -120,7 +123,7 @@ class Asker:
         try:
             return await self._converse(request, check, attempts, whole)
         except ReplyBroken as broken:
-            if not all(reply.cached for reply in broken.replies):
+            if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
         # An older version accepted what is stored; it is not served any more.
         if self.client is None:
@@ -181,8 +184,11 @@ class Asker:
                 tuple(so_far.replies),
                 tuple(so_far.complaints),
             )
-        if len(reply.text) > LONGEST_REPLY:
-            raise ReplyError(f"the reply is far too long ({len(reply.text):,} characters)")
+        length = len(reply.text)
+        if length <= LONGEST_REPLY and not reply.text.isascii():
+            length += 17 * len(LIGATURES.findall(reply.text))
+        if length > LONGEST_REPLY:
+            raise ReplyError(f"the reply is far too long ({length:,} characters)")
         if whole and reply.finish_reason == "length":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")

@@ -253,6 +253,7 @@ def honest() -> dict[str, str]:
         "Harmony": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final "
         f"<|constrain|>json<|message|>{RIGHT}<|return|>",
         "Harmony without tokens": f"analysisWe compare.assistantfinal{RIGHT}",
+        "thinking with a key twice": f'<think>{{"a": 1, "a": 2}}</think>{RIGHT}',
         "answer tags": f"<think>Hm.</think><answer>{RIGHT}</answer>",
         "a box": f"<|begin_of_box|>{RIGHT}<|end_of_box|>",
         "end token": f"{RIGHT}<|im_end|>\n",

@@ -133,7 +133,7 @@ def test_an_answer_that_equals_the_templates_example_is_read() -> None:
     ("given_value", "complaint"),
     [
         ({}, 'an item has no key "s"; its keys are s, reason'),
-        ({"s": 1, "error": 2}, 'an item has the key "error"; its only keys are s, reason'),
+        ({"s": 1, "error": 2}, 'an item has the key "error"; its keys are s, reason'),
         ({"s": 1, "reason": {"s": 2}}, "an item: reason must be text or a number"),
     ],
 )
