@@ -108,6 +108,7 @@ def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> Non
 def test_options_in_the_text_exist(page: str) -> None:
     # The old name of --resamples; and options of scripts and of other programs.
     others = {"--draws", "--matrix", "--python", "--dependencies", "--part", "--index-url"}
+    others |= {"--reasoning-parser", "--reasoning-format"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))
