@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from capeval.config import CONFIG, read_config
@@ -18,6 +19,7 @@ from capeval.judging.registry import JUDGES, load_judge, prepare_judge
 from capeval.llm import Asker, Meter, endpoint_url, public_url
 from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL
+from capeval.runs.threads import in_thread
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown
 
@@ -67,14 +69,16 @@ async def open_judge(
         async with _open_chat_model(options, judge, offline, on_notice) as opened:
             yield opened
         return
+    own = judge if isinstance(judge, str) else prepare_judge(judge)
     for option, given in (
         ("--base-url", options.base_url),
         ("--prompts", options.prompts != DEFAULT_PROMPTS),
     ):
         if given:
-            what = shown(judge if isinstance(judge, str) else judge.name)
+            what = shown(own if isinstance(own, str) else own.name)
             raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
-    prepared = load_judge(judge) if isinstance(judge, str) else prepare_judge(judge)
+    # It may load a model for minutes: Ctrl-C works meanwhile.
+    prepared = await in_thread(partial(load_judge, own)) if isinstance(own, str) else own
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared)
@@ -207,23 +211,27 @@ def _tokens(*texts: str) -> int:
 
 
 def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    told = _tokens(caption)
+    in_caption = _tokens(caption)
     events = max(1, len(caption) // _EVENT_CHARACTERS)
     references = _tokens(*(event.event for event in annotation.events))
     elements = [e.content for event in annotation.events for e in event.visual_elements]
     shown = _tokens(*elements) + 6 * len(elements)
     template = {stage: _tokens(prompts.templates[stage]) for stage in _STAGES}
-    echoed = told + shown if prompts.contract == "tuna" else 0
+    echoed = in_caption + shown if prompts.contract == "tuna" else 0
     return {
-        "split": Usage(calls=1, input_tokens=template["split"] + told, output_tokens=told + 20),
+        "split": Usage(
+            calls=1,
+            input_tokens=template["split"] + in_caption,
+            output_tokens=in_caption + 20,
+        ),
         "match": Usage(
             calls=1,
-            input_tokens=template["match"] + told + references + 12 * events,
+            input_tokens=template["match"] + in_caption + references + 12 * events,
             output_tokens=12 * events + 10,
         ),
         "classify": Usage(
             calls=1,
-            input_tokens=template["classify"] + told + shown,
+            input_tokens=template["classify"] + in_caption + shown,
             output_tokens=14 * len(elements) + 10 + echoed,
         ),
     }
