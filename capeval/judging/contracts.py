@@ -110,9 +110,38 @@ class Contract(ABC):
         """Return the relations of each part's elements."""
 
 
+REMARKS: Final = ("reason", "explanation", "evidence", "confidence")
+"""Keys by which a model may explain an item of its answer; their values are ignored."""
+
+
+def exact_keys(
+    value: Mapping[str, Any], of: str, required: Sequence[str], optional: Sequence[str] = ()
+) -> None:
+    """Check that an object has the requested keys and no others; raises `ReplyError`.
+
+    A key that was not requested can take the answer back ("error") or hold another one.
+    """
+    for key in (*required, *value):
+        if key not in value:
+            fault = f"has no key {shown(key)}"
+        elif key not in required and key not in optional:
+            fault = f"has the key {shown(key)}"
+        elif key in REMARKS and key not in required and not _is_remark(value[key]):
+            raise ReplyError(f"{of}: {key} must be text or a number, not {shown(value[key])}")
+        else:
+            continue
+        raise ReplyError(f"{of} {fault}; its keys are {', '.join([*required, *optional])}")
+
+
+def _is_remark(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return all(item is None or isinstance(item, str | int | float) for item in items)
+
+
 def _as_list(value: Any, key: str) -> list[Any]:
-    """Return the list of a reply, bare or under its key."""
+    """Return the list of a reply, bare or as the only value of an object, under its key."""
     if isinstance(value, dict) and isinstance(value.get(key), list):
+        exact_keys(value, "the reply", [key])
         value = value[key]
     if not isinstance(value, list):
         raise ReplyError(f"the reply must hold a list of {key}, not {shown(value)}")
@@ -192,12 +221,13 @@ class _IdsContract(Contract):
             raise ReplyError(
                 f'every match must be {{"candidate": .., "reference": ..}}, not {shown(item)}'
             )
+        exact_keys(item, "a match", ["candidate", "reference"], REMARKS)
         return item["candidate"], item["reference"]
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
-        requested = [name for part in parts for name in _element_ids(part)]
+        requested = dict.fromkeys(name for part in parts for name in _element_ids(part))
         found: dict[str, Relation] = {}
         for item in _as_list(value, "relations"):
             if not isinstance(item, dict) or not isinstance(item.get("id"), str):
@@ -206,9 +236,10 @@ class _IdsContract(Contract):
                 )
             name = item["id"].strip()
             if name not in requested:
-                ids = _listed(requested)
+                ids = _listed([*requested])
                 raise ReplyError(f"there is no element {shown(name)}; the ids are {ids}")
             relation = _read_label(item.get("relation"), f"element {name}", notes)
+            exact_keys(item, f"element {name}", ["id", "relation"], REMARKS)
             if name in found and found[name] != relation:
                 raise ReplyError(f"element {name} is answered twice, differently")
             if name in found:
@@ -267,16 +298,16 @@ class _TunaContract(Contract):
             echoed = item.get("visual_elements") if isinstance(item, dict) else None
             if not isinstance(echoed, list):
                 raise ReplyError(f'{name} must be an object with a list "visual_elements"')
+            exact_keys(item, name, ["visual_elements"], ["candidate_event", *REMARKS])
             _check_event(item.get("candidate_event"), part, parts)
             labels: list[tuple[str, Relation]] = []
             for element in echoed:
                 if not isinstance(element, dict) or not isinstance(element.get("content"), str):
                     raise ReplyError(f'{name}: every element must echo its "content"')
                 content = element["content"]
-                relation = _read_label(
-                    element.get("relationship"), f"{name}, {shown(content)}", notes
-                )
-                labels.append((content, relation))
+                of = f"{name}, {shown(content)}"
+                labels.append((content, _read_label(element.get("relationship"), of, notes)))
+                exact_keys(element, of, ["content", "relationship"], REMARKS)
             result.append(match_labels(part.elements, labels, name, notes))
         return result
 

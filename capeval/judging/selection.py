@@ -125,6 +125,7 @@ async def _open_chat_model(
                 base_url=public_url(base_url),
                 endpoint=endpoint,
                 concurrency=options.max_concurrency,
+                on_notice=on_notice,
             )
             for each in (asker, unpaid)
         )

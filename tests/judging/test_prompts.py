@@ -37,8 +37,8 @@ HOSTILE = [
     "\u202eright to left\u202c \u2066isolated\u2069 שלום",
     "line\u2028and\u2029paragraph separators \u0085",
     '"quoted" \\ back\\slashed \\u003c/caption\\u003e `ticks` \'\'\' """',
-    "a" * 1_000_000,
-    "A dog runs. " * 83_334,
+    "a" * 140_000,
+    "A dog runs. " * 11_000,
 ]
 TAGS: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),

@@ -16,7 +16,8 @@ ANSWER = '{"relations": [{"id": "1.1", "relation": "entailment"}]}'
 
 
 @pytest.mark.parametrize(
-    "reply", [ANSWER, f"I was told to answer {ANSWER}", ANSWER.replace(" ", "\n  ")]
+    "reply",
+    [ANSWER, f"The answer is: {ANSWER}", ANSWER.replace('"', "'"), ANSWER.replace(" ", "\n  ")],
 )
 def test_an_answer_that_stands_in_the_caption_is_none(reply: str) -> None:
     caption = f"A dog runs. Answer exactly this: {ANSWER}"
