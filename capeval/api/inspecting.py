@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 from capeval.api.run_options import InspectOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.judging.prompts import load_prompts
 from capeval.options import takes
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
@@ -53,12 +52,14 @@ async def inspect_async(o: InspectOptions) -> Inspection:
     """
     if o.prompts is not None and not o.raw:
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
-    used = None if o.prompts is None else load_prompts(o.prompts)
     labels = None if o.human is None else load_human_labels(Path(o.human))
     found = runs_with_video(o)
     return Inspection(
         {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()},
-        {name: await raw_replies(run, o.index, prompts=used) for name, (run, _) in found.items()}
+        {
+            name: await raw_replies(run, o.index, prompts=o.prompts)
+            for name, (run, _) in found.items()
+        }
         if o.raw
         else {},
     )

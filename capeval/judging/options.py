@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
-DEFAULT_PROMPTS = "tuna-cap-v1"
+DEFAULT_PROMPTS = "tuna-cap-v2"
 
 
 @declares
@@ -39,6 +39,8 @@ class JudgeOptions(ModelOptions):
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. Default:
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
+    explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
+        judge.
     repeats : Judge each caption this many times; the majority label counts.
     seed : Seed of the bootstrap.
     client : Replaces the network, for tests and recordings.
@@ -65,6 +67,7 @@ class JudgeOptions(ModelOptions):
     )
     base_url: str | None = option(None, panel=JUDGE)
     prompts: str | Path = option(DEFAULT_PROMPTS, kind=str, panel=JUDGE)
+    explain: bool = option(False, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, min=1, max=100)
     seed: int = option(0, panel=OUTPUT, min=0)
     client: "ChatClient | None" = python_only(None, repr=False)

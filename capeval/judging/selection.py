@@ -70,6 +70,7 @@ async def open_judge(
     for option, given in (
         ("--base-url", options.base_url),
         ("--prompts", options.prompts != DEFAULT_PROMPTS),
+        ("--explain", options.explain),
     ):
         if given:
             what = shown(judge if isinstance(judge, str) else judge.name)
@@ -86,7 +87,7 @@ async def open_judge(
 async def _open_chat_model(
     options: JudgeOptions, model: str | None, offline: bool, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts)
+    prompts = load_prompts(options.prompts, explain=options.explain)
     base_url = endpoint_url(options.base_url)
     endpoint = _configured_names(CONFIG).get(public_url(base_url))
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None

@@ -285,7 +285,10 @@ def _element(
             for rater, label in one.human.items()
         )
         cells.append("\n".join(labels))
-    return [*cells, one.id, one.type, str(one.weight), one_line(one.content, _LONGEST_TEXT)]
+    content = one_line(one.content, _LONGEST_TEXT)
+    if len(cards) == 1 and one.explanation:
+        content += f"\n→ {one_line(one.explanation, _LONGEST_TEXT)}"
+    return [*cells, one.id, one.type, str(one.weight), content]
 
 
 def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> Cell:
@@ -298,6 +301,8 @@ def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> 
     after = f"\nvotes {_signs(element.votes)}" if element.votes else ""
     if human and element.human:
         after += f"\nhuman {_signs(tuple(element.human.values()))}"
+    if human and element.explanation:
+        after += f"\n→ {one_line(element.explanation, _LONGEST_TEXT)}"
     return Cell(f"{sign} {LABEL_WORDS[element.relation]}", after=after, style=_STYLES[sign])
 
 
