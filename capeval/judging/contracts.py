@@ -68,6 +68,14 @@ class Contract(ABC):
         return 256 + 32 * items + 2 * copied
 
     @abstractmethod
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        """Return the tokens that a reply is expected to have.
+
+        `items` counts the events or elements that it lists; `copied` are the tokens of the caption,
+        or of what is classified. See docs/prompts.md for how replies were measured.
+        """
+
+    @abstractmethod
     def show_caption(self, caption: str) -> str:
         """Return the caption for the split prompt."""
 
@@ -207,8 +215,12 @@ class _SpansContract(Contract):
     def max_tokens(self, stage: Stage, items: int, text: str) -> int:
         if stage == "split":
             items = len(segments(text))
-        # Three times what a reply has that is written as it was asked for.
-        return 128 + {"split": 8, "match": 16, "classify": 24}[stage] * items
+        # Four times what is expected: some models write JSON on many lines.
+        return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items
+
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        del copied
+        return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items
 
     def show_caption(self, caption: str) -> str:
         return _numbered(segments(caption))
@@ -230,9 +242,10 @@ class _SpansContract(Contract):
             raise ReplyError(
                 f'the reply must be {{"starts":[..],"repeats":[..]}}, not {shown(value)}'
             )
+        given = {key: _as_list(value.get(key), key) for key in ("starts", "repeats")}
         starts, repeats = (
-            [_read_number(item, "segment", len(found)) for item in _as_list(value.get(key), key)]
-            for key in ("starts", "repeats")
+            [_read_number(item, "segment", len(found)) for item in items]
+            for items in given.values()
         )
         if starts[:1] != [1]:
             raise ReplyError("starts must begin with 1: the first event starts at segment 1")
@@ -243,6 +256,8 @@ class _SpansContract(Contract):
             raise ReplyError("segment 1 cannot repeat an earlier one")
         if len(set(repeats)) < len(repeats):
             raise ReplyError("repeats lists a segment twice")
+        if any(isinstance(item, str) for items in given.values() for item in items):
+            notes.append("split: a segment was answered with text for a number")
         marked, real = set(repeats), repeating(found, repeats)
         events = []
         for start, end in pairwise([*starts, len(found) + 1]):
@@ -276,12 +291,15 @@ class _SpansContract(Contract):
             given, label = self._read_answer(item)
             number = _read_number(given, "element", len(ids))
             relation = read_relation(label, f"element {number}")
+            name = f"element {ids[number - 1]}"
+            if isinstance(given, str):
+                notes.append(f"classify: {name} was answered with text for a number")
             if label != relation:
-                notes.append(_respelt(f"element {ids[number - 1]}", label, relation))
+                notes.append(_respelt(name, label, relation))
             if number in found and found[number] != relation:
                 raise ReplyError(f"element {number} is answered twice, differently")
             if number in found:
-                notes.append(f"classify: element {ids[number - 1]} was answered twice, alike")
+                notes.append(f"classify: {name} was answered twice, alike")
             found[number] = relation
         missing = [str(number) for number in range(1, len(ids) + 1) if number not in found]
         if missing:
@@ -299,6 +317,10 @@ class _ReasonedSpansContract(_SpansContract):
 
     def max_tokens(self, stage: Stage, items: int, text: str) -> int:
         return super().max_tokens(stage, items, text) + (80 * items if stage == "classify" else 0)
+
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        reasons = 22 * items if stage == "classify" else 0
+        return super().reply_tokens(stage, items, copied) + reasons
 
     def _read_answer(self, item: Any) -> tuple[Any, Any]:
         if not isinstance(item, dict) or not {"id", "relation"} <= item.keys():
@@ -344,6 +366,11 @@ class _IdsContract(Contract):
         "match": ReplySchema("matches", _object(matches=_array(_MATCH))),
         "classify": ReplySchema("relations", _object(relations=_array(_RELATION))),
     }
+
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        if stage == "split":
+            return copied + 3 * items + 8
+        return {"match": 12, "classify": 15}[stage] * items + 8
 
     def show_caption(self, caption: str) -> str:
         return _tag_free_json(caption)
@@ -414,6 +441,9 @@ def _listed(names: Sequence[str]) -> str:
 
 class _TunaContract(Contract):
     """Events by position, elements by their echoed content."""
+
+    def reply_tokens(self, stage: Stage, items: int, copied: int) -> int:
+        return copied + {"split": 3, "match": 6, "classify": 10}[stage] * items
 
     def show_caption(self, caption: str) -> str:
         return caption

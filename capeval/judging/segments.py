@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(
     # "He stops.The dog runs": the space was forgotten.
     r"|(?<=[a-z][a-z])[.!?](?=[A-Z](?:[a-z]|\s))"
 )
-_LAST_WORD = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+\Z")
+_LAST_WORD = re.compile(r"(?:[^\W_]|['’]|\.(?=[^\W_]))+\Z")
 _ABBREVIATION = re.compile(
     "mr|mrs|ms|dr|prof|st|mt|jr|sr|vs|approx|fig|inc|ltd|dept|capt|sgt|lt|col|gen|rev|hon"
 )
@@ -50,8 +50,10 @@ _CLAUSE_START = re.compile(
 _COMMA = re.compile(r"[,،]\s++")
 # Where punctuation is missing, a clause is most often opened by one of these words.
 _OPENING_WORD = re.compile(
-    r"(?<!\s)\s++(?=(?:the|a|an|he|she|it|they|there|and|then|while)\b)", re.IGNORECASE
+    r"(?<!\s)\s++(?=(?:he|she|it|they|there|and|while|as|the (?:camera|scene|video|view))\b)",
+    re.IGNORECASE,
 )
+_ARTICLE = re.compile(r"(?<!\s)\s++(?=(?:the|a|an)\b)", re.IGNORECASE)
 _SPACE = re.compile(r"(?<!\s)\s++")
 # What is larger than the first number is cut at a pattern, into pieces of at least the second: a
 # sentence of more than about 17 English words at its clauses, and clauses without end, as a caption
@@ -59,8 +61,9 @@ _SPACE = re.compile(r"(?<!\s)\s++")
 _LONGEST = 160
 _LEVELS = (
     (_CLAUSE_START, 100, 20),
-    (_COMMA, _LONGEST, 20),
-    (_OPENING_WORD, _LONGEST, 20),
+    (_COMMA, 120, 20),
+    (_OPENING_WORD, 120, 20),
+    (_ARTICLE, _LONGEST, 40),
     (_SPACE, _LONGEST, 50),
 )
 _LETTERS = re.compile(r"[^\W\d_]++")

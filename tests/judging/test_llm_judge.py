@@ -32,7 +32,7 @@ def right(request: ChatRequest) -> str:
 
 
 def stages(client: ScriptedClient) -> list[str]:
-    names = {"events": "split", "matches": "match", "relations": "classify"}
+    names = {"starts": "split", "matches": "match", "relations": "classify"}
     return [names[request.schema.name] for request in client.requests if request.schema]
 
 
@@ -206,8 +206,8 @@ async def test_who_answered_is_recorded(ask_all: Asks) -> None:
 
     judge, _ = ask_all(reply)
     provenance = (await judged(judge)).provenance
-    assert provenance.models == ("snapshot-events", "snapshot-matches", "snapshot-relations")
-    assert provenance.fingerprints == ("fp_events", "fp_matches", "fp_relations")
+    assert provenance.models == ("snapshot-matches", "snapshot-relations", "snapshot-starts")
+    assert provenance.fingerprints == ("fp_matches", "fp_relations", "fp_starts")
     assert provenance.left_off == ("seed",)
 
 

@@ -20,7 +20,7 @@ from capeval.judging.run import judge_caption
 from capeval.judging.split_checks import clean
 from capeval.llm import ChatRequest, ScriptedClient
 from capeval.schema import Caption, Scored
-from tests.judge_responder import reply_to, reply_to_tuna
+from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
 
 Judges = Callable[..., LLMJudge]
@@ -165,7 +165,7 @@ def ours(tmp_path: Path) -> Path:
 async def test_the_benchmarks_style_is_judged_end_to_end(
     tuna_folder: Path, judge_of: Judges
 ) -> None:
-    client = ScriptedClient(lambda request: reply_to_tuna(str(request.messages[0]["content"])))
+    client = ScriptedClient(lambda request: reply_to(str(request.messages[0]["content"])))
     annotation = annotation_of(
         ("A man's red kite rises.", "A man's kite rises.", "The kite is red.", "It is {night}."),
         ("A dog barks loudly.", "A dog barks."),
