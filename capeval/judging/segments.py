@@ -113,13 +113,14 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
         return True
     # No word of interest is longer.
     last = _LAST_WORD.search(text, max(0, found.start() - 16), found.start())
-    word = last[0].lower() if last else ""
+    written = last[0] if last else ""
+    word = written.lower()
     if word in ("a.m", "p.m", "etc"):
         return not following.islower()
     if word == "no":
         return not _DIGIT.match(text, found.end())
     # An initial, or letters as in "U.S." and "e.g."
-    is_initial = word[-1:].isalpha() and (len(word) == 1 or word[-2] == ".")
+    is_initial = written.isupper() if len(word) == 1 else word[-2:-1] == "." and word[-1].isalpha()
     return not (is_initial or _ABBREVIATION.fullmatch(word))
 
 

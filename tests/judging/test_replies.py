@@ -43,7 +43,7 @@ RIGHT = {
     "spans": {
         "split": '{"starts":[1,2,3],"repeats":[]}',
         "match": json.dumps({"matches": [[n, m or None] for n, m in enumerate(MATCHES, 1)]}),
-        "classify": json.dumps({"relations": list(enumerate(sum(LABELS[:2], []), 1))}),
+        "classify": json.dumps({"relations": list(enumerate(LABELS[0] + LABELS[1], 1))}),
     },
     "ids": {
         "split": json.dumps({"events": EVENTS}),

