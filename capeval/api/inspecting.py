@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from capeval.api.run_options import InspectOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
+from capeval.judging.prompts import load_prompts
 from capeval.options import takes
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
@@ -52,6 +53,9 @@ async def inspect_async(o: InspectOptions) -> Inspection:
     """
     if o.prompts is not None and not o.raw:
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
+    if o.prompts is not None:
+        # Wrong ones are refused even if no run was judged with prompts.
+        load_prompts(o.prompts)
     labels = None if o.human is None else load_human_labels(Path(o.human))
     found = runs_with_video(o)
     return Inspection(
