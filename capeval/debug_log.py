@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import UsageError
-from capeval.llm.redact import SHORTEST_REAL_KEY, Redactor, is_secret_name, known_secrets
-from capeval.runs.outputs import check_output
+from capeval.llm.redact import (
+    SHORTEST_REAL_KEY,
+    Redactor,
+    is_secret_name,
+    known_secrets,
+    public_command,
+    secrets_in,
+)
+from capeval.runs.outputs import check_output, is_debug_log
 from capeval.text import one_line
 from capeval.tracing import LOG, trace
 from capeval.version import __version__
@@ -35,7 +42,7 @@ def start_debug_log(path: Path) -> None:
     """Record this process's events in a new or an existing debug log; raises `UsageError`."""
     check_output(path, (), option="--debug")
     try:
-        if path.exists() and path.stat().st_size and not _is_debug_log(path):
+        if path.exists() and path.stat().st_size and not is_debug_log(path):
             raise UsageError(f"--debug: {path} exists and is not a debug log; name another file")
         path.parent.mkdir(parents=True, exist_ok=True)
         # Readable by its owner alone: it names files, models and addresses.
@@ -53,7 +60,7 @@ def start_debug_log(path: Path) -> None:
         python=platform.python_version(),
         platform=platform.platform(),
         packages=_versions(),
-        command=[*sys.argv],
+        command=public_command(sys.argv),
     )
 
 
@@ -72,12 +79,14 @@ class _Handler(logging.Handler):
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__()
         self._path, self._descriptor = path, descriptor
-        self._variables = [
+        self._outer = {
             value
             for name, value in os.environ.items()
             if is_secret_name(name) and len(value) >= SHORTEST_REAL_KEY
-        ]
-        self._redact, self._redacted = Redactor(self._variables), -1
+        }
+        # Nothing is parsed yet: what was typed, and the environment's, may be in any message.
+        self._outer |= secrets_in(" ".join([*sys.argv, *os.environ.values()]))
+        self._redact, self._redacted = Redactor(self._outer, in_logs=True), -1
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._descriptor < 0:
@@ -85,7 +94,8 @@ class _Handler(logging.Handler):
         # Clients are opened, and their keys known, only after the log is.
         known = known_secrets()
         if len(known) != self._redacted:
-            self._redact, self._redacted = Redactor([*self._variables, *known]), len(known)
+            self._redact = Redactor([*self._outer, *known], in_logs=True)
+            self._redacted = len(known)
         try:
             os.write(self._descriptor, self._line(record).encode("utf-8", "replace"))
         except Exception as error:  # a full disk, or a value that cannot be shown
@@ -122,11 +132,6 @@ class _Handler(logging.Handler):
         if depth and isinstance(value, list | tuple):
             return [self._hidden(item, depth - 1) for item in value]
         return self._redact(str(value)[:_MOST_CHARACTERS])
-
-
-def _is_debug_log(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(9) == b'{"time": '
 
 
 def _versions() -> dict[str, str]:

@@ -63,7 +63,16 @@ class UsageError(CapevalError):
 
 
 class MissingExtra(UsageError):
-    """An optional dependency is needed; the message says what to install."""
+    """An optional dependency is not installed.
+
+    >>> str(MissingExtra("figures need matplotlib", "plot"))
+    "figures need matplotlib (not installed): pip install 'capeval[plot]'"
+    """
+
+    def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
+        super().__init__(
+            f"{what_needs_what} (not installed): pip install 'capeval[{extra}]'{otherwise}"
+        )
 
 
 class RunLocked(CapevalError):

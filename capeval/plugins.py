@@ -1,22 +1,73 @@
 """Registries: implementations packaged with capeval, and those of other packages by entry point.
 
 A registry lists names without importing anything. An implementation is imported when it is named,
-so that a broken plugin cannot stop a command that does not use it.
+so that a broken plugin cannot stop a command that does not use it. Its code is only called within
+`blaming`, which turns whatever it raises into an error of that plugin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from capeval.errors import UsageError
-from capeval.text import nearest, one_line, shown
+from capeval.errors import CapevalError, UsageError
+from capeval.text import describe, nearest, shown
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
+
+
+@contextmanager
+def blaming(
+    refusal: Callable[[BaseException], Exception],
+    *,
+    passing: tuple[type[Exception], ...] = (CapevalError,),
+) -> Iterator[None]:
+    """Raise `refusal(error)` for whatever the block, which calls a plugin, raises.
+
+    That includes `SystemExit`, which would end the command, and a `CancelledError` that the plugin
+    raised, which would end the task unnoticed. These pass: Ctrl-C, the cancellation of the task
+    that runs the block, and those exceptions of `passing` whose exit code does not mean a bug.
+    """
+    task = current_task()
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        is_bug = isinstance(error, CapevalError) and error.exit_code == CapevalError.exit_code
+        if isinstance(error, passing) and not is_bug:
+            raise
+        if isinstance(error, GeneratorExit) and current_task() is not task:
+            raise  # the coroutine with the block is being closed
+        if is_cancelled(task):
+            import asyncio
+
+            # Whatever a plugin makes of a cancellation, it stays one.
+            raise asyncio.CancelledError from error
+        raise refusal(error) from error
+
+
+def current_task() -> asyncio.Task[Any] | None:
+    """Return the task that runs, or None outside of an event loop."""
+    import asyncio
+
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def is_cancelled(task: asyncio.Task[Any] | None) -> bool:
+    """Return whether a task is being cancelled; code that it calls can raise the same exception."""
+    return task is not None and task.cancelling() > 0
 
 
 @dataclass(frozen=True)
@@ -63,13 +114,9 @@ class Registry(Generic[T]):
             packages = " and ".join(sorted(map(_package, points)))
             raise UsageError(f"the {self.noun} {shown(name)} is provided by {packages}")
         where = f"the {self.noun} {shown(name)} of the package {_package(points[0])}"
-        try:
+        with blaming(lambda e: UsageError(f"{where} cannot be loaded: {describe(e)}"), passing=()):
             found: T = points[0].load()
             fault = self.check(found)
-        except (Exception, SystemExit) as error:
-            # An exception of another package is reported as its fault, not as a bug in capeval.
-            why = one_line(f"{type(error).__name__}: {error}", 200)
-            raise UsageError(f"{where} cannot be loaded: {why}") from error
         if fault:
             raise UsageError(f"{where} cannot be used: {fault}")
         return found
@@ -84,4 +131,5 @@ class Registry(Generic[T]):
 
 
 def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.module
+    # Broken metadata of a package may have no name.
+    return (point.dist and point.dist.name) or point.module

@@ -16,6 +16,7 @@ from capeval.debug_log import start_debug_log, stop_debug_log
 from capeval.errors import UsageError
 from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
 from capeval.llm.asker import CheckedClient
+from capeval.runs.outputs import check_output
 from capeval.tracing import LOG, about, trace
 from tests.cli_runs import capeval
 from tests.server import LoopbackServer, completion, failure, rate_limited
@@ -110,12 +111,15 @@ def test_a_log_is_continued_and_another_file_is_refused(log: Path, tmp_path: Pat
     start_debug_log(log)
     assert len(named(log, "start")) == 2
     assert log.stat().st_mode & 0o077 == 0
-    other = tmp_path / "annotations.json"
+    other, mine = tmp_path / "annotations.json", tmp_path / "my-log.jsonl"
     other.write_text("[]")
-    for path in (other, tmp_path, tmp_path / "captions.jsonl", Path("/dev/full")):
+    mine.write_text('{"time": "2026-01-01", "event": "start"}\n')
+    for path in (other, mine, tmp_path, tmp_path / "captions.jsonl", Path("/dev/full")):
         with pytest.raises(UsageError, match="--debug"):
             start_debug_log(path)
-    assert other.read_text() == "[]"
+    assert (other.read_text(), mine.read_text().count("\n")) == ("[]", 1)
+    with pytest.raises(UsageError, match="is a debug log; choose another"):
+        check_output(log, [])
 
 
 def full_disk() -> None:
@@ -126,7 +130,8 @@ def full_disk() -> None:
 
 async def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    log.write_text('{"time": "' + "x" * ((1 << 19) - 100) + '"}\n')
+    begin = '{"event": "start", "capeval": "'
+    log.write_text(begin + "x" * ((1 << 19) - 100) + '"}\n')
     async with LoopbackServer(lambda _: "A dog runs.", models=["m"]) as server:
         made = await capeval(
             tmp_path,
@@ -155,3 +160,42 @@ async def test_the_option_is_taken_before_and_after_the_command(tmp_path: Path) 
     for wrong in (["judge", "--debug"], ["--debug", "runs/x/judgments.jsonl", "judge"]):
         made = await capeval(tmp_path, *wrong)
         assert (made.code, len(made.err.splitlines())) == (2, 1)
+
+
+SECRETS = ("me-user", "hunter2", "tok3n9f8e7d6c5", "param-secret", "plain-secret")
+ADDRESS = "me-user:hunter2@host.invalid/tok3n9f8e7d6c5/v1?key=param-secret&x=plain-secret"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--base-url", f"https://{ADDRESS}"],
+        [f"--base-url=https://{ADDRESS}"],
+        ["--base-url", ADDRESS],
+        [f"--base-url=ftp://{ADDRESS}"],
+        ["--annotations", f"https://{ADDRESS}"],
+        ["--api-key=plain-secret"],
+        ["--api-key", "plain-secret"],
+        [],
+    ],
+)
+async def test_what_was_typed_or_set_is_recorded_without_secrets(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"index": "v", "caption": "A dog."}\n')
+    (tmp_path / "a.json").write_text("[]")
+    (tmp_path / "capeval.toml").write_text(f'[endpoints]\n"https://{ADDRESS}" = ""\n')
+    made = await capeval(
+        tmp_path,
+        *("judge", "captions.jsonl", "--debug", "log.jsonl", "--annotations", "a.json"),
+        *arguments,
+        OPENAI_BASE_URL=f"https://{ADDRESS}",
+        SERVICE=f"https://{ADDRESS}",
+    )
+    assert made.code == 2
+    text = (tmp_path / "log.jsonl").read_text(encoding="utf-8")
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "hunter2" not in made.err
+    if arguments:
+        assert arguments[0].partition("=")[0] in text
+        assert ("host.invalid" in text) is (ADDRESS in arguments[-1])

@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "text": set(),
     "version": set(),
     "config": {"errors", "text"},
-    "options": set(),
+    "options": {"errors", "text"},
     "plugins": {"errors", "text"},
     "tracing": set(),
     "files": {"schema"},

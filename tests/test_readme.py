@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -14,8 +15,11 @@ from typing import Any
 
 import pytest
 
+import capeval as public
 from capeval.cli.app import app
+from capeval.cli.options import RENAMED
 from tests.test_imports import COMMON, PACKAGE, ROOMS
+from tests.test_public_functions import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -106,12 +110,37 @@ def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> Non
 
 @pytest.mark.parametrize("page", sorted(set(TEXTS) - {"CHANGELOG.md", "docs/dependencies.md"}))
 def test_options_in_the_text_exist(page: str) -> None:
-    # The old name of --resamples; and options of scripts and of other programs.
-    others = {"--draws", "--matrix", "--python", "--dependencies", "--part", "--index-url"}
+    # Options of scripts and of other programs.
+    others = {"--matrix", "--python", "--dependencies", "--part", "--index-url"}
+    others |= {f"--{old}" for old in RENAMED}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))
     assert sorted(named - known - others - {"--help"}) == []
+
+
+def test_old_names_of_options_are_listed_with_the_new_ones() -> None:
+    rows = re.findall(
+        r"^\| `--([\w-]+)` \| `--([\w-]+)` \| (.*) \|$", TEXTS["docs/commands.md"], re.MULTILINE
+    )
+    assert {old: new for old, new, _ in rows} == RENAMED
+    for _, new, where in rows:
+        commands = typed_commands().commands
+        having = {name for name, one in commands.items() if f"--{new}" in option_names(one)}
+        assert set(re.findall(r"`(\w+)`", where)) - {"draws"} == having
+
+
+def test_the_table_of_functions_is_that_of_their_signatures() -> None:
+    rows = re.findall(
+        r"^\| `capeval\.(\w+)` \|(.*?)\|(.*)\|$", TEXTS["docs/python.md"], re.MULTILINE
+    )
+    assert sorted(name for name, *_ in rows) == sorted(FUNCTIONS)
+    for name, listed, _ in rows:
+        named = re.findall(r"`(\w+)`", listed)
+        parameters = inspect.signature(getattr(public, name)).parameters
+        assert [one for one in named if one not in parameters] == [], name
+        needed = [one.name for one in parameters.values() if one.default is one.empty]
+        assert named[: len(needed)] == needed, name
 
 
 def option_names(command: Any) -> list[str]:

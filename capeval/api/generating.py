@@ -92,9 +92,6 @@ async def open_generating(
     options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[GeneratingSession]:
     """Check the inputs, then open the captioner; its model or connections go with the block."""
-    for name, value in (("--run", options.run), ("--frames", options.frames)):
-        if isinstance(value, str) and not value.strip():
-            raise UsageError(f"{name} is empty; leave it off or give it a value")
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     wanted = _wanted(options, entry.prompt if entry else None)

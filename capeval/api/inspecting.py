@@ -19,7 +19,7 @@ from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, distinct_names, load_judged, load_judged_runs
 from capeval.schema import Annotation
-from capeval.text import nearest, shown
+from capeval.text import listed, nearest, shown
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,15 @@ async def inspect_async(o: InspectOptions) -> Inspection:
         load_prompts(o.prompts)
     labels = None if o.human is None else load_human_labels(Path(o.human))
     found = runs_with_video(o)
+    cards = {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()}
+    unlabelled = [name for name, card in cards.items() if not any(e.human for e in card.elements)]
+    if labels is not None and unlabelled:
+        o.on_notice(
+            f"{o.human}: has no label of {shown(o.index)} in {listed(unlabelled)}; its video_id "
+            "and element_id must be those of the annotations, and its system the run or its model"
+        )
     return Inspection(
-        {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()},
+        cards,
         {
             name: await raw_replies(run, o.index, prompts=o.prompts)
             for name, (run, _) in found.items()

@@ -184,7 +184,7 @@ def targets_named(
     if options.run is not None and len(typed) != 1:
         raise UsageError("--run names the run of one captions file; name that file alone")
     if typed:
-        targets = [target for name in typed for target in _meant(name, options)]
+        targets = [target for name in typed for target in _targets_for(name, options)]
     else:
         mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
         targets = [_run(run, options) for run in mine]
@@ -199,7 +199,7 @@ def targets_named(
     return targets
 
 
-def _meant(typed: str | Path, options: JudgeOptions) -> list[Target]:
+def _targets_for(typed: str | Path, options: JudgeOptions) -> list[Target]:
     runs = Path(options.runs)
     if typed == SAMPLE and not is_taken(SAMPLE, runs):
         if options.annotations not in (None, SAMPLE):
@@ -220,7 +220,7 @@ def _target(options: JudgeOptions) -> Target:
     if isinstance(captions, str | Path):
         if annotations is not None and not isinstance(annotations, str | Path):
             raise UsageError("with captions in a file, name the annotations' file")
-        targets = _meant(captions, options)
+        targets = _targets_for(captions, options)
         if len(targets) > 1:
             raise UsageError("name one of the sample's runs: " + ", ".join(t.name for t in targets))
         return targets[0]

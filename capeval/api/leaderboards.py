@@ -6,7 +6,6 @@ from pathlib import Path
 
 from capeval.api.run_options import LeaderboardOptions
 from capeval.api.sync_async import awaitable
-from capeval.errors import UsageError
 from capeval.options import takes
 from capeval.reporting.leaderboard.board import Leaderboard, files_of, make_leaderboard
 from capeval.reporting.leaderboard.tables import rendered_leaderboard
@@ -22,10 +21,6 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
     InputError, UsageError
         A named run cannot be shown, there is no run at all, or `out` cannot be written.
     """
-    if not 0 <= o.min_coverage <= 1:
-        raise UsageError(
-            f"--min-coverage must be a percentage from 0% to 100%, not {o.min_coverage}"
-        )
     folder = Path(o.runs)
     if o.out is not None:
         check_output(Path(o.out), files_of(o.named, runs=folder, annotations=o.annotations))

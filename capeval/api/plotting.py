@@ -53,9 +53,6 @@ def plot(o: PlotOptions) -> list[Path]:
     """
     wanted = _wanted(o)
     forms = _chosen(o.formats, FORMATS, "--format")
-    # As a path it would be the working directory.
-    if not str(o.out).strip():
-        raise UsageError("--out names no folder")
     require_plot_extra()
     judged = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
@@ -160,7 +157,7 @@ def _of_humans(
         CorrelateRequest(
             human=human,
             auto=tuple((run.file.parent.name, run.file) for run in judged.values()),
-            annotations=o.annotations,
+            annotations=None if o.annotations is None else str(o.annotations),
         )
     )
     found: dict[str, list[Figure]] = {}

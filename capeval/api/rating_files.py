@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from capeval.api import FilePath
 from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
@@ -29,8 +30,8 @@ from capeval.rating.merging import (
 from capeval.rating.sheet import (
     DEFAULT_VIDEOS,
     RatingSheet,
-    draw_sheet,
     key_csv,
+    sample_sheet,
     sheet_csv,
     sheet_html,
 )
@@ -94,7 +95,7 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
                 f"{first.name} and {source.name} have different annotations; name the runs to be "
                 "rated together with --run, or one file for all with --annotations"
             )
-    drawn = draw_sheet(
+    drawn = sample_sheet(
         first.annotations,
         {source.name: {c.index: c.caption for c in source.captions} for source in sources},
         videos=o.videos,
@@ -111,7 +112,8 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
-            f"{DEFAULT_VIDEOS} videos are usual; there are only {len(sampled)}, and all are used"
+            f"only {len(sampled)} videos have captions, so all of them are used; a study usually "
+            f"has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(
         first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder
@@ -179,8 +181,8 @@ def _sources(o: SheetOptions) -> list[Source]:
     def bundled(name: str) -> Source:
         return from_file(sample[name], known or SAMPLE, runs=runs, name=name, ignore_unknown=skip)
 
-    def source_of(name: str) -> Source:
-        if name in sample and not is_taken(name, runs):
+    def source_of(name: FilePath) -> Source:
+        if isinstance(name, str) and name in sample and not is_taken(name, runs):
             return bundled(name)
         found = find_run(name, runs)
         return from_run(found, known, ignore_unknown=skip)
@@ -237,4 +239,4 @@ def _missing_line(file: RatedFile, most: int = 3) -> str:
     ]
     left = len(items) - most
     more = f"; and {left} more captions" if left > 0 else ""
-    return f"{file.path}: labels are missing: {'; '.join(listed)}{more}"
+    return f"{file.path}: labels are missing in {'; '.join(listed)}{more}"

@@ -15,12 +15,15 @@ from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
 from capeval.llm.meter import read_prices
 from capeval.options import takes
+from capeval.reporting.numbers import counted
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
 from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
+from capeval.scoring import Scores
+from capeval.text import listed
 
 Strips = Iterable[tuple[str, Strip]]
 
@@ -31,10 +34,11 @@ _MANY_VIDEOS = 100
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written: its file, and its size in bytes."""
+    """A report that was written: its file, its size in bytes, and the scores of its runs."""
 
     file: Path
     size: int
+    scores: Mapping[str, Scores]
 
 
 @takes(ReportOptions)
@@ -67,7 +71,8 @@ def report(o: ReportOptions) -> Report:
     prices = read_prices(CONFIG)
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)
     write_output(file, page)
-    return Report(file, len(page.encode("utf-8")))
+    scores = {name: run.scores for name, run in loaded.items()}
+    return Report(file, len(page.encode("utf-8")), scores)
 
 
 report_async = awaitable(report)
@@ -122,21 +127,17 @@ def _check_labels(
     if not used:
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
-            f"has no label for {', '.join(runs)}; its systems are {', '.join(named[:5])}, and "
+            f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
             "its videos and elements must be those of the annotations",
             file=file,
         )
     if unknown:
         on_notice(
-            f"{file}: {_count(unknown, 'label')} of these runs left out: the video or element is "
+            f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
             "not annotated"
         )
     if other_systems:
-        on_notice(f"{file}: {_count(other_systems, 'label')} of other systems left out")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        on_notice(f"{file}: {counted(other_systems, 'label')} of other systems left out")
 
 
 def _strips(run: JudgedRun, o: ReportOptions) -> dict[str, Strip]:

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capeval.api.run_options import FramesOptions
+from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
 from capeval.errors import UsageError
 from capeval.options import takes
 
@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from capeval.video.frames import FrameSet
 
 
-def models(name: str | None = None, *, paper: bool = False) -> list[ModelEntry]:
+@takes(ModelsOptions)
+def models(o: ModelsOptions) -> list[ModelEntry]:
     """List the models that `generate` knows, with those of `capeval.toml`.
-
-    Parameters
-    ----------
-    name : only the model with this name or hub id
-    paper : only the models of the TUNA paper's table 7
 
     Raises
     ------
@@ -37,9 +33,9 @@ def models(name: str | None = None, *, paper: bool = False) -> list[ModelEntry]:
     from capeval.config import CONFIG
 
     catalogue = read_catalogue(CONFIG)
-    if name is not None:
-        return [find_model(name, catalogue)]
-    return [entry for entry in catalogue.values() if entry.paper or not paper]
+    if o.name is not None:
+        return [find_model(o.name, catalogue)]
+    return [entry for entry in catalogue.values() if entry.paper or not o.paper]
 
 
 @takes(FramesOptions)
@@ -51,10 +47,13 @@ def sample_frames(o: FramesOptions) -> FrameSet:
     InputError, UsageError
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
+    from capeval.runs.outputs import check_output
     from capeval.video import decoder_named, read_policy
     from capeval.video.contact_sheet import save_frames, save_sheet
 
     sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
+    if sheet is not None:
+        check_output(sheet, [o.video], option="--sheet")
     if sheet is not None and sheet.exists() and not _is_png(sheet):
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
@@ -73,19 +72,16 @@ def _is_png(path: Path) -> bool:
 
 
 def cache_info() -> CacheInfo:
-    """Return where the cache of judges' replies is, and how many it contains."""
+    """Return where the cache of models' replies is, and how many it contains."""
     from capeval.llm import ReplyCache
 
     with closing(ReplyCache()) as cache:
         return cache.info()
 
 
-def clear_cache(model: str | None = None) -> int:
+@takes(ClearOptions)
+def clear_cache(o: ClearOptions) -> int:
     """Delete cached replies and return how many; judging again pays for them again.
-
-    Parameters
-    ----------
-    model : only the replies of this model
 
     Raises
     ------
@@ -95,4 +91,4 @@ def clear_cache(model: str | None = None) -> int:
     from capeval.llm import ReplyCache
 
     with closing(ReplyCache()) as cache:
-        return cache.clear(model)
+        return cache.clear(o.model)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices, ignore
@@ -10,13 +11,12 @@ from capeval.options import OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.api.reports import Strips
-    from capeval.api.scoring import Annotations
+    from capeval.schema import Annotation
 
 judged_runs_argument = partial(
     required,
     "Judged runs: names under runs/, folders, judges' folders, judgments.jsonl or TUNA result "
     "files.",
-    kind=list[str],
     positional=True,
     metavar="RUN",
 )
@@ -31,22 +31,15 @@ annotations_option = partial(
     None,
     "Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those that a run "
     "names.",
-    kind=str | None,
     metavar="FILE",
 )
 ignore_unknown_option = partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )
 human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
-resamples_option = partial(
-    option,
-    None,
-    "Bootstrap resamples and permutations. By default 10,000; in correlate 2,000 for p-values "
-    "and 1,000 for comparisons.",
-    metavar="N",
-    min=99,
-)
-seed_option = partial(option, 0, "Seed of the statistics.", min=0, metavar="N")
+# With fewer, no p-value could be .01.
+resamples_option = partial(option, None, metavar="N", min=99)
+seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
 runs_option = partial(option, "runs", "The folder of the runs.", metavar="DIR")
 out_option = partial(
     option,
@@ -72,13 +65,35 @@ class ScoreOptions:
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     """
 
-    run: FilePath = required(kind=str, positional=True, metavar="RUN")
-    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    run: FilePath = required(positional=True, metavar="RUN")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
     _: KW_ONLY
     judge: str | None = judge_option()
     seed: int = seed_option()
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
+    runs: FilePath = runs_option()
+
+
+@declares
+class CheckOptions:
+    """The arguments of `capeval.check_scores`.
+
+    Parameters
+    ----------
+    file : The scores to check: a scores.json, or a run or judge's folder that contains one.
+    """
+
+    run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
+    file: FilePath = required(metavar="FILE")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
 
@@ -89,21 +104,23 @@ class CompareOptions:
     Parameters
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : Smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
+    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
     gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
         default estimate.
     min_coverage : How many annotated videos must be compared: 99% or a number.
+    resamples : Bootstrap resamples, and sign flips for p-values. By default 10,000.
     """
 
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     gate: Literal["estimate", "lower"] | None = option(None, metavar="VALUE")
     min_coverage: str | None = option(None, metavar="SHARE")
-    resamples: int | None = resamples_option()
+    # More need more memory than a CI machine has, and change no digit that is shown.
+    resamples: int | None = resamples_option(max=100_000)
     seed: int = seed_option()
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -127,7 +144,7 @@ class ReportOptions:
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -148,13 +165,13 @@ class InspectOptions:
     """
 
     index: str = required(positional=True, metavar="INDEX")
-    judged_runs: Sequence[FilePath] = option((), kind=list[str] | None, flag="--run", metavar="RUN")
+    judged_runs: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
     _: KW_ONLY
     judge: str | None = judge_option()
     raw: bool = False
-    prompts: str | None = option(None, metavar="NAME")
+    prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -168,23 +185,29 @@ class LeaderboardOptions:
     named : Runs in addition to those under runs/: folders of runs or of judges.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
         and JSON contain them all.
-    form : table, markdown, latex, csv or json.
+    form : The format: table, markdown, latex, csv or json.
     published : Add the TUNA paper's 21 models (tables 8, 9 and 10).
-    min_coverage : Percentage of the videos that must be scored for a rank.
+    min_coverage : The percentage of the videos that must be scored for a rank.
     """
 
-    named: Sequence[FilePath] = option((), kind=list[str] | None, positional=True, metavar="RUN")
+    named: Sequence[FilePath] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
     by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
         "overall", metavar="TABLES"
     )
     form: Literal["table", "markdown", "latex", "csv", "json"] = option(
-        "table", flag="--format", metavar="FORMAT"
+        "table", flag="--format", metavar="FORMAT", panel=OUTPUT
     )
     published: bool = False
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     min_coverage: float = option(
-        0.99, note="In Python a fraction.", kind=str, shown_default="99%", metavar="SHARE"
+        0.99,
+        note="In Python a fraction.",
+        min=0,
+        max=1,
+        kind=str,
+        shown_default="99%",
+        metavar="SHARE",
     )
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -199,19 +222,21 @@ class PlotOptions:
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
         forest for two runs; scatter or confusion with human ratings.
     out : The folder to write them to.
-    formats : svg, pdf or png; repeat the option or separate them by commas.
-    width : That of a column (3.3 in) or of the text (6.9 in).
+    formats : The formats: svg, pdf or png. Repeatable, or separated by commas.
+    width : The width of a column (3.3 in) or of the text (6.9 in).
     """
 
     what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
-    out: FilePath = option("figures", kind=str, metavar="DIR")
-    formats: Sequence[str] = option(("pdf",), flag="--format", metavar="FORMAT", commas=True)
+    out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
+    formats: Sequence[str] = option(
+        ("pdf",), flag="--format", metavar="FORMAT", commas=True, panel=OUTPUT
+    )
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
     judge: str | None = judge_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -226,15 +251,19 @@ class CorrelateOptions:
     human : Human ratings or labels.
     metrics : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
         system?, score. Repeatable; one NAME may have several files.
-    metric_columns : Columns of the human file that contain metrics; repeat the option or
-        separate them by commas.
+    metric_columns : Columns of the human file that contain metrics. Repeatable, or separated by
+        commas.
     missing : If a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
-    ci : Kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
+    ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
+    resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
+        comparisons.
     protocol : Only the statistics of a published protocol: tuna or wmt23.
-    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
-    groupings : Only these of pooled, item, within_system, system.
+    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq. Repeatable, or
+        separated by commas.
+    groupings : Only these of pooled, item, within_system, system. Repeatable, or separated by
+        commas.
     published : Add the TUNA paper's table 3 for reference.
     draws : Deprecated name of `resamples`.
     """
@@ -249,11 +278,14 @@ class CorrelateOptions:
     )
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
-    annotations: "Annotations | None" = annotations_option(note="Or `Annotation`s.")
+    annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
+        note="Or `Annotation`s."
+    )
     missing: Literal["error", "drop"] = option("error", metavar="ACTION")
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
     ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
-    resamples: int | None = resamples_option()
+    # Enough for adjusted p-values of .01 with 140 metrics.
+    resamples: int | None = resamples_option(max=1_000_000)
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
     statistics: Sequence[str] = option((), flag="--statistic", metavar="NAME", commas=True)
@@ -261,7 +293,7 @@ class CorrelateOptions:
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
-    draws: int | None = python_only(None)
+    draws: int | None = python_only(None, min=99, max=1_000_000)
 
 
 @declares
@@ -270,22 +302,22 @@ class SheetOptions:
 
     Parameters
     ----------
-    named : A run to sample captions from; repeatable. By default all under runs/, or the sample
+    named : A run to sample captions from. Repeatable. By default all under runs/, or the sample
         if there are none.
-    videos : Number of videos. By default 40, or all if there are fewer.
+    videos : The number of videos. By default 40, or all if there are fewer.
     per_video : Captions of each video. By default one of every run.
     video_dir : The folder of the videos that the page plays.
     out : The folder to write to.
     """
 
-    named: Sequence[str] = option((), flag="--run", metavar="RUN")
+    named: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
     _: KW_ONLY
     videos: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)
     seed: int = seed_option()
-    annotations: str | None = annotations_option()
+    annotations: FilePath | None = annotations_option()
     video_dir: FilePath | None = option(None, metavar="DIR")
-    out: FilePath = option("rating", metavar="DIR")
+    out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -309,8 +341,8 @@ class MergeOptions:
     files: Sequence[FilePath] = required(positional=True, metavar="FILE")
     key: FilePath = required(metavar="FILE")
     _: KW_ONLY
-    out: FilePath = option("human.csv", metavar="FILE")
-    annotations: str | None = option(None, metavar="FILE")
+    out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
+    annotations: FilePath | None = option(None, metavar="FILE")
     partial: bool = False
     force: bool = False
     on_notice: Notices = on_notice_option()
@@ -323,9 +355,9 @@ class FramesOptions:
     Parameters
     ----------
     video : A video file.
-    frames : 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), auto@64 (at most
-        64), 1 (the middle one), 0,5,9 (indices from 0).
-    decoder : pyav, or decord for parity.
+    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
+        auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
+    decoder : The decoder: pyav, or decord for parity.
     sheet : Write a contact sheet to this PNG file.
     out : Write every frame at full size into this folder, named by its index.
     """
@@ -334,5 +366,32 @@ class FramesOptions:
     frames: str = option("32", metavar="POLICY")
     _: KW_ONLY
     decoder: str = option("pyav", metavar="NAME")
-    sheet: FilePath | None = option(None, metavar="FILE")
-    out: FilePath | None = option(None, metavar="DIR")
+    sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)
+    out: FilePath | None = option(None, metavar="DIR", panel=OUTPUT)
+
+
+@declares
+class ModelsOptions:
+    """The arguments of `capeval.models`.
+
+    Parameters
+    ----------
+    name : Show every field of one model: its name or its hub id.
+    paper : Only the models of the TUNA paper's table 7.
+    """
+
+    name: str | None = option(None, positional=True, metavar="NAME")
+    _: KW_ONLY
+    paper: bool = False
+
+
+@declares
+class ClearOptions:
+    """The arguments of `capeval.clear_cache`.
+
+    Parameters
+    ----------
+    model : Only the replies of this model.
+    """
+
+    model: str | None = option(None, metavar="NAME")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from capeval.api import FilePath
-from capeval.api.run_options import ScoreOptions
+from capeval.api.run_options import CheckOptions, ScoreOptions
 from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
 from capeval.options import takes
@@ -15,10 +13,7 @@ from capeval.runs.checking import check_scores as check_stored
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_scores
-from capeval.schema import Annotation
 from capeval.scoring import Scores
-
-Annotations = FilePath | Sequence[Annotation]
 
 
 @takes(ScoreOptions)
@@ -53,21 +48,9 @@ def score(o: ScoreOptions) -> Scores:
     return score_run(**vars(o)).scores
 
 
-def check_scores(
-    run: FilePath,
-    file: FilePath,
-    annotations: Annotations | None = None,
-    *,
-    judge: str | None = None,
-    ignore_unknown: bool = False,
-    runs: FilePath = "runs",
-) -> Checked:
+@takes(CheckOptions)
+def check_scores(o: CheckOptions) -> Checked:
     """Recompute a published `scores.json` from verdicts and list the values that differ.
-
-    Parameters
-    ----------
-    run, annotations, judge, ignore_unknown, runs : see `capeval.score`
-    file : the scores to check: a `scores.json`, or a run or judge's folder that contains one
 
     Raises
     ------
@@ -75,13 +58,13 @@ def check_scores(
         The file is not a `scores.json`, or there is nothing to recompute it from.
     """
     judged = load_judged(
-        run,
-        runs=Path(runs),
-        judge=judge,
-        annotations=annotations,
-        ignore_unknown=ignore_unknown,
+        o.run,
+        runs=Path(o.runs),
+        judge=o.judge,
+        annotations=o.annotations,
+        ignore_unknown=o.ignore_unknown,
     )
-    return check_stored(judged, find_scores(file, Path(runs)))
+    return check_stored(judged, find_scores(o.file, Path(o.runs)))
 
 
 score_async = awaitable(score)

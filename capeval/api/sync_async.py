@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -29,8 +30,22 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         except RuntimeError:
             return asyncio.run(work(*args, **kwargs))
         # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
+        tasks: list[asyncio.Task[T]] = []
+
+        async def own() -> T:
+            tasks.append(asyncio.create_task(work(*args, **kwargs)))
+            return await tasks[0]
+
         with ThreadPoolExecutor(max_workers=1) as pool:
-            return pool.submit(lambda: asyncio.run(work(*args, **kwargs))).result()
+            future = pool.submit(lambda: asyncio.run(own()))
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                # Leaving the block waits for the work: it must not go on to its end.
+                for task in tasks:
+                    with suppress(RuntimeError):  # it is done
+                        task.get_loop().call_soon_threadsafe(task.cancel)
+                raise
 
     run.__name__ = run.__qualname__ = work.__name__.removesuffix("_async")
     return run

@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from capeval.captioners.pipeline import in_thread
 from capeval.captioners.protocol import Captioner, CaptionRequest, Outcomes, SimpleCaptioner
-from capeval.errors import CapevalError, UsageError
-from capeval.files.jsonl import dumps
-from capeval.plugins import Registry
-from capeval.text import one_line, shown
+from capeval.errors import UsageError
+from capeval.files.jsonl import as_stored
+from capeval.plugins import Registry, blaming
+from capeval.runs.threads import in_thread
+from capeval.text import describe, shown
 
 BACKENDS: Registry[Callable[..., Any]] = Registry(
     group="capeval.captioners",
@@ -37,22 +37,17 @@ def is_plugin(name: str) -> bool:
 async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
     """Return the captioner of another package, made with `arguments`; `name` is the model's."""
     where = f"the captioner {shown(backend)}"
-    factory = BACKENDS.load(backend)
-    try:
-        inspect.signature(factory).bind(**arguments)
-    except TypeError as error:
-        raise UsageError(f"{where} does not take these options: {error}") from None
-    except ValueError:
-        pass  # an extension module: it has no signature to check
-    try:
-        # It may load a model for minutes: Ctrl-C works meanwhile.
-        made = await _call(factory, **arguments)
-    except CapevalError:
-        raise
-    except Exception as error:
-        why = one_line(f"{type(error).__name__}: {error}", 200)
-        raise UsageError(f"{where} cannot be started: {why}") from error
     given = {key: value for key, value in arguments.items() if key not in _UNRECORDED}
+    with blaming(lambda error: UsageError(f"{where} cannot be started: {describe(error)}")):
+        # It may import and load a model for minutes: Ctrl-C works meanwhile.
+        factory = await in_thread(partial(BACKENDS.load, backend))
+        try:
+            inspect.signature(factory).bind(**arguments)
+        except TypeError as error:
+            raise UsageError(f"{where} does not take these options: {error}") from None
+        except ValueError:
+            pass  # an extension module: it has no signature to check
+        made = await _call(factory, **arguments)
     return as_captioner(made, name=name, settings={"backend": backend, **given})
 
 
@@ -70,42 +65,44 @@ def as_captioner(
 
     `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """
-    called = getattr(own, "name", None) if name is None else name
-    if not callable(getattr(own, "caption", None)):
-        raise UsageError(f"a {type(own).__name__} is not a captioner: it has no method caption")
-    if not isinstance(called, str) or not called.strip():
-        raise UsageError(f"a {type(own).__name__} is not a captioner: give it a name")
-    is_whole = all(hasattr(own, member) for member in _MEMBERS)
-    if is_whole and name is None and inspect.iscoroutinefunction(own.caption):
-        return cast("Captioner", own)
-    adapted = _Adapted(own, called, settings or {})
-    try:
-        dumps(adapted.settings)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
-    return adapted
-
-
-_MEMBERS = ("settings", "batch_size", "concurrency", "aclose")
+    what = f"a {type(own).__name__} is not a captioner"
+    with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):
+        if isinstance(own, _Adapted):
+            return own
+        called = getattr(own, "name", None) if name is None else name
+        if not callable(getattr(own, "caption", None)):
+            raise UsageError(f"{what}: it has no method caption")
+        if not isinstance(called, str) or not called.strip() or not called.isprintable():
+            raise UsageError(f"{what}: give it a name of printable characters")
+        every = {**(settings or {}), **getattr(own, "settings", {})}
+        try:
+            # Copied: they must not change during a run.
+            recorded = as_stored(every)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
+        adapted = _Adapted(own, str.__str__(called), recorded)
+        _ = adapted.batch_size, adapted.concurrency  # refused here if they are no numbers
+        return adapted
 
 
 class _Adapted:
     """Fills in what an object lacks, and runs a method that is not async in a thread."""
 
     def __init__(self, own: Any, name: str, settings: Mapping[str, Any]) -> None:
-        self._own, self.name, self._settings = own, name, settings
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**self._settings, **getattr(self._own, "settings", {})}
+        self._own, self.name, self.settings = own, name, settings
 
     @property
     def batch_size(self) -> int:
-        return int(getattr(self._own, "batch_size", 1))
+        return self._number("batch_size")
 
     @property
     def concurrency(self) -> int:
-        return int(getattr(self._own, "concurrency", 1))
+        return self._number("concurrency")
+
+    def _number(self, member: str) -> int:
+        what = f"{self.name}: its {member} is not a whole number"
+        with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):
+            return max(1, int(getattr(self._own, member, 1)))
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
         outcomes: Outcomes
@@ -119,10 +116,10 @@ class _Adapted:
 
 
 async def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*arguments, **named)
     try:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments, **named)
         returned = await in_thread(partial(function, *arguments, **named))
+        return await returned if inspect.isawaitable(returned) else returned
     except SystemExit as end:
         raise RuntimeError(f"it called sys.exit({end.code})") from end
-    return await returned if inspect.isawaitable(returned) else returned

@@ -42,10 +42,7 @@ def require_generate_extra() -> None:
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.split(".")[0] not in _NEEDED:
                 raise
-            raise MissingExtra(
-                f"{name} is not installed: running a model in this process needs "
-                "pip install 'capeval[generate]'"
-            ) from error
+            raise MissingExtra(f"running a model in this process needs {name}") from error
         except (RuntimeError, OSError, AttributeError) as error:
             # A library built for another torch fails while its operators are registered.
             raise UsageError(

@@ -24,6 +24,7 @@ from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
 from capeval.captioners.protocol import CaptionRequest, Inputs, LoadedModel
 from capeval.errors import UsageError
+from capeval.llm.transport import check_proxies
 from capeval.text import one_line
 
 _ATTENTION = "sdpa"
@@ -65,6 +66,8 @@ class LoadOptions(TypedDict, total=False):
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
     """Load `model`, a hub id or a folder, that the run calls `name`; raises `UsageError`."""
     transformers.logging.set_verbosity_error()
+    if not Path(model).is_dir():
+        check_proxies()
     with _one_line_errors(model):
         published = _config_file(model, options.get("revision"))
     if llava_video.ARCHITECTURE in (published.get("architectures") or ()):

@@ -7,22 +7,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
+
+from pydantic import ValidationError
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import as_stored
+from capeval.plugins import blaming
+from capeval.runs.threads import in_thread
 from capeval.schema import Usage
-from capeval.text import one_line, shown
+from capeval.text import complaint, describe, one_line, shown
 from capeval.tracing import trace
 from capeval.video import FrameReader, FrameSet
-
-T = TypeVar("T")
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
@@ -116,6 +117,9 @@ class _Pipeline:
                 for _ in range(threads):
                     group.create_task(self._read_on(threads))
                 await self._caption_all(group)
+        except BaseExceptionGroup as several:
+            # Such as of a captioner whose batch size can no longer be read.
+            raise several.exceptions[0] from several
         finally:
             self._cancel.set()
         if self._stopped:
@@ -149,16 +153,18 @@ class _Pipeline:
 
     async def _read(self, job: Job) -> _Read | None:
         try:
-            frames = await in_thread(partial(self._reader.read, job.path, cancel=self._cancel))
+            with blaming(
+                lambda error: _FailedError(describe(error, 300)), passing=(UsageError, VideoError)
+            ):
+                frames = await in_thread(partial(self._reader.read, job.path, cancel=self._cancel))
         except UsageError as failure:  # no decoder: no video can be read
             self._stop(failure)
         except VideoError as failure:
             self._unread(job, failure.message)
-        except Exception as failure:
+        except _FailedError as failure:
             # A decoder may raise anything on a broken file; the other videos continue.
             trace("video not decoded", failure=failure, index=job.index)
-            why = one_line(f"{type(failure).__name__}: {failure}")
-            self._unread(job, f"cannot be decoded ({why})")
+            self._unread(job, f"cannot be decoded ({failure})")
         else:
             return _Read(job, frames, frames.frames.nbytes)
         return None
@@ -230,15 +236,16 @@ class _Pipeline:
         started = time.perf_counter()
         returned: Sequence[object]
         try:
-            # A list made here would keep the frames alive as long as the call runs.
-            returned = _as_list(await self._captioner.caption(_handed_over(requests)), len(seen))
+            with blaming(lambda error: _FailedError(f"the model failed: {describe(error, 300)}")):
+                # A list made here would keep the frames alive as long as the call runs.
+                found = await self._captioner.caption(_handed_over(requests))
+                returned = _as_list(found, len(seen))
         except CapevalError as failure:
             self._stop(failure)
             return
-        except Exception as failure:
+        except _FailedError as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
-            reason = one_line(f"the model failed: {type(failure).__name__}: {failure}")
-            returned = [Uncaptioned(job.index, reason) for job, _, _ in seen]
+            returned = [Uncaptioned(job.index, str(failure)) for job, _, _ in seen]
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
             made = (
@@ -282,47 +289,77 @@ def _handed_over(requests: list[CaptionRequest]) -> list[CaptionRequest]:
     return handed
 
 
+class _FailedError(Exception):
+    """A model or a decoder failed; the message is the reason."""
+
+
 def _as_list(returned: object, count: int) -> Sequence[object]:
     if not isinstance(returned, list | tuple):
         raise TypeError(f"it returned a {type(returned).__name__}, not a list of captions")
     if len(returned) != count:
         raise ValueError(f"it returned {len(returned)} captions for {count} videos")
-    return returned
+    return [*returned]
 
 
 def _checked(
     index: str, outcome: object, frame_warnings: tuple[str, ...]
 ) -> Captioned | Uncaptioned:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
-    if isinstance(outcome, Uncaptioned) and outcome.index == index:
-        return Uncaptioned(index, one_line(str(outcome.reason)))
-    if fault := _fault(index, outcome):
-        return Uncaptioned(index, f"the model returned {fault}")
-    assert isinstance(outcome, Captioned)  # noqa: S101 - for the type checker; see `_fault`
-    # An unpaired surrogate can be neither printed nor stored.
-    text = outcome.text.encode("utf-8", "replace").decode("utf-8").strip()
-    if is_empty(text):
-        return Uncaptioned(index, "the caption is empty")
-    loop = repetition_warning(text)
-    warnings = (*frame_warnings, *outcome.warnings, *([loop] if loop else []))
-    return replace(outcome, text=text, warnings=tuple(dict.fromkeys(warnings)))
-
-
-def _fault(index: str, outcome: object) -> str:
-    """Return what is wrong with a value that should be the caption of a video, if anything."""
-    if isinstance(outcome, Captioned | Uncaptioned) and outcome.index != index:
-        return f"the outcome of {shown(outcome.index)} in its place"
-    if not isinstance(outcome, Captioned):
-        return f"a {type(outcome).__name__}, not a caption"
-    for name, kind in _TYPES.items():
-        value = getattr(outcome, name)
-        if not isinstance(value, kind):
-            return f"a caption whose {name} is a {type(value).__name__}"
     try:
-        dumps([outcome.seconds, list(outcome.warnings), dict(outcome.details)])
+        with blaming(
+            lambda error: _FailedError(f"a value that raises {describe(error)}"),
+            passing=(_FailedError,),
+        ):
+            if isinstance(outcome, Uncaptioned) and outcome.index == index:
+                return Uncaptioned(index, one_line(str(outcome.reason)))
+            made = _validated(index, outcome)
+    except _FailedError as fault:
+        return Uncaptioned(index, one_line(f"the model returned {fault}"))
+    if is_empty(made.text):
+        return Uncaptioned(index, "the caption is empty")
+    loop = repetition_warning(made.text)
+    warnings = (*frame_warnings, *made.warnings, *([loop] if loop else []))
+    return replace(made, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _validated(index: str, outcome: object) -> Captioned:
+    """Return a caption of plain values that can be stored and read again."""
+    if isinstance(outcome, Captioned | Uncaptioned) and outcome.index != index:
+        raise _FailedError(f"the outcome of {shown(outcome.index)} in its place")
+    if not isinstance(outcome, Captioned):
+        raise _FailedError(f"a {type(outcome).__name__}, not a caption")
+    values = {name: getattr(outcome, name) for name in _TYPES}
+    for name, kind in _TYPES.items():
+        if not isinstance(values[name], kind):
+            raise _FailedError(f"a caption whose {name} is a {type(values[name]).__name__}")
+    warnings = [*values["warnings"]]
+    for warning in warnings:
+        if not isinstance(warning, str):
+            raise _FailedError(f"a caption with a warning that is a {type(warning).__name__}")
+    try:
+        seconds, details, usage = as_stored(
+            [values["seconds"], dict(values["details"]), dict(values["usage"])]
+        )
+        return Captioned(
+            index=index,
+            text=_encodable(values["text"]).strip(),
+            usage=Usage(**usage),
+            seconds=seconds,
+            model=_encodable(values["model"]),
+            revision=None if values["revision"] is None else _encodable(values["revision"]),
+            warnings=tuple(map(_encodable, warnings)),
+            details=details,
+        )
+    except ValidationError as faults:
+        raise _FailedError(f"a caption whose usage.{': '.join(complaint(faults))}") from None
     except (TypeError, ValueError) as error:
-        return f"a caption that is not JSON: {one_line(str(error), 120)}"
-    return ""
+        raise _FailedError(f"a caption that is not JSON: {one_line(str(error), 120)}") from None
+
+
+def _encodable(text: str) -> str:
+    # An unpaired surrogate can be neither printed nor read again; methods of `str` itself are used
+    # because a subclass could have others.
+    return str.encode(text, "utf-8", "replace").decode("utf-8")
 
 
 _TYPES: Mapping[str, Any] = {
@@ -354,32 +391,3 @@ class FailFast:
         if self._failures < FAILURES_BEFORE_STOPPING:
             return None
         return UsageError(f"the first {self._failures} videos all failed alike: {outcome.reason}")
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread that exit does not wait for: a decoder may hang forever."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, failure: BaseException | None) -> None:
-        if future.done():  # it was cancelled
-            return
-        if failure is not None:
-            future.set_exception(failure)
-        else:
-            future.set_result(cast("T", result))
-
-    def run() -> None:
-        result: T | None = None
-        failure: BaseException | None = None
-        try:
-            result = work()
-        except StopIteration as caught:  # a future cannot carry it
-            failure = RuntimeError(f"StopIteration: {caught}")
-        except BaseException as caught:
-            failure = caught
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future

@@ -98,10 +98,13 @@ class Generation:
     @property
     def warnings(self) -> dict[str, int]:
         """How many captions have each warning; warnings that differ only in numbers are merged."""
+        # Earlier versions stored whatever a captioner returned as a warning.
+        stored = [line.get("warnings") for line in self.captions]
+        texts = [text for each in stored if isinstance(each, list) for text in each]
         counts = Counter(
-            "".join("N" if c.isdigit() else c for c in warning)
-            for line in self.captions
-            for warning in line.get("warnings", ())
+            "".join("N" if c.isdigit() else c for c in text)
+            for text in texts
+            if isinstance(text, str)
         )
         return {re.sub("N{2,}", "N", warning): counts[warning] for warning in sorted(counts)}
 

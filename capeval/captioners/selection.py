@@ -12,13 +12,15 @@ from typing import Any
 from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_plugin
 from capeval.captioners.catalogue import HUB_PREFIX, ModelEntry, find_model, read_catalogue
 from capeval.captioners.options import GenerateOptions
-from capeval.captioners.pipeline import Job, in_thread
+from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
 from capeval.llm import Meter
+from capeval.plugins import blaming
+from capeval.runs.threads import in_thread
 from capeval.schema import Usage
-from capeval.text import one_line
+from capeval.text import describe, one_line, shown
 from capeval.video import FrameReader
 
 _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
@@ -47,8 +49,6 @@ def choose_model(options: GenerateOptions) -> ModelEntry | None:
         called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
     served = options.base_url or options.client
-    if name is not None and not name.strip():
-        raise UsageError("--model is empty; name a model (`capeval models` lists them)")
     if name is None:
         if served:
             return None
@@ -80,6 +80,7 @@ async def open_captioner(
     """Open a captioner; its model or connections close with the block."""
     entry = choose_model(options)
     if entry is not None and not isinstance(options.model, str | None):
+        _refuse(entry, options, *_OF_IMAGES, *_OF_MODELS)
         yield OpenCaptioner(as_captioner(options.model), entry, Meter())
     elif entry is not None and is_plugin(entry.reached):
         captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
@@ -87,13 +88,38 @@ async def open_captioner(
             yield OpenCaptioner(captioner, entry, Meter())
         finally:
             try:
-                await captioner.aclose()
-            except Exception as error:  # the captions are written; a plugin's fault changes nothing
+                with blaming(lambda error: UsageError(describe(error))):
+                    await captioner.aclose()
+            except CapevalError as error:
+                # The captions are written; a plugin's fault changes nothing.
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
+        if entry is not None and entry.reached != "endpoint":
+            _refuse(entry, options, *_OF_IMAGES)
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
         async with backend(entry, options, on_notice) as opened:
             yield opened
+
+
+_OF_IMAGES = ("images", "jpeg_quality", "max_side")
+_OF_MODELS = ("max_new_tokens", "device", "batch_size")
+
+
+def _given(options: GenerateOptions, *names: str) -> dict[str, Any]:
+    """Return the options of these names that are not the defaults."""
+    values = {name: getattr(options, name) for name in names}
+    return {n: value for n, value in values.items() if value != getattr(_DEFAULTS, n)}
+
+
+_DEFAULTS = GenerateOptions()
+
+
+def _refuse(entry: ModelEntry, options: GenerateOptions, *names: str) -> None:
+    """Raise `UsageError` for options that a captioner would ignore."""
+    for name in _given(options, *names):
+        why = ", which is for endpoints" if name in _OF_IMAGES else "; set it on the object"
+        flag = f"--{name.replace('_', '-')}"
+        raise UsageError(f"the captioner {shown(entry.name)} does not take {flag}{why}")
 
 
 def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
@@ -101,18 +127,14 @@ def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
-    arguments |= {
-        "max_new_tokens": options.max_new_tokens or arguments.get("max_new_tokens"),
-        "device": options.device,
-        "batch_size": None if options.batch_size == "auto" else options.batch_size,
-    }
+    arguments |= _given(options, *_OF_MODELS, *_OF_IMAGES)
     given = {name: value for name, value in arguments.items() if value is not None}
     return {**given, **entry.options}
 
 
 # Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
-_LOOKED_AT = 3
+_SAMPLED_VIDEOS = 3
 _OTHER_IMAGE_TOKENS = 1000
 
 
@@ -136,7 +158,7 @@ async def estimate_generation(
     if not work or price is None:
         return GenerationEstimate(len(work), 0, Usage(), 0.0 if not work else None)
     tokens, frames, seen = 0, 0, 0
-    for job in work[:: max(1, len(work) // _LOOKED_AT)][:_LOOKED_AT]:
+    for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
             read = await in_thread(partial(reader.read, job.path))
         except CapevalError:

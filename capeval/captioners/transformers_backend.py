@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -23,6 +24,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, 
 from capeval.captioners.selection import OpenCaptioner
 from capeval.errors import UsageError
 from capeval.llm import Meter
+from capeval.runs.threads import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
 
@@ -234,7 +236,7 @@ async def open_transformers(
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block."""
     del on_notice  # loading reports nothing
-    captioner = await asyncio.to_thread(
+    load = partial(
         TransformersCaptioner.load,
         entry.hub or entry.name,
         name=entry.name,
@@ -245,6 +247,8 @@ async def open_transformers(
         system_prompt=entry.system,
         **entry.options,
     )
+    # It may take minutes: Ctrl-C works meanwhile.
+    captioner = await in_thread(load)
     try:
         yield OpenCaptioner(captioner, entry, Meter())
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +26,7 @@ from capeval.cli import (
 )
 from capeval.cli.options import RENAMED
 from capeval.errors import CapevalError
-from capeval.text import one_line
+from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
 from capeval.version import __version__
 
@@ -95,56 +96,74 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a dash must not stop a run.
             stream.reconfigure(errors="backslashreplace")
+    before = threading.enumerate()
     try:
-        sys.exit(_run())
-    except CapevalError as error:
+        code = _run()
+    except BaseException as error:
+        try:
+            code = _ended_by(error)
+        except BaseException:  # even its message may raise
+            code = _internal_error(error)
+    new = [thread for thread in threading.enumerate() if thread.daemon and thread not in before]
+    if new:
+        from capeval.runs.threads import is_calling
+
+        if any(map(is_calling, new)):
+            # A model's libraries abort the process when Python is taken down under their threads.
+            _flush()
+            os._exit(code)
+    sys.exit(code)
+
+
+def _ended_by(error: BaseException) -> int:
+    """Report an exception on one line, and return the exit code."""
+    if isinstance(error, CapevalError):
         trace("refused", failure=error)
-        _complain(str(error))
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        _silence()
-        sys.exit(141)
-    except OSError as error:
-        trace("failed", failure=error)
+        _complain(_as_typed(str(error)))
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        _complain("interrupted" if isinstance(error, KeyboardInterrupt) else "aborted")
+        return 130
+    if isinstance(error, BrokenPipeError):
+        _flush()
+        return 141
+    trace("failed", failure=error)
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}")
-        sys.exit(2)
-    except typer.Abort:
-        _complain("aborted")
-        sys.exit(130)
-    except Exception as error:
-        trace("failed", failure=error)
-        if hasattr(error, "format_message"):
-            # An error of typer's: a wrong command or option. If it showed the help instead, there
-            # is no message.
-            if message := error.format_message():
-                _complain(_usage(message, getattr(error, "ctx", None)))
-            sys.exit(2)
-        if os.environ.get("CAPEVAL_TRACEBACK"):
-            traceback.print_exc()
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        _complain(
-            f"internal error (a bug in capeval): {type(error).__name__}: {error} "
-            f"({last.name}, line {last.lineno}); please report it"
-        )
-        sys.exit(1)
+        return 2
+    if isinstance(error, Exception) and hasattr(error, "format_message"):
+        # An error of typer's: a wrong command or option. If it showed the help instead, there
+        # is no message.
+        if message := error.format_message():
+            _complain(_usage(message, getattr(error, "ctx", None)))
+        return 2
+    if os.environ.get("CAPEVAL_TRACEBACK"):
+        traceback.print_exception(error)
+    return _internal_error(error)
 
 
-def _run() -> int | None:
+def _internal_error(error: BaseException) -> int:
+    _complain(
+        f"internal error (a bug in capeval): {describe(error)}{raised_at(error)}; please report it "
+        "with the log that --debug FILE writes of the same command"
+    )
+    return 1
+
+
+def _run() -> int:
     try:
         code: int | None = app(_debug_first(sys.argv[1:]), standalone_mode=False)
         if sys.stdout is not None:
             # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
     except SystemExit as end:
-        # Typer and rich turn a closed pipe into exit code 1, which means an internal error.
+        # Typer and rich turn a closed pipe into exit code 1, which means an internal error. No
+        # command ends like this: any other code would hide that nothing was done.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
         raise
-    return code
+    return code or 0
 
 
 def _debug_first(arguments: list[str]) -> list[str]:
@@ -158,8 +177,8 @@ def _debug_first(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def _silence() -> None:
-    """Discard what a closed pipe cannot take; Python would report it at exit."""
+def _flush() -> None:
+    """Write what the streams still hold; discard what a closed pipe cannot take."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -170,15 +189,25 @@ def _silence() -> None:
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
     # Newer versions of typer say that of a value that is not one of the choices.
-    message = message.replace("Value error, ", "")
-    for old, new in RENAMED.items():
-        # Typer reports the new name; the user typed the old one.
-        if any(token.partition("=")[0] == old for token in sys.argv[1:]):
-            message = message.replace(new, old)
+    message = _as_typed(message).replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
 
 
+def _as_typed(message: str) -> str:
+    """Return a message with the old name of each option that was typed by it."""
+    typed = {argument.partition("=")[0] for argument in sys.argv[1:]}
+    for old, new in RENAMED.items():
+        if f"--{old}" in typed:
+            message = message.replace(f"--{new}", f"--{old}")
+    return message
+
+
 def _complain(text: str) -> None:
+    if "://" in text:
+        from capeval.llm.redact import Redactor
+
+        # Such lines are pasted into bug reports.
+        text = Redactor()(text)
     # If stderr is closed too, the exit code remains.
     with suppress(BrokenPipeError):
         sys.stderr.write(f"capeval: {one_line(text, 600)}\n")

@@ -11,7 +11,19 @@ from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(CorrelateOptions)
+def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        name, mark, path = text.partition("=")
+        if not mark or not name.strip() or not path.strip():
+            raise UsageError(f"--metric: {text!r} must be NAME=PATH")
+        if not name.isprintable():
+            raise UsageError(f"--metric: the name {name!r} has control characters; choose another")
+        found.setdefault(name.strip(), []).append(path.strip())
+    return found
+
+
+@declared_by(CorrelateOptions, metrics=_metrics)
 def correlate(
     declared: dict[str, Any],
     *,
@@ -29,26 +41,15 @@ def correlate(
     none of yours, the judged sample.
     """
     from capeval.api import correlating
+    from capeval.reporting.correlations.summary import warning_lines
     from capeval.reporting.correlations.tables import print_correlations
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = correlating.correlate(**declared | {"metrics": _metrics(declared["metrics"] or ())})
-    for line in found.warnings:
+    found = correlating.correlate(**declared)
+    for line in warning_lines(found, full=full):
         output.warning(line)
     if as_json:
         output.json(found)
     else:
         print_correlations(found, output.console, form=form or "table", full=full)
-
-
-def _metrics(texts: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        name, mark, path = text.partition("=")
-        if not mark or not name.strip() or not path.strip():
-            raise UsageError(f"--metric: {text!r} must be NAME=PATH")
-        if not name.isprintable():
-            raise UsageError(f"--metric: the name {name!r} has control characters; choose another")
-        found.setdefault(name.strip(), []).append(path.strip())
-    return found

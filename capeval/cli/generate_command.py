@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
-from capeval.errors import UsageError
-from capeval.options import FRAMES, LIMITS
+from capeval.cli.output import print_json
+from capeval.options import FRAMES, LIMITS, natural_number
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
@@ -33,11 +33,12 @@ def generate(
         ),
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of --shuffle.", rich_help_panel=FRAMES)
-    ] = 0,
+        str, typer.Option(metavar="N", help="The seed of --shuffle.", rich_help_panel=FRAMES)
+    ] = "0",
     max_ungenerated: Annotated[
         str,
         typer.Option(
+            metavar="SHARE",
             help="Exit 3 if more get no caption: a number, or a share such as 1%.",
             rich_help_panel=LIMITS,
         ),
@@ -62,8 +63,8 @@ def generate(
 
     allowance = CountOrShare.read(max_ungenerated, "--max-ungenerated")
     session = Session(as_json=as_json, quiet=quiet)
-    declared["batch_size"] = _batch_size(declared["batch_size"])
-    options = GenerateOptions(**declared, shuffle=seed if shuffle else None)
+    number = natural_number(seed, "--seed")
+    options = GenerateOptions(**declared, shuffle=number if shuffle else None)
 
     async def run() -> int:
         if options.merge:
@@ -89,16 +90,8 @@ def generate(
     raise typer.Exit(session.until_stopped(run))
 
 
-def _batch_size(typed: str) -> int | Literal["auto"]:
-    if typed == "auto":
-        return "auto"
-    if not typed.isdecimal() or not 1 <= int(typed) <= 4096:
-        raise UsageError(f"--batch-size: {typed!r} must be a number or auto")
-    return int(typed)
-
-
 def _introduce(session: Session, generating: GeneratingSession) -> None:
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted
 
     plan, opened = generating.plan, generating.opened
     where = f" at {opened.base_url}" if opened.base_url else ""
@@ -109,21 +102,16 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
     )
     if plan.again:
         session.notice(
-            f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
-            "another video file, or are empty, and are written again"
+            f"{plan.run.name}: {counted(plan.again, 'caption')} will be written again: the prompt "
+            "or the video file has changed, or the caption is empty"
         )
-    if plan.missing:
-        index, reason = next(iter(plan.missing.items()))
-        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
-        session.notice(f"{plan.run.name}: no video for {index}{more}: {reason}")
 
 
 def _show_estimate(
     session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
 ) -> None:
     from capeval.cli.session import expected_cost
-    from capeval.files.jsonl import dumps
-    from capeval.reporting.numbers import thousands
+    from capeval.reporting.numbers import counted, thousands
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
     if as_json:
@@ -139,9 +127,13 @@ def _show_estimate(
             "cost": expected.cost,
             "settings": plan.settings,
         }
-        typer.echo(dumps(found, indent=1))
+        print_json(found)
         return
-    session.print(f"{plan.run.name}: {thousands(len(plan.todo))} videos to caption")
+    session.print(f"{plan.run.name}: {counted(len(plan.todo), 'video')} to caption")
+    if plan.missing:
+        index, reason = next(iter(plan.missing.items()))
+        more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
+        session.print(f"{plan.run.name}: no video for {index}{more}: {reason}")
     if opened.base_url is None:
         session.print("Nothing was run")
         return
@@ -165,11 +157,11 @@ def _show(
     as_json: bool,
     merging: bool = False,
 ) -> None:
-    from capeval.files.jsonl import dumps
+    from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
 
     if as_json:
-        typer.echo(dumps(_summary(generation, merge, opened), indent=1))
+        print_json(_summary(generation, merge, opened))
     run, left = generation.run, generation.ungenerated
     shard = f" (shard {generation.shard})" if generation.shard else ""
     captioned = generation.asked - len(left)
@@ -189,7 +181,7 @@ def _show(
     if left and merging:
         session.print("Generate what is missing without --merge, and --run with this name.")
     elif left:
-        session.print("Run the same command again to try the ungenerated once more.")
+        session.print(next_step(generation.stopped, "ungenerated"))
     if opened is not None and opened.base_url is not None:
         session.print_spent(opened.meter, opened.priced)
     elif opened is not None and generation.usage.output_tokens:

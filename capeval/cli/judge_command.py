@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
+from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
 from capeval.options import LIMITS
 
@@ -27,13 +28,14 @@ def judge(
         typer.Argument(
             metavar="RUN",
             help="Runs under runs/, or captions files (JSONL, or JSON {index: caption}). "
-            "Default: every run; if there is none, the bundled sample (its name: sample).",
+            "By default every run; if there is none, the bundled sample (its name: sample).",
             show_default=False,
         ),
     ] = None,
     max_unscored: Annotated[
         str,
         typer.Option(
+            metavar="SHARE",
             help="Exit 3 if more stay unscored: a number, or a share such as 1%.",
             rich_help_panel=LIMITS,
         ),
@@ -55,7 +57,6 @@ def judge(
     from capeval.api.judging import open_judging, targets_named
     from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
     from capeval.errors import CapevalError
-    from capeval.files.jsonl import dumps
     from capeval.scoring.gates import CountOrShare
 
     allowance = CountOrShare.read(max_unscored, "--max-unscored")
@@ -76,7 +77,7 @@ def judge(
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
                 if as_json:
-                    typer.echo(dumps(_estimate(expected, todo), indent=1))
+                    print_json(_estimate(expected, todo))
                 else:
                     for line in _estimate_lines(expected, todo, cost):
                         session.print(line)
@@ -113,6 +114,7 @@ def judge(
 def _show(
     session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool, full: bool
 ) -> None:
+    from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
@@ -125,7 +127,8 @@ def _show(
         if result.stopped:
             sys.stderr.write(f"capeval: {result.stopped}\n")
     if any(result.unscored for result in results):
-        session.print("Run the same command again to try the unscored once more.")
+        stopped = next((result.stopped for result in results if result.stopped), None)
+        session.print(next_step(stopped, "unscored"))
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:
         session.print(
@@ -163,13 +166,13 @@ def _estimate_lines(expected: Estimate, todo: Mapping[str, int], cost: str) -> l
 
 
 def _print_json(results: list[Judged]) -> None:
-    from capeval.files.jsonl import dumps
+    from capeval.files.jsonl import dumps, printable_json
 
     # Run by run from the files just written: all of them at once may not fit in memory.
     before = "{"
     for result in results:
         if result.file:
             text = result.file.read_text(encoding="utf-8").rstrip()
-            sys.stdout.write(f"{before}\n{dumps(result.name)}: {text}")
+            sys.stdout.write(printable_json(f"{before}\n{dumps(result.name)}: {text}"))
             before = ","
     sys.stdout.write("\n}\n" if before == "," else "{}\n")

@@ -12,7 +12,15 @@ from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(LeaderboardOptions)
+def _fraction(text: str) -> float:
+    from capeval.scoring.gates import CountOrShare
+
+    if not text.strip().endswith("%"):
+        raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
+    return float(CountOrShare.read(text, "--min-coverage").number) / 100
+
+
+@declared_by(LeaderboardOptions, min_coverage=_fraction)
 def leaderboard(
     declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
 ) -> None:
@@ -25,6 +33,7 @@ def leaderboard(
     exit code is 3.
     """
     from capeval.api import leaderboards
+    from capeval.files.jsonl import printable_json
     from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
 
     output = Output(quiet=quiet)
@@ -33,22 +42,14 @@ def leaderboard(
     if full and declared["by"] == "overall":
         declared["by"] = "all"
     form, by, out = (declared[name] for name in ("form", "by", "out"))
-    declared["min_coverage"] = _fraction(declared["min_coverage"])
     board = leaderboards.leaderboard(**declared)
     if out is None and form == "table":
         print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
-        typer.echo(rendered_leaderboard(board, form, by=by))
+        text = rendered_leaderboard(board, form, by=by)
+        typer.echo(printable_json(text) if form == "json" else text)
     for one in board.left_out:
         reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         (output.notice if one.unfinished else output.error)(f"left out: {reason}")
     if any(not one.unfinished for one in board.left_out):
         raise typer.Exit(3)
-
-
-def _fraction(text: str) -> float:
-    from capeval.scoring.gates import CountOrShare
-
-    if not text.strip().endswith("%"):
-        raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
-    return float(CountOrShare.read(text, "--min-coverage").number) / 100

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from capeval.errors import UsageError
-from capeval.options import LIMITS, OUTPUT, Option, options_of
+from capeval.options import LIMITS, OUTPUT, PANELS, Option, options_of, refuse_empty, typed_value
 
 Yes = Annotated[
     bool,
@@ -37,7 +37,7 @@ TableFormat = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of the tables: table, markdown or latex. By default table.",
+        help="The format of the tables: table, markdown or latex. By default table.",
         show_default=False,
         rich_help_panel=OUTPUT,
     ),
@@ -85,10 +85,13 @@ def listed(values: Sequence[str] | None, option: str) -> list[str]:
     return found
 
 
-def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def declared_by(
+    options: type, **parsed: Callable[[Any], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that a class declares, before those of its own.
 
-    The command gets the declared values as one dictionary, its first parameter.
+    The command gets the declared values as one dictionary, its first parameter, checked as those of
+    the Python function. `parsed` are functions that read values that are typed as text.
     """
     declared = options_of(options)
 
@@ -97,10 +100,16 @@ def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., 
         hints = get_type_hints(command, include_extras=True)
 
         def call(**typed: Any) -> None:
-            values = {
-                name: _value(typed.pop(name), _name(name, found), found, default)
-                for name, (found, default) in declared.items()
-            }
+            values = {}
+            for name, (found, default) in declared.items():
+                label = _name(name, found)
+                value = _value(typed.pop(name), label, found, default)
+                refuse_empty(value, label)
+                if name in parsed:
+                    value = parsed[name](value)
+                values[name] = typed_value(options, name, value, label)
+            for name, value in typed.items():
+                refuse_empty(value, f"--{name.replace('_', '-')}")
             command(values, **typed)
 
         parameters = [_parameter(name, *declared[name]) for name in declared]
@@ -108,6 +117,7 @@ def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., 
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name])
             for one in own
         ]
+        parameters.sort(key=_place)
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {one.name: one.annotation for one in parameters}
         paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
@@ -121,7 +131,7 @@ def declared_by(options: type) -> Callable[[Callable[..., None]], Callable[..., 
 def _name(name: str, found: Option) -> str:
     """Return the name of an option as it is typed, or of an argument as the help shows it."""
     if found.positional:
-        return str(found.settings["metavar"])
+        return str(found.metavar)
     return found.flag or f"--{name.replace('_', '-')}"
 
 
@@ -135,11 +145,11 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
     # Where there is no value by default, the help text says what happens instead.
     shown = default not in (None, (), MISSING)
     settings: dict[str, Any] = {
-        "help": found.help,
+        "help": found.help + _limits(found),
         "show_default": shown,
         "rich_help_panel": found.panel,
+        "metavar": found.metavar,
     }
-    settings |= found.settings
     # In `Annotated` the positional arguments of typer.Option are its names.
     made = (
         typer.Argument(**settings)
@@ -152,9 +162,30 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
         default = inspect.Parameter.empty
     elif isinstance(default, tuple):
         default = list(default)
+    elif isinstance(default, int | float) and found.kind is not bool:
+        default = f"{default:g}"
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=default,
         annotation=Annotated[found.kind, made],
     )
+
+
+def _limits(found: Option) -> str:
+    """Return the limits of a number for the help; that it is at least 0 or 1 goes without saying.
+
+    >>> _limits(Option(min=1, max=4096)), _limits(Option(min=16)), _limits(Option(min=1))
+    (' 1 to 4,096.', ' At least 16.', '')
+    """
+    if found.shown_default:
+        return ""
+    if found.max is not None:
+        return f" {found.min:,} to {found.max:,}."
+    return f" At least {found.min:,}." if found.min is not None and found.min > 1 else ""
+
+
+def _place(parameter: inspect.Parameter) -> int:
+    """Return the place of a parameter's heading in the help: the same order in all commands."""
+    info = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
+    return PANELS.index(getattr(info, "rich_help_panel", None))

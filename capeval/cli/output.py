@@ -33,11 +33,9 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Print JSON values or a pydantic model, alone on stdout."""
-        from capeval.files.jsonl import dumps
-
         if hasattr(value, "model_dump"):
             value = value.model_dump(mode="json")
-        sys.stdout.write(dumps(value, indent=1) + "\n")
+        print_json(value)
 
     def notice(self, text: str) -> None:
         """Print a notice on stderr."""
@@ -52,6 +50,13 @@ class Output:
     def error(text: str) -> None:
         """Print a line on stderr, even if the command is quiet."""
         sys.stderr.write(_clean(text) + "\n")
+
+
+def print_json(value: Any) -> None:
+    """Print JSON values on stdout; nothing in their texts can act on a terminal."""
+    from capeval.files.jsonl import dumps, printable_json
+
+    sys.stdout.write(printable_json(dumps(value, indent=1)) + "\n")
 
 
 def _clean(text: str) -> str:

@@ -25,11 +25,13 @@ def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     directory.
     """
     from capeval.api import reports
+    from capeval.reporting.numbers import file_size
+    from capeval.reporting.score_tables import scores_headline
 
     output = Output(quiet=quiet)
     made = reports.report(**declared, on_notice=output.notice, track=_tracked)
-    size = f"{made.size / 1e6:.1f} MB" if made.size >= 1e6 else f"{made.size / 1e3:.0f} kB"
-    output.line(f"{made.file} ({size})")
+    headline = scores_headline(made.scores).removesuffix(".")
+    output.line(f"{headline}; report: {made.file} ({file_size(made.size)})")
 
 
 def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:

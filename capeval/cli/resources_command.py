@@ -8,28 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from capeval.api.run_options import FramesOptions
+from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
 from capeval.cli.options import Json, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
-cache_app = typer.Typer(help="The cache of judges' replies.", no_args_is_help=True)
+cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
+_STATES = {
+    "validated": "accepted",
+    "refused": "not accepted, and asked again",
+    "exhausted": "not accepted, and the video left out",
+}
 
 
-def models(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Show every field of one model: its name or its hub id.",
-            show_default=False,
-        ),
-    ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Only the models of the TUNA paper's table 7.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@declared_by(ModelsOptions)
+def models(declared: dict[str, Any], *, as_json: Json = False) -> None:
     """List the models that `capeval generate` knows.
 
     Add your own to capeval.toml, as \\[models."NAME"].
@@ -38,10 +31,10 @@ def models(
     from capeval.reporting.model_tables import print_model, print_models
 
     output = Output()
-    found = resources.models(name, paper=paper)
+    found = resources.models(**declared)
     if as_json:
         output.json({e.name: e.model_dump(exclude={"name"}) | {"memory": e.memory} for e in found})
-    elif name is not None:
+    elif declared["name"] is not None:
         print_model(found[0], output.console)
     else:
         print_models(found, output.console)
@@ -54,13 +47,14 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     By default they are in a contact sheet, VIDEO's stem + .frames.png.
     """
     from capeval.api import resources
+    from capeval.reporting.numbers import plain_number, tenths
     from capeval.video import read_policy
 
     video, sheet, out = (declared[name] for name in ("video", "sheet", "out"))
     if sheet is not None and out is not None:
         raise UsageError("--sheet and --out: choose one of them")
     if sheet is None and out is None and not as_json:
-        sheet = Path(f"{video.stem}.frames.png")
+        sheet = f"{Path(video).stem}.frames.png"
     output = Output()
     taken = resources.sample_frames(**declared | {"sheet": sheet})
     if as_json:
@@ -69,7 +63,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
         return
     output.line(
         f"{video}: {len(taken)} of {taken.total} frames, {taken.width}x{taken.height}, "
-        f"{taken.duration:.2f} s at {taken.fps:.5g} a second, {taken.version}"
+        f"{tenths(taken.duration)} s at {plain_number(taken.fps)} a second, {taken.version}"
     )
     for warning in taken.warnings:
         output.line(f"warning: {warning}")
@@ -80,32 +74,33 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
 def info() -> None:
     """Show where the cache is and what it contains."""
     from capeval.api import resources
+    from capeval.reporting.numbers import file_size
 
     output, cache = Output(), resources.cache_info()
     output.line(f"path     {cache.path}")
-    output.line(f"size     {cache.bytes / 1e6:.1f} MB")
+    output.line(f"size     {file_size(cache.bytes)}")
     output.line(f"replies  {cache.entries:,}")
-    for state, count in sorted(cache.states.items()):
-        output.line(f"  {state:<12} {count:,}")
+    for state, name in _STATES.items():
+        if count := cache.states.get(state):
+            output.line(f"  {name}: {count:,}")
     for model, count in sorted(cache.models.items()):
-        output.line(f"  {model}: {count:,}")
+        output.line(f"  by {model}: {count:,}")
 
 
 @cache_app.command()
+@declared_by(ClearOptions)
 def clear(
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Only the replies of this model.", show_default=False),
-    ] = None,
+    declared: dict[str, Any],
+    *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete stored replies; judging again pays for them again."""
     from capeval.api import resources
 
-    cache = resources.cache_info()
+    model, cache = declared["model"], resources.cache_info()
     count = cache.models.get(model, 0) if model else cache.entries
     if count and not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"this deletes {count:,} replies that were paid for; add --yes")
         typer.confirm(f"Delete {count:,} replies that were paid for?", abort=True)
-    typer.echo(f"deleted {resources.clear_cache(model):,} replies")
+    typer.echo(f"deleted {resources.clear_cache(**declared):,} replies")

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from capeval.errors import UsageError
+from capeval.errors import BudgetReached, CapevalError, UsageError
 from capeval.llm import Meter
-from capeval.reporting.numbers import money, thousands
+from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
 from capeval.text import one_line
 
@@ -115,7 +115,7 @@ class Session:
             self._last = now
             self.notice(
                 f"{status.name}: {thousands(status.done)}/{thousands(status.total)}, "
-                f"{_note(status)}, {status.seconds_left:.0f} s left"
+                f"{_note(status)}, {thousands(status.seconds_left)} s left"
             )
 
     def _begin(self, status: Status) -> None:
@@ -144,6 +144,15 @@ class Session:
             self._bar = None
 
 
+def next_step(stopped: CapevalError | None, left: str) -> str:
+    """Return what to do about videos that are left, such as "unscored", by why the work stopped."""
+    if isinstance(stopped, BudgetReached):
+        return f"Raise --max-cost and run the same command again to do the {left}."
+    if stopped is not None:
+        return f"Run the same command again to do the {left}, once the endpoint answers."
+    return f"Run the same command again to try the {left} once more."
+
+
 def expected_cost(cost: float | None, model: str) -> str:
     """Return the expected cost of a model's calls in words."""
     return f"no price is known for {model}" if cost is None else f"about {money(cost)}"
@@ -167,7 +176,7 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
 
 
 def _note(status: Status) -> str:
-    parts = [f"{status.rate:.1f}/s"]
+    parts = [f"{tenths(status.rate)}/s"]
     if status.spent.tokens:
         parts.append(f"{thousands(status.spent.tokens)} tokens")
     if status.spent.dollars:

@@ -171,7 +171,7 @@ def element_tables(
         pairs.append((one.name, _only(one.labels, rated), two.name, two.labels))
     for judge in judges:
         for (a, first), (b, second) in combinations(enumerate(judge.repeats, start=1), 2):
-            names = (f"{judge.name} pass {a}", f"{judge.name} pass {b}")
+            names = (f"{judge.name} repeat {a}", f"{judge.name} repeat {b}")
             pairs.append((names[0], _only(first, rated), names[1], second))
     label_names = COVERAGES if scale == "binary" else RELATIONS
 

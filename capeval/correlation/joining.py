@@ -58,9 +58,9 @@ def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
         return metric
     if len(theirs) > 1 or len(ours) > 1:
         several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
-        where = "it has no column of systems" if None in ours else f"{metric.name} has no systems"
+        where = "it has no column `system`" if None in ours else f"{metric.name} has no systems"
         raise InputError(
-            f"{where}, and there are captions of {len(several)} ({', '.join(several[:5])}): "
+            f"{where}, but the captions are of {len(several)} systems ({listed(several)}); "
             "name the system of every caption",
             file=human.file,
         )

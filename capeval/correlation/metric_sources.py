@@ -16,9 +16,9 @@ from capeval.runs.sources import run_around
 from capeval.runs.verdicts import signature_of, stored_judgments
 from capeval.schema import Annotation, Scored
 from capeval.scoring import MEASURES, Reference, measures
+from capeval.text import listed
 
 _SAMPLE = "sample-"
-_TOLD = 5
 
 
 @dataclass
@@ -67,8 +67,8 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
         meant = own or sample
         if len(meant) > 1:
             raise InputError(
-                f"holds {len(meant)} judged runs ({', '.join(run.name for run in meant[:5])}), and "
-                "the human file has no column of systems: add it, or name one run with --metric",
+                f"contains {len(meant)} judged runs ({listed([run.name for run in meant])}), but "
+                "the human file has no column `system`: add it, or name one run with --metric",
                 file=runs,
             )
         return meant
@@ -82,16 +82,11 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
     ]
     rated = sorted(str(name) for name in systems)
     raise InputError(
-        f"its judged runs are of {_some(known)}, and people rated {_some(rated)}: "
-        "`system` in the human file must be a run's name or its captions' model; rename one of "
+        f"its judged runs are {listed(known)}, but human raters rated {listed(rated)}: `system` "
+        "in the human file must be the name of a run or the model of its captions; rename one of "
         "them, or name other metrics with --metric NAME=PATH",
         file=runs,
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return ", ".join(names[:_TOLD]) + more
 
 
 def _names(run: RunFolder) -> list[str]:
@@ -158,9 +153,9 @@ def _refuse_report(path: Path, text: str) -> None:
 
 
 _REPORTS = {
-    "overall": "a scores.json, which sums captions up; name the judgments.jsonl beside it",
-    "results": "a correlations.json, a result and no metric; name what it was made from",
-    "annotations": "a run's manifest; name the run, its folder",
+    "overall": "a scores.json, which has means only; name the judgments.jsonl next to it",
+    "results": "a correlations.json, which is a result, not a metric; name the files it compares",
+    "annotations": "the manifest of a run; name the folder of the run",
 }
 
 
@@ -173,8 +168,8 @@ def _judged(
 ) -> None:
     if annotations is None:
         raise UsageError(
-            f"{path}: these are judgments, and no run that knows their annotations; name them with "
-            "--annotations"
+            f"{path}: these are judgments without a run that names their annotations; name them "
+            "with --annotations"
         )
     reference = Reference(annotations)
     judgments, _ = stored_judgments(path, annotations)

@@ -249,7 +249,6 @@ PUBLISHED = tuple(
 
 PUBLISHED_NOTE = (
     "Published rows: TUNA (ACL 2025), table 3; not computed here, and of other captions and "
-    "raters. They are of n = 40 captions. There an r of .247 has p = .12 and a rho of .313 p = "
-    ".049, so not all of its p-values can be below .05 as stated; and the 95% intervals of its "
-    "rows overlap (r = .699: [.50, .83]; r = .547: [.28, .73])."
+    "raters. The paper states that every p is below .05, but with its n = 40 captions r = .247 has "
+    "p = .12. The 95% intervals of its rows overlap (r = .699: [.50, .83]; r = .547: [.28, .73])."
 )

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import CapevalError, InputError
+from capeval.errors import InputError
 from capeval.files.jsonl import dumps
 from capeval.files.reading import json_records, why_missing
 from capeval.files.validation import validated_records
-from capeval.plugins import Registry
+from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation
-from capeval.text import one_line, shown
+from capeval.text import describe, shown
 
 AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
 """Reads a file or a folder of annotations and yields `(place, record)`.
@@ -43,8 +43,19 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
     if that cannot be loaded.
     """
     name, file = split_format(path)
-    records = json_records(file) if name is None else _records_of(name, file)
-    return validated_records(Annotation, records, file=file)
+    if name is None:
+        return validated_records(Annotation, json_records(file), file=file)
+    read = FORMATS.load(name)
+    if not file.exists():
+        raise InputError(why_missing(file), file=file)
+    where = f"the annotation format {shown(name)}"
+
+    def refused(error: BaseException) -> InputError:
+        return InputError(f"{where} cannot read it: {describe(error)}", file=file)
+
+    # The validation too: what a plugin yields can raise when it is looked at.
+    with blaming(refused):
+        return validated_records(Annotation, _records_of(where, read, file), file=file)
 
 
 def split_format(path: Path | str) -> tuple[str | None, Path]:
@@ -65,28 +76,15 @@ def split_format(path: Path | str) -> tuple[str | None, Path]:
     return None, Path(path)
 
 
-def _records_of(name: str, file: Path) -> Iterator[tuple[str, Any]]:
-    read = FORMATS.load(name)
-    if not file.exists():
-        raise InputError(why_missing(file), file=file)
-    where = f"the annotation format {shown(name)}"
+def _records_of(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple[str, Any]]:
     found = False
-    try:
-        entries: Iterable[Any] = read(file)
-        for entry in entries:
-            if not (isinstance(entry, tuple) and len(entry) == 2):
-                raise InputError(
-                    f"{where} must yield (place, record), not {shown(entry)}", file=file
-                )
-            place, record = entry
-            found = True
-            yield str(place), record.model_dump() if isinstance(record, Annotation) else record
-    except CapevalError:
-        raise
-    except Exception as error:
-        # A plugin can raise anything; the message names the plugin.
-        why = one_line(f"{type(error).__name__}: {error}", 200)
-        raise InputError(f"{where} cannot read it: {why}", file=file) from error
+    entries: Iterable[Any] = read(file)
+    for entry in entries:
+        if not (isinstance(entry, tuple) and len(entry) == 2):
+            raise InputError(f"{where} must yield (place, record), not {shown(entry)}", file=file)
+        place, record = entry
+        found = True
+        yield str(place), record.model_dump() if isinstance(record, Annotation) else record
     if not found:
         raise InputError("has no records", file=file)
 

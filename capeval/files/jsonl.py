@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json
+from capeval.files.reading import parse_json, read_bytes
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -28,12 +29,42 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     return text
 
 
+def as_stored(value: Any) -> Any:
+    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
+
+    What another package made can have keys that become equal, or no end.
+    """
+    try:
+        return json.loads(dumps(value))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON for a terminal: what would act on it, or reorder its text, is escaped.
+
+    >>> print(printable_json('"dog \u202e \x9b"'))
+    "dog \u202e \u009b"
+    """
+    return _NOT_ASCII.sub(
+        lambda found: found[0] if found[0].isprintable() else _escape(found[0]), text
+    )
+
+
+# JSON has escaped the control characters of ASCII, except DEL.
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+
+
+def _escape(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
 def whole_lines(path: Path) -> list[Any]:
     """Return the values of a file; a killed process may have left its last line incomplete.
 
     An incomplete last line is ignored; one that lacks only its line break is used.
     """
-    data = path.read_bytes() if path.exists() else b""
+    data = read_bytes(path) if path.exists() else b""
     values: list[Any] = []
     *lines, last = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if _is_whole(last):

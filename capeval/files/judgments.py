@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, whole_lines, write_jsonl
-from capeval.files.validation import complaint
 from capeval.schema import JUDGMENT, Annotation, Caption, Judgment
-from capeval.text import shown
+from capeval.text import complaint, shown
 
 
 def judgment_line(judgment: Judgment) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTa
     warnings: tuple[str, ...] = ()
     if is_direct_assessment(table):
         table, warnings = ratings_of(table, metric_columns)
-    table.require(metric_columns)
+    table.require(metric_columns, typed=True)
     _check_metric_columns(table, metric_columns)
     if any(_WIDE.fullmatch(name) for name in table.columns):
         return _wide(table, metric_columns)

@@ -14,25 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.text import cut
+from capeval.text import cut, nearest, shown
 
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, a byte order mark removed; it must not be empty."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise InputError("is not a regular file; save its content to one", file=path)
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(why_missing(path), file=path) from None
-    except IsADirectoryError:
-        raise InputError("is a folder; name a file", file=path) from None
-    except (OSError, ValueError) as fault:
-        # ValueError: how Python puts it depends on its version.
-        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
-        raise InputError(f"cannot be read ({reason})", file=path) from None
+    data = read_bytes(path)
     if data.startswith(_WIDE_MARKS) or b"\x00" in data[:4]:
         raise InputError("is UTF-16 or UTF-32; save it as UTF-8", file=path)
     try:
@@ -49,18 +38,31 @@ def read_text(path: Path) -> str:
     return text
 
 
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file: reading a pipe or a device may never end."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise InputError("is not a regular file; save its content to one", file=path)
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(why_missing(path), file=path) from None
+    except IsADirectoryError:
+        raise InputError("is a folder; name a file", file=path) from None
+    except (OSError, ValueError) as fault:
+        # ValueError: how Python puts it depends on its version.
+        reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
+        raise InputError(f"cannot be read ({reason})", file=path) from None
+
+
 def why_missing(path: Path) -> str:
     """Return the message for a path that does not exist, with a similar name if there is one."""
-    from difflib import get_close_matches
-
     if path.is_symlink():
         return f"is a link to {path.readlink()}, which does not exist"
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"does not exist (nor does its folder {path.parent})"
-    near = get_close_matches(path.name, names, n=1)
-    return "does not exist" + (f"; did you mean {near[0]}?" if near else "")
+    return "does not exist" + nearest(path.name, names)
 
 
 class _DuplicateKey(ValueError):
@@ -97,6 +99,10 @@ def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
         )
     except json.JSONDecodeError as fault:
+        if not fault.pos:
+            start = shown(text.lstrip().partition("\n")[0].rstrip())
+            message = f"is not JSON: {start}; give JSON or JSON lines"
+            raise InputError(message, file=file, where=f"line {line}") from None
         problem, at = f"broken JSON at column {fault.colno} ({fault.msg})", fault.lineno - 1
     except _DuplicateKey:
         key, at = _duplicated_key(text)

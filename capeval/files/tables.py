@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError
 from capeval.files.csv_formulas import unescape
-from capeval.text import cut, listed, nearest, shown
+from capeval.text import cut, listed, misnamed, nearest, shown
 
 LARGEST = 1e150
 """Statistics square numbers and add the squares up; beyond this limit, floats would overflow."""
@@ -62,14 +63,17 @@ class Table:
         unknown = [name for name in self.columns if name not in known]
         if unknown:
             meant = [name for name in (*known, *also) if name not in self.columns]
-            raise self.error(_columns_are("unknown", unknown, meant) + hint[len(unknown) > 1])
+            problem = _columns_are("unknown", unknown, partial(nearest, valid=meant))
+            raise self.error(problem + hint[len(unknown) > 1])
         self.require(needed)
 
-    def require(self, needed: Collection[str]) -> None:
-        """Refuse a table that lacks a column."""
+    def require(self, needed: Collection[str], *, typed: bool = False) -> None:
+        """Refuse a table that lacks a column; `typed` if the user may have misspelt its name."""
         lacking = [name for name in needed if name not in self.columns]
         if lacking:
-            raise self.error(_columns_are("missing", lacking, list(self.columns)))
+            given = [*self.columns]
+            hint = partial(nearest, valid=given) if typed else partial(misnamed, given=given)
+            raise self.error(_columns_are("missing", lacking, hint))
 
     def names(self, column: str, *, strip: bool = True) -> list[str]:
         """Return a column of names, none empty; `strip` removes the blanks around them."""
@@ -188,11 +192,11 @@ def _hint_of(value: Any) -> str:
     return ""
 
 
-def _columns_are(problem: str, names: Sequence[str], suggested: Sequence[str]) -> str:
-    """Return a message about unknown or missing columns, with suggestions for similar names."""
+def _columns_are(problem: str, names: Sequence[str], hint: Callable[[str], str]) -> str:
+    """Return a message about unknown or missing columns, with what to do about each."""
     if len(names) == 1:
-        return f"the column {shown(names[0])} is {problem}{nearest(names[0], suggested)}"
-    suggestions = [nearest(name, suggested).removeprefix("; ") for name in names]
+        return f"the column {shown(names[0])} is {problem}{hint(names[0])}"
+    suggestions = [hint(name).removeprefix("; ") for name in names]
     texts = [
         shown(name) + (f" ({near})" if near else "")
         for name, near in zip(names, suggestions, strict=True)

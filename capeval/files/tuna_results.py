@@ -17,7 +17,7 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.label_matching import match_labels, read_relation
 from capeval.files.reading import json_records
 from capeval.schema import Annotation, Judgment, Provenance, Relation, Scored, Unscored, lacking
-from capeval.text import nearest, shown
+from capeval.text import complaint, nearest, shown
 
 _PROVENANCE = Provenance(judge="tuna-results")
 
@@ -84,8 +84,8 @@ def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
             provenance=_PROVENANCE,
         )
     except ValidationError as faults:
-        fault = faults.errors(include_url=False)[0]
-        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        place = ".".join(map(str, faults.errors(include_url=False)[0]["loc"]))
+        reason = f"{place}: {complaint(faults)[1]}"
     except ReplyError as error:
         reason = str(error)
     return Unscored(index=annotation.index, reason=reason, provenance=_PROVENANCE)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from capeval.errors import InputError, VideoError
+from capeval.files.reading import why_missing
 
 SUFFIXES = frozenset(
     {
@@ -25,7 +26,7 @@ class VideoFolder:
 
     def __post_init__(self) -> None:
         if not self.path.is_dir():
-            what = "is not a folder" if self.path.exists() else "does not exist"
+            what = "is not a folder" if self.path.exists() else why_missing(self.path)
             raise InputError(f"{what}; name the folder of the videos with --videos", file=self.path)
 
     def find(self, name: str) -> Path:

@@ -32,43 +32,43 @@ class JudgeOptions(ModelOptions):
     Parameters
     ----------
     captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
-    annotations : Annotations (JSON or JSONL); 'sample' for the bundled ones.
-    run : Name of the run that a captions file becomes. Default: the file's stem.
+    annotations : Annotations (JSON or JSONL), or 'sample' for the bundled ones. By default those
+        that a run names.
+    run : The name of the run that a captions file becomes. By default the file's stem.
     judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
-        installed package. Default: gpt-4o-2024-08-06, or the endpoint's only model.
-    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. Default:
+        installed package. By default gpt-4o-2024-08-06, or the endpoint's only model.
+    base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
         judge.
     repeats : Judge each caption this many times; the majority label counts.
-    seed : Seed of the bootstrap.
+    seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
     annotations: "str | Path | Sequence[Annotation] | None" = option(
-        None,
-        note="Or `Annotation`s. A run knows its own.",
-        kind=str | None,
-        panel=INPUTS,
-        metavar="FILE",
+        None, note="Or `Annotation`s.", panel=INPUTS, metavar="FILE"
     )
     _: KW_ONLY
     run: str | None = option(
-        None, note="Captions in memory are stored only if it is given.", panel=INPUTS
+        None,
+        note="Captions in memory are stored only if it is given.",
+        panel=INPUTS,
+        metavar="NAME",
     )
     ignore_unknown: bool = option(
-        False, "Skip captions whose index is not in the annotations.", panel=INPUTS
+        False, "Skip captions of videos without an annotation.", panel=INPUTS
     )
     judge: "str | Judge | None" = option(
-        None, note="Or a `Judge` of your own.", kind=str | None, panel=JUDGE
+        None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
     )
-    base_url: str | None = option(None, panel=JUDGE)
-    prompts: str | Path = option(DEFAULT_PROMPTS, kind=str, panel=JUDGE)
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
-    repeats: int = option(1, panel=JUDGE, min=1, max=100)
-    seed: int = option(0, panel=OUTPUT, min=0)
-    client: "ChatClient | None" = python_only(None, repr=False)
-    progress: "Progress | None" = python_only(None, repr=False)
+    repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
+    seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
+    client: "ChatClient | None" = python_only(None, method="complete", shown=False)
+    progress: "Progress | None" = python_only(None, method="update", shown=False)

@@ -5,26 +5,22 @@ Chat models are not registered: any name that is not in the registry is a model'
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import traceback
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
-from capeval.files.validation import complaint
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
 from capeval.judging.split_checks import clean
 from capeval.llm import public_url
-from capeval.plugins import Registry
-from capeval.schema import Annotation, Scored, Verdict, flaw_of
-from capeval.text import one_line, shown
+from capeval.plugins import Registry, blaming
+from capeval.runs.threads import Threads
+from capeval.schema import Annotation, Scored, Usage, Verdict, flaw_of
+from capeval.text import complaint, describe, one_line, raised_at, shown
 
 LEXICAL = "lexical"
 
@@ -45,13 +41,12 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
 def load_judge(name: str) -> PreparedJudge:
     """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
-    try:
+
+    def refused(error: BaseException) -> UsageError:
+        return UsageError(f"the judge {shown(name)} cannot be loaded: {_described(error)}")
+
+    with blaming(refused, passing=()):
         judge = make()
-    except Exception as error:
-        # An exception of another package is reported as its fault, not as a bug in capeval.
-        raise UsageError(
-            f"the judge {shown(name)} cannot be loaded: {_described(error)}"
-        ) from error
     return prepare_judge(judge, shown(name), trusted=name in JUDGES.packaged)
 
 
@@ -61,36 +56,45 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
     `label` names it in messages. A trusted judge is quick, deterministic and tested with this
     package: it runs in the event loop, and its verdicts are not checked again.
     """
-    if isinstance(judge, PreparedJudge):
-        return judge
     what = f"the judge {label or type(judge).__name__}"
-    if isinstance(judge, type):
-        raise UsageError(
-            f"{what} cannot be used: it is a class; pass an object, {judge.__name__}()"
-        )
-    if not callable(getattr(judge, "judge", None)):
-        raise UsageError(f"{what} cannot be used: it has no method judge(annotation, caption)")
-    try:
-        declared = _Declared.model_validate(
-            {name: getattr(judge, name) for name in _Declared.model_fields if hasattr(judge, name)}
-        )
-        declared.base_url = declared.base_url and public_url(declared.base_url)
-    except ValidationError as faults:
-        field, message = complaint(faults)
-        raise UsageError(f"{what} cannot be used: {field}: {message}") from None
-    return _LocalJudge(judge, declared, trusted=trusted)  # type: ignore[arg-type]
+    with blaming(lambda error: UsageError(f"{what} cannot be used: {_described(error)}")):
+        if isinstance(judge, PreparedJudge):
+            return judge
+        if isinstance(judge, type):
+            raise UsageError(
+                f"{what} cannot be used: it is a class; pass an object, {judge.__name__}()"
+            )
+        if not callable(getattr(judge, "judge", None)):
+            raise UsageError(f"{what} cannot be used: it has no method judge(annotation, caption)")
+        names = [name for name in _Declared.model_fields if hasattr(judge, name)]
+        try:
+            declared = _Declared.model_validate({name: getattr(judge, name) for name in names})
+            declared.base_url = declared.base_url and public_url(declared.base_url)
+        except ValidationError as faults:
+            field, message = complaint(faults)
+            raise UsageError(f"{what} cannot be used: {field}: {message}") from None
+        return _LocalJudge(judge, declared, trusted=trusted)  # type: ignore[arg-type]
+
+
+def _whole(text: str) -> str:
+    if clean(text) != text:
+        raise ValueError("must have no unpaired surrogate")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_whole)]
 
 
 class _Declared(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    name: str = Field(min_length=1)
+    name: _Text = Field(min_length=1)
     is_baseline: bool
-    prompts: str | None = None
-    base_url: str | None = None
-    identity: tuple[str, ...] = Field(default=(), strict=False)
+    prompts: _Text | None = None
+    base_url: _Text | None = None
+    identity: tuple[_Text, ...] = Field(default=(), strict=False)
     concurrency: int = Field(default=1, ge=1)
-    description: str = ""
+    description: _Text = ""
 
 
 class _LocalJudge(PreparedJudge):
@@ -104,52 +108,86 @@ class _LocalJudge(PreparedJudge):
         self.concurrency = declared.concurrency
         self.description = declared.description or ("baseline" if self.is_baseline else "")
         self._keywords = _keywords(self._judge)
-        # Threads start when they are needed; as many as captions are judged at the same time.
-        self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix="capeval-judge")
+        # As many as captions are judged at the same time.
+        self._threads = Threads(self.concurrency)
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict; a failure affects only this caption."""
-        given = {"repeat": repeat, "tally": tally}
+        if self._trusted:
+            verdict: Verdict = self._judge(annotation, caption)
+            return verdict
+        own = Tally()
+        given = {"repeat": repeat, "tally": own}
         call = partial(
             self._judge, annotation, caption, **{name: given[name] for name in self._keywords}
         )
-        if self._trusted:
-            verdict: Verdict = call()
-            return verdict
-        try:
-            if inspect.iscoroutinefunction(self._judge):
-                found = await call()
-            else:
-                loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._threads, _without_stop_iteration, call)
-                # A decorator may hide that the method is a coroutine function.
-                found = await found if inspect.isawaitable(found) else found
-        except (EndpointRefused, EndpointDown, BudgetReached):
-            raise
-        except Exception as error:
-            raise JudgeError(f"the judge {shown(self.name)} failed: {_described(error)}") from error
-        return self._checked(found, annotation)
 
-    def _checked(self, found: object, annotation: Annotation) -> Verdict:
+        def failed(error: BaseException) -> JudgeError:
+            return JudgeError(f"the judge {shown(self.name)} failed: {_described(error)}")
+
         try:
-            if not isinstance(found, Verdict | Mapping):
-                raise TypeError(f"it is of type {type(found).__name__}, not Verdict")
-            verdict = Verdict.model_validate(dict(found))
-            whole = Scored(index=annotation.index, **dict(verdict))
-            why = flaw_of(annotation, whole) or _other_flaw(verdict)
-        except ValidationError as faults:
-            why = ": ".join(complaint(faults))
-        except (TypeError, ValueError) as error:
-            why = str(error)
+            with blaming(failed, passing=(EndpointRefused, EndpointDown, BudgetReached)):
+                if inspect.iscoroutinefunction(self._judge):
+                    found = await call()
+                else:
+                    found = await self._threads.run(call)
+                    # A decorator may hide that the method is a coroutine function.
+                    found = await found if inspect.isawaitable(found) else found
+        finally:
+            why = _count(own, tally)
+        return self._checked(found, annotation, why)
+
+    def _checked(self, found: object, annotation: Annotation, why: str | None) -> Verdict:
+        what = f"the judge {shown(self.name)} returned an unusable verdict"
+        with blaming(lambda error: JudgeError(f"{what}: {describe(error)}"), passing=()):
+            try:
+                if not isinstance(found, Verdict | Mapping):
+                    raise TypeError(f"it is of type {type(found).__name__}, not Verdict")
+                verdict = Verdict.model_validate(dict(found))
+                whole = Scored(index=annotation.index, **dict(verdict))
+                why = why or flaw_of(annotation, whole) or _other_flaw(verdict)
+            except ValidationError as faults:
+                why = ": ".join(complaint(faults))
+            except (TypeError, ValueError) as error:
+                why = str(error)
         if why:
-            raise JudgeError(f"the judge {shown(self.name)} returned an unusable verdict: {why}")
+            raise JudgeError(f"{what}: {why}")
         return verdict
 
     def close(self) -> None:
-        """Release the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Let the threads end."""
+        self._threads.close()
+
+
+class _Counted(BaseModel):
+    """What a judge may have counted on its tally."""
+
+    stage: _Text
+    usage: dict[_Text, Usage]
+    models: frozenset[_Text]
+    fingerprints: frozenset[_Text]
+    left_off: frozenset[_Text]
+
+
+def _count(own: Tally, tally: Tally) -> str | None:
+    """Add what a judge counted in one call to a tally; return what is wrong with it."""
+    try:
+        with blaming(lambda error: TypeError(describe(error)), passing=()):
+            usage = {stage: dict(counts) for stage, counts in own.usage.items()}
+            counted = _Counted.model_validate({**vars(own), "usage": usage})
+    except TypeError as error:
+        return f"tally: {error}"
+    except ValidationError as faults:
+        return "tally: " + ": ".join(complaint(faults))
+    tally.stage = one_line(counted.stage) or tally.stage
+    for stage, counts in counted.usage.items():
+        tally.add(stage, counts)
+    tally.models |= counted.models
+    tally.fingerprints |= counted.fingerprints
+    tally.left_off |= counted.left_off
+    return None
 
 
 def _other_flaw(verdict: Verdict) -> str | None:
@@ -172,16 +210,5 @@ def _keywords(judge: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(name for name in ("repeat", "tally") if every or name in parameters)
 
 
-def _without_stop_iteration(call: Callable[[], Any]) -> Any:
-    # A future cannot carry a StopIteration: the caption would never be done.
-    try:
-        return call()
-    except StopIteration as error:
-        raise RuntimeError("StopIteration") from error
-
-
-def _described(error: Exception) -> str:
-    """Return an exception in one line, with the place in the code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return one_line(f"{type(error).__name__}: {error}", 200) + place
+def _described(error: BaseException) -> str:
+    return describe(error) + raised_at(error)

@@ -15,6 +15,7 @@ from capeval.errors import BudgetReached, JudgeError, ReplyError, RequestRefused
 from capeval.files.judgments import caption_hash, judgment_line, reference_hash, short_hash
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
+from capeval.plugins import is_cancelled
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.sources import Source
 from capeval.runs.verdicts import VerdictStore, changed_since
@@ -75,7 +76,15 @@ async def judge_caption(
                 verdicts.append(
                     await judge.judge(annotation, caption.caption, repeat=repeat, tally=tally)
                 )
-        except (JudgeError, ReplyError, RequestRefused, RetriesExhausted) as failure:
+        except (
+            *(JudgeError, ReplyError, RequestRefused, RetriesExhausted),
+            asyncio.CancelledError,
+        ) as failure:
+            if isinstance(failure, asyncio.CancelledError):
+                if is_cancelled(asyncio.current_task()):
+                    raise
+                # A client cancelled its own call; the caption must not be lost with it.
+                failure = JudgeError("the call was cancelled")
             where = f"{tally.stage}: " if tally.stage else ""
             which = f"repeat {repeat + 1}: " if repeats > 1 else ""
             return Unscored(

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from capeval.judging.segments import size
 from capeval.llm import Asker, Meter, endpoint_url, public_url
 from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL
+from capeval.runs.threads import in_thread
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown
 
@@ -70,15 +72,17 @@ async def open_judge(
         async with _open_chat_model(options, judge, offline, on_notice) as opened:
             yield opened
         return
+    own = judge if isinstance(judge, str) else prepare_judge(judge)
     for option, given in (
         ("--base-url", options.base_url),
         ("--prompts", options.prompts != DEFAULT_PROMPTS),
         ("--explain", options.explain),
     ):
         if given:
-            what = shown(judge if isinstance(judge, str) else judge.name)
+            what = shown(own if isinstance(own, str) else own.name)
             raise UsageError(f"{option} is for chat models; the judge {what} does not use it")
-    prepared = load_judge(judge) if isinstance(judge, str) else prepare_judge(judge)
+    # It may load a model for minutes: Ctrl-C works meanwhile.
+    prepared = await in_thread(partial(load_judge, own)) if isinstance(own, str) else own
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
         yield OpenJudge(prepared, Meter(), concurrency, None, prepared)

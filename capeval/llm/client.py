@@ -109,6 +109,7 @@ class OpenAIChatClient:
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._client: openai.AsyncOpenAI | None = None
+        self._proxy: str | None = None
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -305,7 +306,7 @@ class OpenAIChatClient:
 
     def _sdk(self) -> openai.AsyncOpenAI:
         if self._client is None:
-            self._client = open_sdk(
+            self._client, self._proxy = open_sdk(
                 self._endpoint,
                 self._key,
                 timeout=self._timeout,
@@ -340,6 +341,9 @@ class OpenAIChatClient:
 
     def _unusable(self, decision: RetryDecision) -> str:
         reason, status = self._redact(decision.reason), decision.status
+        if status is None and self._proxy:
+            where = f"{self.base_url} through the proxy of {self._proxy}"
+            return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
         if status is None:
             return f"cannot reach {self.base_url}: {reason}; is the server running?"
         if status < 300 or status in {404, 405, 410}:

@@ -20,6 +20,7 @@ from capeval.config import read_config
 from capeval.errors import BudgetReached, InputError, UsageError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
+from capeval.text import complaint, shown
 
 TABLE = Path(__file__).with_name("prices.toml")
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -82,12 +83,14 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 
 def _price(path: Path, model: str, table: object) -> Price:
+    where = f'prices."{model}"'
+    if not isinstance(table, dict):
+        raise InputError(f"must be a table, not {shown(table)}", file=path, field=where)
     try:
         return Price.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(["prices", f'"{model}"', *map(str, first["loc"])])
-        raise InputError(first["msg"], file=path, field=where) from None
+    except ValidationError as faults:
+        field, message = complaint(faults, list(Price.model_fields))
+        raise InputError(message, file=path, field=f"{where}.{field}") from None
 
 
 @cache
@@ -215,7 +218,7 @@ class Meter:
 
     def _refuse(self) -> None:
         raise BudgetReached(
-            f"the cost cap of ${self.cap:.2f} leaves no room for another call: "
+            f"the cost cap of ${_amount(self.cap)} leaves no room for another call: "
             f"${self.spent:.4f} spent"
             + (f", ${self.expected:.4f} under way" if self.in_flight else "")
         )
@@ -228,6 +231,11 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         tokens = Usage(input_tokens=_input_tokens(request), output_tokens=output)
         return 0.0 if price is None else price.cost(tokens)
+
+
+def _amount(dollars: float | None) -> str:
+    # A cap of a hundredth of a cent is not one of $0.00.
+    return f"{dollars:.2f}" if not dollars or dollars >= 0.01 else f"{dollars:.2g}"
 
 
 def _input_tokens(request: ChatRequest) -> int:

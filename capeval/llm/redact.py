@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
@@ -35,6 +35,12 @@ _LOOKS_SECRET = (
     (re.compile(rf"([?&]{_SENSITIVE_NAME}=)[^&#\s\"'<>]+", re.IGNORECASE), rf"\1{HIDDEN}"),
 )
 _IS_SENSITIVE = re.compile(_SENSITIVE_NAME, re.IGNORECASE)
+# Of the two slashes, a path of Python keeps one.
+_ADDRESS = re.compile(
+    r"\b([a-z][a-z0-9+.\-]{1,20}://|https?:/)([^\s\"'<>/][^\s\"'<>]*)", re.IGNORECASE
+)
+# A word, a year or version, or a few characters: the paths of URLs are made of these, not tokens.
+_PLAIN = re.compile(r"[A-Za-z][a-z]{0,14}|[A-Z]{1,12}|\d{1,4}|[A-Za-z0-9]{0,5}")
 
 _known: set[str] = set()
 
@@ -93,12 +99,14 @@ class Redactor:
     'refused: [hidden] at https://[hidden]@host/v1?api_key=[hidden]'
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = _forms(secrets)
+    def __init__(self, secrets: Iterable[str] = (), *, in_logs: bool = False) -> None:
+        self._secrets, self._in_logs = _forms(secrets), in_logs
 
     def __call__(self, text: str) -> str:
-        """Return `text` with every secret hidden."""
+        """Return `text` with every secret hidden; in logs, tokens in the path of a URL too."""
         text = _replaced(text, self._secrets)
+        if self._in_logs:
+            text = _ADDRESS.sub(lambda found: found[1] + _public_rest(found[2]), text)
         for pattern, hidden in _LOOKS_SECRET:
             text = pattern.sub(hidden, text)
         return text
@@ -137,6 +145,60 @@ def is_secret_name(name: str) -> bool:
     (True, False)
     """
     return _IS_SENSITIVE.search(name) is not None
+
+
+def public_command(arguments: Sequence[str]) -> list[str]:
+    """Return what was typed, for a log: options that name a secret or an address lose theirs.
+
+    >>> public_command(["judge", "--base-url=me:pw@host/v1", "--api-key", "my-key"])
+    ['judge', '--base-url=[hidden]@host/v1', '--api-key', '[hidden]']
+    """
+    shown, option = [], ""
+    for argument in arguments:
+        name, mark, value = argument.partition("=") if argument.startswith("--") else ("", "", "")
+        named, value = (name, value) if mark else (option, argument)
+        if named.endswith("url"):
+            # It may have been typed without https://.
+            scheme, found, rest = value.rpartition("://")
+            value = scheme + found + _public_rest(rest)
+        elif is_secret_name(named) and len(value) >= SHORTEST and not value.startswith("-"):
+            value = HIDDEN
+        shown.append(f"{name}{mark}{value}" if mark else value)
+        option = argument if argument.startswith("--") and not mark else ""
+    return shown
+
+
+def secrets_in(text: str) -> set[str]:
+    """Return the users, passwords, parameters and tokens of the addresses in a text."""
+    found: set[str] = set()
+    for _, rest in _ADDRESS.findall(text):
+        user, _, place = rest.rpartition("@")
+        path, _, query = place.partition("?")
+        found |= {unquote(part) for part in (user, *user.split(":", 1))}
+        found |= {value for _, value in parse_qsl(query)}
+        found |= {part for part in path.split("/")[1:] if _looks_secret(part)}
+    return {each for each in found if len(each) >= SHORTEST}
+
+
+def _public_rest(rest: str) -> str:
+    """Return an address, after its scheme, without its secrets.
+
+    >>> _public_rest("me:p/w@host:80/v1/tok3n-9f8e7d6c5b/gpt-4o-mini?key=abc")
+    '[hidden]@host:80/v1/[hidden]/gpt-4o-mini?key=[hidden]'
+    """
+    user, mark, place = rest.rpartition("@")
+    path, *query = re.split(r"([?#])", place, maxsplit=1)
+    host, *parts = path.split("/")
+    shown = [host, *(HIDDEN if _looks_secret(part) else part for part in parts)]
+    if query:
+        names = [part.partition("=") for part in query[1].split("&")]
+        query[1] = "&".join(f"{name}={HIDDEN}" if is_ else HIDDEN for name, is_, _ in names)
+    return (HIDDEN + mark if user else mark) + "/".join(shown) + "".join(query)
+
+
+def _looks_secret(part: str) -> bool:
+    pieces = re.split(r"[-_.~:,;]", part)
+    return is_secret_name(part) or not all(_PLAIN.fullmatch(piece) for piece in pieces)
 
 
 def _forms(secrets: Iterable[str]) -> list[str]:

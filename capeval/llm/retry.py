@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from capeval.text import one_line
+from capeval.text import describe, one_line
 
 Action = Literal["wait", "renegotiate", "stop_run", "refuse_request"]
 
@@ -214,4 +214,4 @@ def failure_reason(error: BaseException) -> str:
     ):
         if re.search(signs, text):
             return words
-    return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    return describe(error, 300)

@@ -95,7 +95,7 @@ def check_key(
         annotation = known.get(item.video_id)
         if annotation is None:
             raise InputError(
-                f"video {shown(item.video_id)} is unknown to the annotations"
+                f"the annotations have no video {shown(item.video_id)}"
                 f"{nearest(item.video_id, list(known))}",
                 file=file,
                 where=item_id,
@@ -191,7 +191,7 @@ def _rater(table: Table, path: Path) -> str:
     name = rater_name(path.stem)
     if not name or CONTROL.search(path.stem):
         raise table.error(
-            "names no rater, and neither does the file's name; fill in the column rater"
+            "has no name of a rater, and the file is not named after one; fill in the column rater"
         )
     return name
 
@@ -200,8 +200,8 @@ def _unknown_item(item: str, known: list[str]) -> str:
     if not item:
         return "is empty"
     if known and item.rpartition("-")[0] not in ("", known[0].rpartition("-")[0]):
-        return f"{shown(item)} belongs to another sheet than the key"
-    return f"{shown(item)} is unknown to the key{nearest(item, known)}"
+        return f"{shown(item)} belongs to a different sheet than the key"
+    return f"the key has no item {shown(item)}{nearest(item, known)}"
 
 
 def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:

@@ -63,7 +63,7 @@ class RatingSheet:
         return sum(item.annotation.element_count for item in self.items)
 
 
-def draw_sheet(
+def sample_sheet(
     annotations: Sequence[Annotation],
     captions: Mapping[str, Mapping[str, str]],
     *,
@@ -250,13 +250,15 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
     data = {
         "sheet": sheet.name,
         "labels": list(RELATIONS),
-        "items": [_shown(item, (sources or {}).get(item.annotation.index)) for item in sheet.items],
+        "items": [
+            _item_json(item, (sources or {}).get(item.annotation.index)) for item in sheet.items
+        ],
     }
     # The data last: placeholders in them must not be replaced.
     return page.replace("{{policy}}", policy).replace("{{data}}", script_json(data))
 
 
-def _shown(item: Item, source: str | None) -> dict[str, Any]:
+def _item_json(item: Item, source: str | None) -> dict[str, Any]:
     return {
         "id": item.item_id,
         "video": item.annotation.index,

@@ -12,10 +12,12 @@ from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
+    counted,
     letter_of,
     p_equation,
     p_value,
     percent,
+    plain_number,
     points,
     points_interval,
     share,
@@ -67,7 +69,7 @@ def print_comparison(
     ----------
     power : also what so many videos can show
     most : how many videos each way, and how many flipped elements
-    full : all tables; otherwise those of all videos, and the videos that moved furthest. Formats
+    full : all tables; otherwise those of all videos, and the videos that changed most. Formats
         other than "table" always have all.
     """
     tables = difference_tables(
@@ -108,11 +110,11 @@ def comparison_headline(found: Comparison | Matrix) -> str:
         if f1.value < 0:
             better, other = other, better
         size = points(abs(f1.value)).removeprefix("+")
-        how = f"{size} points of F1 better than" if float(size) else "level in F1 with"
+        how = f"is {size} points of F1 better than" if float(size) else "has the same F1 as"
         ends = confidence(f1, negative=f1.value < 0)
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
-        return f"{mark}{better} is {how} {other} ({ends}{p}{unsure}) {over} both runs."
+        return f"{mark}{better} {how} {other} ({ends}{p}{unsure}) {over} both runs."
     ranked = sorted(found.runs, key=lambda run: -run.f1)
     best, *others = ranked
     pair = _pairs(found)[frozenset((best.name, others[0].name))]
@@ -156,12 +158,6 @@ def difference_tables(
         for table in tables:
             table.title = f"[not comparable] {table.title}"
     return tables
-
-
-def gate_lines(found: Comparison | Matrix) -> list[str]:
-    """Return the gates that failed, in one line; none where all passed."""
-    failed = [gate.told for gate in found.gates if not gate.passed]
-    return [f"gate failed: {'; '.join(failed)}"] if failed else []
 
 
 def _runs(found: Comparison | Matrix) -> Sequence[Side]:
@@ -228,10 +224,11 @@ def _buckets(way: str, buckets: Mapping[str, BucketDifference], *, paper: bool) 
 
 def _power(found: Comparison) -> Table:
     table = Table(
-        "Power: what so many videos can show (F1, points)",
+        "Power: the difference in F1 that this many videos can detect, in points",
         columns("Videos", "n", "sd", "detectable", "videos for 1 point"),
-        note="detectable: the true difference that 80% of such samples would find at p <= 0.05, by "
-        "the normal approximation, from the sd of the videos' differences; of buckets before Holm",
+        note="detectable: the true difference that is found at p <= 0.05 with a power of 80%, by "
+        "the normal approximation, before the Holm adjustment; sd: standard deviation of the "
+        "videos' differences",
     )
     buckets = {"all": found.overall}
     for way, (_, heading) in _WAYS.items():
@@ -256,16 +253,20 @@ def _power(found: Comparison) -> Table:
 
 
 def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
-    """Return the videos that moved furthest, with `full` a table for each direction."""
+    """Return the videos whose F1 changed most, with `full` a table for each direction."""
     # A stable sort: of equals, the one that comes first in the annotations.
     ordered = sorted(found.videos.items(), key=lambda item: -abs(item[1].f1.value))
     moved = {
         "up": [(index, of.f1) for index, of in ordered if of.f1.value > 0],
         "down": [(index, of.f1) for index, of in ordered if of.f1.value < 0],
     }
-    titles = {way: f"F1 moved {way}: {thousands(len(videos))}" for way, videos in moved.items()}
+    titles = {
+        way: f"Largest {noun} in F1 ({counted(len(moved[way]), 'video')} {way})"
+        for way, noun in (("up", "increases"), ("down", "decreases"))
+    }
     if not full:
-        title = f"F1 moved: {thousands(len(moved['up']))} up, {thousands(len(moved['down']))} down"
+        up, down = (thousands(len(moved[way])) for way in ("up", "down"))
+        title = f"Largest changes in F1 ({up} videos up, {down} down)"
         moved = {"either": [(index, of.f1) for index, of in ordered if of.f1.value]}
         titles = {"either": title}
     tables = []
@@ -334,11 +335,11 @@ def _explained(found: Comparison | Matrix) -> str:
     if isinstance(found, Comparison):
         return (
             f"Intervals: {interval['method']}, {resamples}; none for fewer than {FEWEST} videos. "
-            f"p: {method}; not adjusted for all videos."
+            f"p: {method}; the p of buckets is also adjusted (Holm), that of all videos is not."
         )
     return (
-        f"p: {method}, {resamples}; adjusted by Holm over all pairs. rank: worse than every run of "
-        f"the rank above, at p <= {ALPHA:g}."
+        f"p: {method}, {resamples}; adjusted by Holm over all pairs. rank: a run ranks lower if it "
+        f"is worse than every run of the rank above (p <= {plain_number(ALPHA)})."
     )
 
 

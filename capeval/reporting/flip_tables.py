@@ -22,7 +22,7 @@ def flip_line(found: Comparison) -> str:
     gained, lost = _entailed_alone(counts)
     return (
         f"{thousands(len(found.flips.elements))} of {thousands(_total(counts))} verdicts flipped: "
-        f"{thousands(gained)} elements are entailed in B alone, {thousands(lost)} in A alone."
+        f"{thousands(gained)} elements are entailed only in B, {thousands(lost)} only in A."
     )
 
 
@@ -37,7 +37,7 @@ def flip_tables(found: Comparison, most: int) -> list[Table]:
     if chosen := _chosen(found)[:most]:
         tables.append(
             Table(
-                "Flipped elements, of the videos that moved furthest",
+                "Flipped elements of the videos that changed most",
                 columns("Video, element", "A → B", "Content", "weight", words=3),
                 [_element(flip) for flip in chosen],
             )
@@ -60,7 +60,7 @@ def _by_type(found: Comparison) -> Table:
     table = Table(
         "Flips by type of element",
         columns("Elements", "verdicts", "flipped", "gained", "lost", "net", "net weight"),
-        note="gained: entailed in B alone; lost: entailed in A alone; net: gained − lost.",
+        note="gained: entailed only in B; lost: entailed only in A; net: gained − lost.",
     )
     for group in GROUPS:
         counts, weights = found.flips.counts[group], found.flips.weights[group]

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from capeval.files import csv_formulas
 from capeval.files.jsonl import dumps
+from capeval.reporting.numbers import plain_number
 from capeval.reporting.table import Cell, Page, Row, Table, raised
 from capeval.reporting.terminal import as_text
 from capeval.text import one_line
@@ -185,7 +186,7 @@ def _latex_table(table: Table, page: Page) -> str:
         if max(map(cell_len, lines)) > widths[at]:
             text = r"\newline ".join(map(_tex_breakable, lines))
             return (
-                rf"\parbox[t]{{{round(widths[at] * share, 2):g}\linewidth}}"
+                rf"\parbox[t]{{{plain_number(round(widths[at] * share, 2))}\linewidth}}"
                 rf"{{\raggedright\strut {text}\strut}}"
             )
         if len(lines) > 1:

@@ -15,6 +15,7 @@ from capeval.files.metrics import MetricScores
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.rating.human_scores import is_comparable
 from capeval.reporting.figures import Confusion, Scatter
+from capeval.reporting.numbers import coefficient, thousands
 from capeval.schema import Annotation
 from capeval.stats.raters import combine
 
@@ -86,7 +87,7 @@ def _scatter(
             points.setdefault(system or "captions", []).append((100 * float(x), scale * float(y)))
     first = [system for system in order if system in points]
     count = sum(map(len, points.values()))
-    tau = "none" if result.value is None else f"{result.value:.2f}"
+    tau = "none" if result.value is None else coefficient(result.value)
     return (
         Scatter(
             name="scatter" if len(sides.sources.judges) == 1 else f"scatter-{judge}",
@@ -94,7 +95,7 @@ def _scatter(
             x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
             y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
             points={system: tuple(points[system]) for system in [*first, *points]},
-            note=f"Kendall τ-b {tau}, n = {count}",
+            note=f"Kendall τ-b {tau}, n = {thousands(count)}",
         ),
         warnings,
     )
@@ -145,7 +146,7 @@ def confusions_of(sides: Inputs) -> list[Confusion]:
             rows="Human",
             columns=table.given,
             labels=table.labels,
-            counts=tuple(tuple(map(round, row)) for row in table.confusion),
+            counts=tuple(tuple(map(int, row)) for row in table.confusion),
         )
         for table in tables
     ]

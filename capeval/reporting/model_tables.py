@@ -8,7 +8,7 @@ from rich.console import Console
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm import public_url
-from capeval.reporting.numbers import NOTHING
+from capeval.reporting.numbers import NOTHING, billions
 from capeval.reporting.table import Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import one_line
@@ -27,7 +27,7 @@ def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
             [
                 one_line(entry.name + (" *" if entry.paper else "")),
                 entry.reached,
-                NOTHING if entry.parameters is None else f"{entry.parameters:g} B",
+                billions(entry.parameters),
                 _memory(entry),
                 one_line(entry.frames),
             ]
@@ -49,7 +49,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "model": entry.name,
         "hub": entry.hub,
         "revision": entry.revision or newest,
-        "parameters": None if entry.parameters is None else f"{entry.parameters:g} billion",
+        "parameters": None if entry.parameters is None else billions(entry.parameters),
         "memory": None if entry.memory is None else f"{_memory(entry)} (estimated)",
         "frames": entry.frames,
         "prompt": entry.prompt,

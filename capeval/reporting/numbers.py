@@ -1,4 +1,4 @@
-"""How numbers are printed. No other module rounds."""
+"""How numbers are printed. No other module rounds a number that people read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,79 @@ def percent(value: float | None) -> str:
     ('58.5', '–')
     """
     return NOTHING if value is None else f"{100 * value:.1f}"
+
+
+def whole_percent(value: float | None) -> str:
+    """Return a fraction as percent without decimals.
+
+    >>> whole_percent(0.1551), whole_percent(None)
+    ('16%', '–')
+    """
+    return NOTHING if value is None else f"{100 * value:.0f}%"
+
+
+def deviation(value: float) -> str:
+    """Return a standard deviation of fractions in points, with two decimals.
+
+    >>> deviation(0.00123)
+    '0.12'
+    """
+    return f"{100 * value:.2f}"
+
+
+def plain_number(value: float) -> str:
+    """Return a number that was typed or configured, as short as it can be.
+
+    >>> plain_number(8.0), plain_number(76.26), plain_number(1e-9)
+    ('8', '76.26', '1e-09')
+    """
+    return f"{value:g}"
+
+
+def billions(parameters: float | None) -> str:
+    """Return the number of a model's parameters.
+
+    >>> billions(8.0), billions(None)
+    ('8B', '–')
+    """
+    return NOTHING if parameters is None else f"{plain_number(parameters)}B"
+
+
+def significant(value: float | None) -> str:
+    """Return a number in a unit of its own, such as a threshold, with three digits.
+
+    >>> significant(0.012345), significant(None)
+    ('0.0123', '–')
+    """
+    return NOTHING if value is None else f"{value:.3g}"
+
+
+def beside_limit(value: float, limit: float) -> str:
+    """Return a number with two decimals, or as many as it takes to differ from a limit.
+
+    >>> beside_limit(57.608, 0.5), beside_limit(0.5004, 0.5), beside_limit(0.5, 0.5)
+    ('57.61', '0.5004', '0.50')
+    """
+    texts = [f"{value:.{decimals}f}" for decimals in range(2, 10)]
+    return next((text for text in texts if float(text) != limit), texts[0])
+
+
+def tenths(value: float) -> str:
+    """Return a measured number, such as seconds or videos a second, with one decimal.
+
+    >>> tenths(12.345)
+    '12.3'
+    """
+    return f"{value:.1f}"
+
+
+def file_size(size: int) -> str:
+    """Return the size of a file.
+
+    >>> file_size(491_800), file_size(1_250_000)
+    ('492 kB', '1.2 MB')
+    """
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def interval(estimate: Estimate) -> str:
@@ -75,13 +148,13 @@ def money(dollars: float) -> str:
     return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.4f}"
 
 
-def thousands(count: int) -> str:
-    """Return a count with separators.
+def thousands(count: float) -> str:
+    """Return a count with separators; a sum of counts may be a float.
 
-    >>> thousands(1234567)
-    '1,234,567'
+    >>> thousands(1234567), thousands(12.0)
+    ('1,234,567', '12')
     """
-    return f"{count:,}"
+    return f"{count:,.0f}"
 
 
 def counted(count: int, noun: str) -> str:

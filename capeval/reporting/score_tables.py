@@ -8,12 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, interval, percent, share, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    billions,
+    counted,
+    deviation,
+    interval,
+    percent,
+    plain_number,
+    share,
+    thousands,
+)
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Checked, Missing
+from capeval.runs.comparing import unlikeness
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
@@ -152,8 +162,15 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
 
 
 def scores_headline(results: Mapping[str, Scores]) -> str:
-    """Return the F1 of a run, or of the best of several, in a sentence."""
+    """Return the F1 of a run, or of the best of several, in a sentence.
+
+    Of runs that were not measured in the same way, none is the best: it is about the first.
+    """
     name, best = max(results.items(), key=lambda item: item[1].overall.all.f1.value or -1.0)
+    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
+    if unlikeness({name: scores.signature for name, scores in results.items()}):
+        name, best = next(iter(results.items()))
+        several = f", the first of {thousands(len(results))} runs measured in different ways"
     counts, f1 = best.counts, best.overall.all.f1
     if not counts.scored:
         return f"{one_line(name)}: none of {thousands(counts.captioned)} captions was scored."
@@ -161,7 +178,6 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
-    several = f", the highest of {thousands(len(results))} runs" if len(results) > 1 else ""
     over = over_videos(counts.scored, counts.annotated)
     return f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
 
@@ -169,11 +185,13 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
 def over_videos(scored: int, annotated: int) -> str:
     """Return how many videos are behind a number, in words.
 
-    >>> over_videos(997, 1000), over_videos(10, 10)
-    ('over 997 of 1,000 videos', 'over all 10 videos')
+    >>> over_videos(997, 1000), over_videos(10, 10), over_videos(1, 1)
+    ('over 997 of 1,000 videos', 'over all 10 videos', 'over 1 video')
     """
+    if scored == annotated == 1:
+        return "over 1 video"
     part = "all" if scored == annotated else f"{thousands(scored)} of"
-    return f"over {part} {thousands(annotated)} videos"
+    return f"over {part} {counted(annotated, 'video')}"
 
 
 def coverage(scores: Scores) -> str:
@@ -188,7 +206,7 @@ def coverage(scores: Scores) -> str:
     if scores.repeat_spread:
         spread = scores.repeat_spread
         parts.append(
-            f"{spread.repeats} repeats: F1 sd {100 * spread.f1_sd:.2f}, "
+            f"{spread.repeats} repeats: F1 sd {deviation(spread.f1_sd)}, "
             f"{percent(spread.unanimous)}% of elements unanimous"
         )
     return ", ".join(parts)
@@ -248,7 +266,7 @@ def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
         "#": [NOTHING if row.rank is None else str(row.rank) for row in rows],
         "Run": [row.name for row in rows],
         "Frames": [one_line(row.frames) if row.frames else NOTHING for row in rows],
-        "Params": [NOTHING if row.parameters is None else f"{row.parameters:g}B" for row in rows],
+        "Params": [billions(row.parameters) for row in rows],
         "Captioned": [share(row.captioned, row.annotated) for row in rows],
         "Scored": [share(row.scored, row.captioned) for row in rows],
     }
@@ -304,24 +322,31 @@ _MOST = 40
 
 
 def print_differences(checked: Checked, console: Console) -> None:
-    """Print `path: theirs → ours` for up to 40 differences, then one line that counts them all.
+    """Print whether a file matches, notes, and `path: theirs → ours` for up to 40 differences.
 
     Numbers are printed as they are in the files, so that a difference in the tenth digit shows.
     """
+    print_line(one_line(check_headline(checked), 600), console)
+    for note in checked.notes:
+        print_line(f"note: {one_line(note)}", console)
     for difference in checked.differences[:_MOST]:
         line = f"{difference.path}: {_value(difference.theirs)} → {_value(difference.ours)}"
-        console.print(Text(one_line(line, 600)), soft_wrap=True)
+        print_line(one_line(line, 600), console)
     if (left := len(checked.differences) - _MOST) > 0:
-        more = f"and {thousands(left)} more; --json lists all"
-        console.print(Text(more, style="dim"), soft_wrap=True)
-    for note in checked.notes:
-        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
-    agree, differ = thousands(checked.numbers), thousands(len(checked.differences))
-    verdict = f"{agree} numbers agree (within {TOLERANCE:g})"
-    if checked.differences:
-        differ += " value differs" if len(checked.differences) == 1 else " values differ"
-        verdict = f"{differ} (theirs → ours), {verdict}"
-    console.print(Text(one_line(f"{checked.file}: {verdict}", 600)), soft_wrap=True)
+        print_line(f"and {thousands(left)} more; --json lists all", console, style="dim")
+
+
+def check_headline(checked: Checked) -> str:
+    """Return whether a file of scores matches the verdicts, in a sentence."""
+    agree = f"{counted(checked.numbers, 'number')} {'agrees' if checked.numbers == 1 else 'agree'}"
+    agree += f" within {plain_number(TOLERANCE)}"
+    if not checked.differences:
+        return f"{checked.file} matches the verdicts: {agree}."
+    count = len(checked.differences)
+    return (
+        f"{checked.file} does not match the verdicts: {counted(count, 'value')} "
+        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed), {agree}."
+    )
 
 
 def differences_json(checked: Checked) -> dict[str, Any]:

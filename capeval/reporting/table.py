@@ -183,7 +183,10 @@ class Page:
     signatures: Sequence[str] = ()
 
     def shortened(self, most: int) -> Page:
-        """Return the same with at most so many rows in each table, and the number left out."""
+        """Return the same with at most so many rows in each table, and the number left out.
+
+        Footnotes of the rows left out become empty; the others keep their numbers.
+        """
         tables = []
         for table in self.tables:
             left = len(table.rows) - most
@@ -192,7 +195,10 @@ class Page:
                 note = f"{table.note} {more}".strip()
                 table = replace(table, rows=table.rows[:most], note=note)  # noqa: PLW2901
             tables.append(table)
-        return replace(self, tables=tables)
+        cells = (cell for table in tables for row in table.rows for cell in row)
+        used = {n for cell in cells if isinstance(cell, Cell) for n in cell.notes}
+        notes = [line if n in used else "" for n, line in enumerate(self.footnotes, start=1)]
+        return replace(self, tables=tables, footnotes=notes)
 
 
 def columns(*headings: str, words: int = 1) -> list[Column]:

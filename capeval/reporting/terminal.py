@@ -35,7 +35,8 @@ def print_pages(pages: Sequence[Page], console: Console, *, headline: str = "") 
             print_table(table, console)
             console.print()
         for number, line in enumerate(page.footnotes, start=1):
-            print_sentence(f"{raised((number,))} {line}", console)
+            if line:
+                print_sentence(f"{raised((number,))} {line}", console)
         for line in page.notes:
             print_sentence(line, console)
         for line in page.warnings:
@@ -81,6 +82,20 @@ def print_table(table: Table, console: Console, *, indent: int = 0) -> None:
             print_sentence(part.note, console, style="dim", indent=indent)
         if part is not parts[-1]:
             console.print()
+
+
+# Lines that fill a screen, and the rows that a table keeps even if it takes more than one.
+_SCREEN, _FEWEST_ROWS = 40, 5
+
+
+def one_screen(pages: Sequence[Page], width: int, *, headline: str = "") -> list[Page]:
+    """Return pages with as many rows in each table as fill a screen of a width."""
+    longest = max((len(table.rows) for page in pages for table in page.tables), default=0)
+    for most in range(min(longest, _SCREEN), _FEWEST_ROWS - 1, -1):
+        short = [page.shortened(most) for page in pages]
+        if as_text(short, headline=headline, width=width).count("\n") < _SCREEN:
+            return short
+    return [page.shortened(_FEWEST_ROWS) for page in pages]
 
 
 def as_text(pages: Sequence[Page], *, headline: str = "", width: int = 120) -> str:

@@ -131,7 +131,7 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
 def _short(value: Any) -> str:
     if value is Missing.MISSING or value is None:
         return "missing"
-    return f"{value:.6g}" if isinstance(value, float) else shown(value)
+    return shown(value)
 
 
 def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:

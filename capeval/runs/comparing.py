@@ -32,14 +32,16 @@ def compare_judged(
     """
     signatures = {name: run.signature for name, run in runs.items()}
     unlike = unlikeness(signatures)
+    *others, last = (both_ends(name, 60) for name in runs)
+    names = f"{', '.join(others)} and {last}"
     if unlike and not anyway:
         raise UsageError(
-            f"{_listed(runs)} cannot be compared: {'; '.join(unlike)}; "
-            "judge them alike, or mark the table with --allow-mismatch"
+            f"{names} cannot be compared because they differ: {'; '.join(unlike)}; judge "
+            "them in the same way, or compare them nevertheless with --allow-mismatch"
         )
     common = _Common(runs)
     if not common.videos:
-        raise UsageError(f"no video was scored in all of {_listed(runs)}")
+        raise UsageError(f"no video is scored in all of these runs: {names}")
     unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     shared = {
         "comparable": not unlike,
@@ -81,11 +83,11 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     and the data count; the version of capeval does not.
 
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
-    ['judge m against n']
+    ['judge m vs. n']
     """
     parsed = [Signature.parse(signature) for signature in signatures.values()]
     return [
-        f"{part} {' against '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
+        f"{part} {' vs. '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
         for part, values in differing_parts(*parsed, names=_LIKE).items()
     ]
 
@@ -179,14 +181,9 @@ class _Common:
         raise AssertionError(index)
 
 
-def _listed(runs: Mapping[str, JudgedRun]) -> str:
-    names = [both_ends(name, 60) for name in runs]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str, object]:
     repeats = max(run.identity.repeats for run in runs.values())
-    what = "videos and passes of the judge" if repeats > 1 else "videos"
+    what = "videos and repeats of the judge" if repeats > 1 else "videos"
     return {
         "interval": {
             "level": 0.95,
@@ -195,8 +192,8 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
             "seed": seed,
         },
         "test": {
-            "method": "paired permutation: signs of videos flipped, "
-            "in every way where there are no more ways than draws",
+            "method": "paired permutation test (sign flips), exact if there are no more "
+            "permutations than resamples",
             "draws": draws,
             "seed": seed,
             "adjusted": "Holm",

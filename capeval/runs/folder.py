@@ -52,6 +52,9 @@ class JudgeFolder:
 
         A command that failed before its first verdict may have left an empty file, or a torn line.
         """
+        if self.judgments.exists() and not self.judgments.is_file():
+            # A pipe would wait for a writer; its reader says what is wrong with it.
+            return not self.judgments.is_dir()
         try:
             with self.judgments.open("rb") as file:
                 for line in file:
@@ -90,11 +93,18 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest) if self.manifest.is_file() else {}
+        return _read_object(self.manifest) if self.manifest.exists() else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
-        """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name."""
-        return JudgeFolder(self.path / safe_name(f"{name}@{prompts}" if prompts else name))
+        """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.
+
+        Many file systems take names that differ only by case for one: the second gets a hash.
+        """
+        whole = f"{name}@{prompts}" if prompts else name
+        plain, hashed = safe_name(whole), _hashed_name(whole)
+        there = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        taken = hashed in there or plain.lower() in {other.lower() for other in there}
+        return JudgeFolder(self.path / (hashed if taken and plain not in there else plain))
 
     def judges(self, named: str | None = None, *, scored: bool = False) -> list[JudgeFolder]:
         """Return the folders of the judges that have judged this run: those that hold verdicts.
@@ -200,7 +210,12 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-_RESERVED = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+# Windows' devices, and the files of a run.
+_RESERVED = re.compile(
+    r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)"
+    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores)\.json)$",
+    re.IGNORECASE,
+)
 
 # A plain name that looks like a changed one gets a hash too, so that the two never collide.
 _HASHED = re.compile(r"-[0-9a-f]{6}$")
@@ -214,10 +229,17 @@ def safe_name(name: str) -> str:
     >>> safe_name("Qwen/Qwen3-8B@v1")
     'Qwen-Qwen3-8B@v1-ab265f'
     """
-    safe = _plain(name)[:100].strip(".-") or "x"
-    if safe == name and not _RESERVED.match(safe) and not _HASHED.search(safe):
-        return safe
-    return f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+    is_plain = _stem(name) == name and not _RESERVED.match(name) and not _HASHED.search(name)
+    return name if is_plain else _hashed_name(name)
+
+
+def _hashed_name(name: str) -> str:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{_stem(name)}-{digest[:6]}"
+
+
+def _stem(name: str) -> str:
+    return _plain(name)[:100].strip(".-") or "x"
 
 
 def _plain(name: str) -> str:

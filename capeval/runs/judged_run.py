@@ -156,16 +156,14 @@ def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
 
 
 def load_judged_runs(
-    typed: str | Path | Sequence[str | Path],
+    typed: Sequence[str | Path],
     *,
     runs: Path = RUNS,
     judge: str | None = None,
-    annotations: str | None = None,
+    annotations: str | Path | None = None,
     seed: int = 0,
 ) -> dict[str, JudgedRun]:
-    """Load one or several judged runs under distinct names, as `distinct_names` gives them."""
-    # Text is a sequence too: of runs named by one letter each.
-    typed = [typed] if isinstance(typed, str | Path) else typed
+    """Load judged runs under distinct names, as `distinct_names` gives them."""
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
         for one in typed

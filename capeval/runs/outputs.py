@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import write_atomic
+from capeval.files.jsonl import printable_json, write_atomic
 
+# Bytes of a log's first line, which has the command: the arguments of a process may be long.
+_LONGEST_START = 10_000_000
 # Written to in place: replacing a device with a file would break other programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
-_OF_RUNS = ("captions.jsonl", "judgments.jsonl", "manifest.json")
+# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
+# be taken for one later. Some file systems ignore case.
+_OWN = re.compile(
+    r"(captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|manifest\.json|\.lock(\..*)?"
+    r"|capeval\.toml|replies\.sqlite(-\w+)?",
+    re.IGNORECASE,
+)
 
 
 def check_output(
@@ -33,8 +43,8 @@ def check_output(
     Raises
     ------
     UsageError
-        The output is one of the inputs (under any name), has the name of a run's own file, is a
-        folder, a device or a pipe, or its folder cannot be written to.
+        The output is one of the inputs (under any name), has a name of capeval's own files, is a
+        debug log, a folder, a device or a pipe, or its folder cannot be written to.
     """
     if not path.name:
         raise UsageError(f"{option} names no file")
@@ -49,9 +59,8 @@ def check_output(
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
             )
-    if target.name in _OF_RUNS or (target.name == "scores.json" and not scores):
-        # It may be another run's, or be taken for a run's later; captions and verdicts are costly.
-        raise UsageError(f"{option}: {path} has the name of a run's own file; choose another")
+    if _OWN.fullmatch(target.name) or (target.name.lower() == "scores.json" and not scores):
+        raise UsageError(f"{option}: {path} has a name that capeval uses itself; choose another")
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -63,7 +72,19 @@ def check_output(
         raise UsageError(f"{option}: {path} is a folder; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise UsageError(f"{option}: {path} is no regular file; choose another")
+    if option != "--debug" and is_debug_log(target):
+        raise UsageError(f"{option}: {path} is a debug log; choose another")
     _check_folder(target.parent, path, option)
+
+
+def is_debug_log(path: Path) -> bool:
+    """Return whether a file begins as every log of `--debug` does."""
+    try:
+        with path.open("rb") as file:
+            first = json.loads(file.readline(_LONGEST_START))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("event") == "start" and "capeval" in first
 
 
 def _is_same_file(file: Path, target: Path) -> bool:
@@ -87,7 +108,7 @@ def _check_folder(folder: Path, path: Path, option: str) -> None:
 def write_output(path: Path, text: str) -> None:
     """Write a file that `check_output` has accepted, completely or not at all."""
     if str(path) == "/dev/stdout":
-        sys.stdout.write(text)
+        sys.stdout.write(printable_json(text) if text.startswith(("{", "[")) else text)
     elif str(path) not in _PLAIN:
         write_atomic(path, text)
 

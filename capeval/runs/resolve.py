@@ -25,13 +25,10 @@ from pathlib import Path
 from capeval.errors import InputError, UsageError
 from capeval.files.reading import first_line
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.text import cut, nearest
+from capeval.text import cut, listed, nearest, similar
 
 RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
-
-_LISTED = 5
-"""How many names a message lists."""
 
 
 def find_run(typed: str | Path, runs: Path = RUNS) -> RunFolder:
@@ -90,7 +87,7 @@ def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
     if not found:
         raise InputError("holds no scores.json", file=path)
     if len(found) > 1:
-        raise InputError(f"holds several scores.json; name one of {_listed(found)}", file=path)
+        raise InputError(f"holds several scores.json; name one of {listed(found)}", file=path)
     return found[0]
 
 
@@ -143,7 +140,8 @@ def _has_separator(text: str) -> bool:
 def _suggestion(path: Path, runs: Path) -> str:
     if not path.is_absolute() and os.path.lexists(runs / path):
         return f"; did you mean {runs / path}?"
-    return nearest(str(path), [str(path.parent / name) for name in _names_in(path.parent)])
+    near = similar(path.name, _names_in(path.parent))
+    return f"; did you mean {path.parent / near}?" if near else ""
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -166,7 +164,7 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
     if len(chosen) > 1:
         raise InputError(
             "was judged by several; choose one with --judge, or name its folder: "
-            f"{_listed([one.path for one in chosen])}",
+            f"{listed(one.path for one in chosen)}",
             file=folder,
         )
     return chosen[0].judgments
@@ -178,13 +176,8 @@ def _why_not_judged(folder: Path) -> str:
     if JudgeFolder(folder).judgments.is_file():
         return "holds no verdicts yet; run `capeval judge` again"
     if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
-        return f"is a folder of runs and no run; name one of {_listed(runs)}"
+        return f"is a folder of runs and no run; name one of {listed(runs)}"
     return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"
-
-
-def _listed(paths: list[Path]) -> str:
-    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
-    return ", ".join(map(str, paths[:_LISTED])) + more
 
 
 def _holds_captions(path: Path) -> bool:

@@ -75,13 +75,14 @@ class Source:
         self.run.write_manifest(manifest)
 
 
-def annotations_file(path: str) -> Path:
+def annotations_file(path: str | Path) -> Path:
     """Return the file of annotations: the sample's by its name, without the prefix of a format."""
     file = split_format(path)[1]
-    return sample_folder() / "annotations.json" if path == SAMPLE and not file.is_file() else file
+    is_sample = str(path) == SAMPLE and not file.is_file()
+    return sample_folder() / "annotations.json" if is_sample else file
 
 
-def annotations_of(path: str) -> tuple[Annotation, ...]:
+def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
     """Load annotations from a path; `sample` means the bundled ones."""
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
@@ -103,7 +104,7 @@ def _unchanged(
 
 def from_file(
     path: Path,
-    annotations_path: str | None,
+    annotations_path: str | Path | None,
     *,
     runs: Path,
     name: str | None = None,
@@ -123,7 +124,7 @@ def from_file(
         run=run,
         annotations=annotations,
         captions=captions,
-        annotations_path=annotations_path,
+        annotations_path=str(annotations_path),
         origin=str(path),
     )
 
@@ -138,7 +139,7 @@ def run_name(name: str) -> str:
 
 
 def from_run(
-    run: RunFolder, annotations_path: str | None, *, ignore_unknown: bool = False
+    run: RunFolder, annotations_path: str | Path | None, *, ignore_unknown: bool = False
 ) -> Source:
     """Return the captions of a run; its manifest names the annotations unless they are given."""
     path = annotations_path or annotations_named_by(run.path)
@@ -156,7 +157,7 @@ def from_run(
         run=run,
         annotations=annotations,
         captions=captions,
-        annotations_path=path,
+        annotations_path=str(path),
     )
 
 
@@ -175,7 +176,7 @@ def annotations_named_by(path: Path) -> str | None:
     """
     run = run_around(path)
     named = run.annotations_path() if run else None
-    return None if run is None or named is None else _beside(run, named) or named
+    return None if run is None or named is None else _annotations_near(run, named) or named
 
 
 def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
@@ -193,7 +194,7 @@ def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None
     return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
-def _beside(run: RunFolder, named: str) -> str | None:
+def _annotations_near(run: RunFolder, named: str) -> str | None:
     name, file = split_format(named)
     if named == SAMPLE or file.exists() or file.is_absolute():
         return None

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text
-from capeval.files.validation import complaint
 from capeval.scoring import FEWEST, GROUPS, MEASURES, Bucket, Estimate, Scores
-from capeval.text import shown
+from capeval.text import complaint, shown
 
 TOLERANCE = 1e-9
 """The most that floating-point sums in another order, or of another platform, may differ by."""

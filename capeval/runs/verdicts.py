@@ -43,7 +43,7 @@ def stored_judgments(
         run = JudgeFolder(path.parent).run
         loaded = load_captions(run.captions, unfinished=True) if run else ()
         captions = {caption.index: caption for caption in loaded}
-        judgments = _ours(path, annotations, captions, ignore_unknown=ignore_unknown)
+        judgments = _judgments_of(path, annotations, captions, ignore_unknown=ignore_unknown)
         known = {annotation.index for annotation in annotations}
         captioned = len({j.index for j in judgments} | (captions.keys() & known))
     if not judgments:
@@ -70,7 +70,7 @@ def _is_list(path: Path) -> bool:
     return first.startswith("[")
 
 
-def _ours(
+def _judgments_of(
     path: Path,
     annotations: Sequence[Annotation],
     captions: Mapping[str, Caption],

@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.scoring import FEWEST, GROUPS, MEASURES
-from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
+from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring.comparison_result import Comparison, Matrix
 
 On = Literal["estimate", "lower"]
 
@@ -101,63 +101,42 @@ def read_gates(texts: Sequence[str], *, on: On = "estimate") -> list[DifferenceG
     return gates
 
 
+@dataclass(frozen=True)
+class GateOutcome:
+    """Whether a gate passed, and the `value` that decided it; None if there is none.
+
+    The value is in points, or in the unit of the gate's own number: videos or percent.
+    """
+
+    gate: DifferenceGate | CountOrShare
+    value: float | None
+    passed: bool
+
+
 def apply_gates(
     found: Comparison | Matrix,
     gates: Sequence[DifferenceGate] = (),
     coverage: CountOrShare | None = None,
-) -> tuple[GateResult, ...]:
+) -> tuple[GateOutcome, ...]:
     """Check a comparison against gates; a missing value fails."""
     if gates and isinstance(found, Matrix):
         raise UsageError("--fail-under compares two runs; name two")
-    results = [_coverage(found, coverage)] if coverage else []
+    outcomes = [_coverage(found, coverage)] if coverage else []
     if isinstance(found, Comparison):
-        results += [_difference(found, gate) for gate in gates]
-    return tuple(results)
+        outcomes += [_difference(found, gate) for gate in gates]
+    return tuple(outcomes)
 
 
-def _difference(found: Comparison, gate: DifferenceGate) -> GateResult:
-    group = getattr(found.overall, gate.group)
-    of = getattr(group, gate.measure)
-    fraction = of.value if gate.on == "estimate" else of.low
+def _difference(found: Comparison, gate: DifferenceGate) -> GateOutcome:
+    difference = getattr(getattr(found.overall, gate.group), gate.measure)
+    fraction = difference.value if gate.on == "estimate" else difference.low
     value = None if fraction is None else 100 * fraction
-    passed = value is not None and value >= gate.points - _SLACK
-    what = gate.name if gate.on == "estimate" else f"lower end of {gate.name}"
-    if value is None:
-        told = f"{what} of {found.second.name} has no value to compare with {gate.points:+g}"
-        if of.value is not None:
-            told += f": an interval needs {FEWEST} videos, and there are {group.n}"
-    else:
-        way = "below" if value < 0 else "above"
-        told = (
-            f"{what} of {found.second.name} is {_shown(abs(value))} points {way} "
-            f"{found.first.name}, {'at least' if passed else 'less than'} {gate.points:+g}"
-        )
-        if not passed:
-            told += f" by {_shown(gate.points - value)}"
-    return GateResult(
-        gate=gate.name, on=gate.on, value=value, at_least=gate.points, passed=passed, told=told
-    )
+    return GateOutcome(gate, value, value is not None and value >= gate.points - _SLACK)
 
 
-def _coverage(found: Comparison | Matrix, least: CountOrShare) -> GateResult:
-    annotated, paired = found.annotated, found.paired
-    share = 100 * paired / annotated
-    value, unit = (share, "%") if least.is_share else (float(paired), "")
-    passed = paired >= least.of(annotated)
-    number = float(least.number)
-    shown = f"{number:g}" if least.is_share else f"{number:,.0f}"
-    told = (
-        f"{paired:,} of {annotated:,} annotated videos ({_shown(share)}%) are scored in all, "
-        f"{'at least' if passed else 'less than'} {shown}{unit}"
-    )
-    return GateResult(
-        gate="coverage",
-        on="coverage",
-        value=value,
-        at_least=number,
-        passed=passed,
-        told=told,
-    )
+def _coverage(found: Comparison | Matrix, least: CountOrShare) -> GateOutcome:
+    value = 100 * found.paired / found.annotated if least.is_share else float(found.paired)
+    return GateOutcome(least, value, found.paired >= least.of(found.annotated))
 
 
 def _number(text: str) -> Decimal | None:
@@ -168,8 +147,3 @@ def _number(text: str) -> Decimal | None:
         return Decimal(text.strip())
     except InvalidOperation:
         return None
-
-
-def _shown(value: float) -> str:
-    # With enough digits to differ from 0: a gate that fails by 0.004 must not fail "by 0.00".
-    return f"{value:.2f}" if value == 0 or value >= 0.005 else f"{value:.1g}"

@@ -38,8 +38,8 @@ class DecordDecoder:
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         if importlib.util.find_spec("decord") is None:
             raise MissingExtra(
-                "decord is not installed; install capeval[generate] where decord has wheels "
-                "(Linux and Windows on x86-64), or use --decoder pyav"
+                "decoding with decord needs it",
+                otherwise=" (Linux and Windows on x86-64 only), or use --decoder pyav",
             )
         self._timeout = timeout
         try:

@@ -103,7 +103,8 @@ def checked_file(path: Path) -> int:
     try:
         state = path.stat()
     except FileNotFoundError:
-        raise VideoError("does not exist", file=path) from None
+        link = f"is a link to {path.readlink()}, which " if path.is_symlink() else ""
+        raise VideoError(f"{link}does not exist", file=path) from None
     except (OSError, ValueError) as fault:
         # ValueError: a path with a NUL in it.
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)

@@ -46,7 +46,7 @@ _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 _MOST_BYTES = 8 * 2**30
 _DRAINS = 64
 _NAMED = 10
-_MISSING = "decoding needs PyAV; install capeval[generate]"
+_MISSING = "decoding needs PyAV"
 _CUT_INDEX = "is cut off in its index"
 
 

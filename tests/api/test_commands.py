@@ -104,7 +104,7 @@ def test_leaderboard_ranks_and_writes() -> None:
     board = capeval.leaderboard(out="board.csv", form="csv")
     assert board.sections[0].entries[0].name == "new"
     assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
-    with pytest.raises(UsageError, match="percentage"):
+    with pytest.raises(UsageError, match="min_coverage must be from 0 to 1, not 99"):
         capeval.leaderboard(min_coverage=99)
 
 

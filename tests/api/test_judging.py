@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -223,3 +225,28 @@ def test_many_captions_take_little_time() -> None:
     scores = judge(ScriptedClient(right), texts, many)
     assert scores.counts.scored == 50 * COUNT
     assert time.perf_counter() - began < 20
+
+
+NOTEBOOK = """
+import asyncio, signal, threading
+import capeval
+
+class Slow:
+    name, is_baseline = "slow-1", False
+    async def judge(self, annotation, caption):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        await asyncio.sleep(600)
+
+async def cell():
+    capeval.judge({"sample_01": "A dog."}, "sample", judge=Slow())
+
+# A notebook's loop leaves Ctrl-C to Python.
+asyncio.new_event_loop().run_until_complete(cell())
+"""
+
+
+def test_an_interrupted_cell_of_a_notebook_stops_judging() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.stderr.endswith("KeyboardInterrupt\n"), ended.stderr

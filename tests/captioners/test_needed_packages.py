@@ -26,7 +26,7 @@ def test_a_missing_package_says_what_to_install(
     with pytest.raises(MissingExtra) as told:
         TransformersCaptioner.load("any/model")
     assert str(told.value) == (
-        f"{package} is not installed: running a model in this process needs "
+        f"running a model in this process needs {package} (not installed): "
         "pip install 'capeval[generate]'"
     )
 

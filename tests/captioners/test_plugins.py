@@ -15,9 +15,11 @@ import pytest
 import capeval
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import UsageError
+from capeval.files.captions import load_captions
 from capeval.schema import Usage
 from tests.cli_runs import ROOT, Ended, run
 from tests.generating import FakeReader
+from tests.hostile import ERRORS, Raises, Unspeakable
 
 PLUGIN = """
     class Own:
@@ -29,6 +31,19 @@ PLUGIN = """
                 f"{len(r.frames)} frames of {r.index}, {r.frames.shape[1]} high" for r in requests
             ]
 """
+
+
+def hostile(attribute: str, error: str) -> str:
+    """Return the source of a captioner with an attribute that raises."""
+    return f"""
+    class Own:
+        def caption(self, requests):
+            return []
+
+        @property
+        def {attribute}(self):
+            raise {error}
+    """
 
 
 @pytest.fixture
@@ -110,6 +125,18 @@ def test_a_broken_package_matters_only_when_it_is_named(
         ("class Own:\n def __init__(self): exit(3)", (), "cannot be started: RuntimeError"),
         ("class Own:\n def __init__(self, hub): pass", (), "missing a required argument: 'hub'"),
         (PLUGIN, ("--batch-size", "4"), "unexpected keyword argument 'batch_size'"),
+        ("def Own():\n raise SystemExit(0)", (), "it called sys.exit(0)"),
+        ("async def Own():\n raise SystemExit(0)", (), "it called sys.exit(0)"),
+        ("import asyncio\ndef Own():\n raise asyncio.CancelledError", (), "CancelledError"),
+        ("def Own():\n raise GeneratorExit", (), "GeneratorExit"),
+        ("Own = type('Own', (), {'__signature__': 3, 'caption': print})", (), "__signature__"),
+        (PLUGIN, ("--images", "png"), "unexpected keyword argument 'images'"),
+        (PLUGIN, ("--jpeg-quality", "50"), "unexpected keyword argument 'jpeg_quality'"),
+        (PLUGIN, ("--max-side", "64"), "unexpected keyword argument 'max_side'"),
+        (hostile("settings", "SystemExit(0)"), (), "SystemExit: 0"),
+        (hostile("batch_size", "KeyError(1)"), (), "batch_size is not a whole number: KeyError: 1"),
+        (hostile("caption", "BaseException('x')"), (), "BaseException: x"),
+        ("class Own:\n concurrency = 'all'\n caption = print", (), "concurrency is not a whole"),
         (
             "class Own:\n settings = {'x': print}\n def caption(self, requests): pass",
             (),
@@ -168,6 +195,24 @@ class Own:
         return self._answer(requests)
 
 
+class Unreadable(Uncaptioned):
+    """Its reason has no text."""
+
+    @property
+    def reason(self) -> Any:
+        return Unspeakable()
+
+    @reason.setter
+    def reason(self, _: Any) -> None: ...
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"x": value}
+    return value
+
+
 def whole(request: CaptionRequest, **more: Any) -> Captioned:
     values: dict[str, Any] = {"text": "A dog.", "usage": Usage(), "seconds": 0.1, "model": "own"}
     return Captioned(request.index, **(values | more))
@@ -222,6 +267,17 @@ async def test_a_method_that_is_not_async_does_not_hold_up_the_loop(tmp_path: Pa
         (lambda rs: [whole(rs[0], warnings="loud")], "a caption whose warnings is a str"),
         (lambda rs: [whole(rs[0], details={"x": print})], "a caption that is not JSON"),
         (lambda rs: [whole(rs[0], seconds=float("nan"))], "a caption that is not JSON"),
+        (lambda rs: [whole(rs[0], warnings=[3])], "a caption with a warning that is a int"),
+        (lambda rs: [whole(rs[0], warnings=[["x"]])], "a caption with a warning that is a list"),
+        (lambda rs: [whole(rs[0], details=nested(2000))], "not JSON: it is nested too deeply"),
+        (lambda rs: [whole(rs[0], details={"x": 10**5000})], "a caption that is not JSON"),
+        (lambda rs: [whole(rs[0], details=Raises(SystemExit(0)))], "a value that raises System"),
+        (
+            lambda rs: [whole(rs[0], usage=Usage.model_construct(calls=-1))],
+            "a caption whose usage.calls: must be at least 0, not -1",
+        ),
+        (lambda rs: [whole(rs[0], revision=3)], "a caption whose revision is a int"),
+        (lambda rs: [Unreadable(rs[0].index, "dark")], "a value that raises SystemExit: 0"),
         (lambda _: 1 / 0, "the model failed: ZeroDivisionError"),
         (lambda _: exit(1), "the model failed: RuntimeError: it called sys.exit(1)"),
     ],
@@ -235,6 +291,119 @@ def test_what_is_no_caption_leaves_the_video_ungenerated(
     assert reason in said
 
 
+@pytest.mark.parametrize("case", ERRORS)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
+    case: str, is_async: bool, tmp_path: Path
+) -> None:
+    error, described = ERRORS[case]
+
+    def answer(requests: Sequence[CaptionRequest]) -> list[str]:
+        if requests[0].index == "sample_02":
+            raise error
+        return ["A dog runs."]
+
+    async def later(requests: Sequence[CaptionRequest]) -> list[str]:
+        return answer(requests)
+
+    own = Own(later if is_async else answer)
+    made = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
+    assert len(made.captions) == 2
+    (reason,) = made.ungenerated.values()
+    if case == "exit":
+        described = "RuntimeError: it called sys.exit(0)"
+    if case == "closed" and not is_async:
+        described = "RuntimeError: GeneratorExit"
+    assert reason.startswith(f"the model failed: {described}")
+
+
+def test_what_a_captioner_returns_can_be_read_again(tmp_path: Path) -> None:
+    class Texts(str):
+        __slots__ = ()
+
+        def encode(self, *_: Any) -> bytes:
+            raise ValueError
+
+    odd = {"model": "own \ud800", "revision": "\ud800", "warnings": ["\ud800", Texts("loud")]}
+    details = {1: "a", "1": "b", "\ud800": (1, 2), "x": {True: 1, "true": 2}}
+    made = Own(lambda rs: [whole(rs[0], text=Texts("A dog."), details=details, **odd)])
+    for _ in range(2):
+        given = capeval.generate(made, frames=FakeReader(), runs=tmp_path, limit=1)
+        assert given.warnings == {"?": 1, "loud": 1}
+    (caption,) = load_captions(given.run.captions)
+    assert caption.model == "own ?"
+    assert capeval.judge("own", judge="lexical", runs=tmp_path).counts.scored == 1
+
+
+def test_warnings_that_an_earlier_version_stored_are_read(tmp_path: Path) -> None:
+    own = Own(lambda _: ["A dog runs."])
+    made = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
+    file = made.run.captions
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for line, warnings in zip(lines, ([3, None, "loud"], 3, None), strict=True):
+        line["warnings"] = warnings
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    again = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
+    assert (again.new, again.warnings) == (0, {"loud": 1})
+
+
+def test_a_batch_size_that_can_no_longer_be_read_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    class Fades(Own):
+        left = 4
+
+        @property
+        def batch_size(self) -> int:
+            self.left -= 1
+            return 1 if self.left > 0 else 1 // 0
+
+    with pytest.raises(UsageError, match="own: its batch_size is not a whole number: ZeroDivision"):
+        capeval.generate(Fades(lambda _: ["A dog."]), frames=FakeReader(), runs=tmp_path)
+
+
+@pytest.mark.parametrize("error", [error for error, _ in ERRORS.values()], ids=ERRORS)
+def test_whatever_a_reader_raises_leaves_its_video_ungenerated(
+    error: BaseException, tmp_path: Path
+) -> None:
+    class Fails(FakeReader):
+        def read(self, path: Path, *, cancel: Any = None) -> Any:
+            raise error
+
+    made = capeval.generate(Own(lambda _: []), frames=Fails(), runs=tmp_path, limit=2)
+    assert len(made.ungenerated) == 2
+    assert all(reason.startswith("cannot be decoded (") for reason in made.ungenerated.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"images": "png"}, 'the captioner "own" does not take --images, which is for endpoints'),
+        ({"max_side": 64}, "--max-side, which is for endpoints"),
+        ({"device": "cpu"}, 'the captioner "own" does not take --device; set it on the object'),
+        ({"batch_size": 4}, "--batch-size; set it on the object"),
+    ],
+)
+def test_options_that_an_object_would_ignore_are_refused(
+    options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        capeval.generate(Own(lambda _: []), frames=FakeReader(), runs=tmp_path, **options)
+
+
+def test_a_captioner_may_take_the_options_of_images(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    install(PLUGIN.replace('style="plain"', 'images=None, style="plain"'))
+    made = generate(tmp_path, "--model", "own-vlm", "--images", "png")
+    assert made.code == 0, made.err
+    assert captions(tmp_path)[0]["generation"]["images"] == "png"
+
+
+def test_images_are_for_endpoints(tmp_path: Path) -> None:
+    made = generate(tmp_path, "--model", "hf:org/none", "--images", "png", "--quiet")
+    assert (made.code, made.err.count("\n")) == (2, 1)
+    assert "does not take --images, which is for endpoints" in made.err
+
+
 def test_an_unpaired_surrogate_is_a_question_mark(tmp_path: Path) -> None:
     made = capeval.generate(
         Own(lambda _: ["A dog \ud83d runs."]), frames=FakeReader(), runs=tmp_path, limit=1
@@ -244,6 +413,6 @@ def test_an_unpaired_surrogate_is_a_question_mark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [object(), type("Nameless", (), {"caption": print})()])
 def test_what_is_no_captioner_is_refused(thing: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not a captioner"):
+    with pytest.raises(UsageError, match=r"is not a captioner|with a method caption"):
         capeval.generate(thing, frames=FakeReader(), runs=tmp_path)
     assert not list(tmp_path.iterdir())

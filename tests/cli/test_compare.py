@@ -87,14 +87,18 @@ def test_three_runs_are_a_matrix() -> None:
 
 
 GATES = [
-    (["--fail-under", "f1=-0.5"], 4, "f1 of new is "),
+    (["--fail-under", "f1=-0.5"], 4, "F1 of new is "),
     (["--fail-under", "f1=-50"], 0, ""),
     (["--fail-under", "f1=-50", "--fail-under", "recall=0"], 4, "recall of new is "),
     (["--fail-under", "f1=-50", "--gate", "estimate"], 0, ""),
-    (["--fail-under", "f1=-11", "--gate", "lower"], 4, "lower end of f1 of new is "),
-    (["--fail-under", "attribute.f1=-100"], 4, "attribute.f1 of new has no value"),
+    (
+        ["--fail-under", "f1=-11", "--gate", "lower"],
+        4,
+        "F1 of new is 11.8",
+    ),
+    (["--fail-under", "attribute.f1=-100"], 4, "new has no F1 of attribute elements to compare"),
     (["--min-coverage", "99%"], 0, ""),
-    (["--min-coverage", "6"], 4, "5 of 5 annotated videos (100.00%) are scored in all, less"),
+    (["--min-coverage", "6"], 4, "5 of 5 annotated videos (100.00%) are scored in both"),
 ]
 
 
@@ -119,7 +123,8 @@ def test_coverage_counts_what_both_scored() -> None:
     done = compare("old", "new", "half", "--min-coverage", "61%")
     assert done.code == 4
     assert done.err == (
-        "capeval: gate failed: 3 of 5 annotated videos (60.00%) are scored in all, less than 61%\n"
+        "capeval: gate failed: 3 of 5 annotated videos (60.00%) are scored in all runs; "
+        "--min-coverage requires at least 61%\n"
     )
 
 
@@ -129,23 +134,26 @@ def test_coverage_counts_what_both_scored() -> None:
         (["old"], "name at least two runs"),
         (["old", "none"], "none: is neither a file nor a run under runs/"),
         (["old", "old"], "is named twice"),
-        (["old", "other"], "old and other cannot be compared: judge judge-1 against judge-2"),
+        (["old", "other"], "cannot be compared because they differ: judge judge-1 vs. judge-2"),
         (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
         (["old", "new", "--fail-under", "f1"], "--fail-under: 'f1' must be like f1=-0.5"),
         (["old", "new", "--fail-under", "f2=1"], "names no measure"),
         (["old", "new", "--min-coverage", "some"], "--min-coverage: 'some' must be"),
-        (["old", "new", "--gate", "upper"], "capeval compare --help"),
+        (["old", "new", "--gate", "upper"], "must be 'estimate' or 'lower', not 'upper'"),
         (["old", "new", "--gate", "lower"], "--gate requires --fail-under"),
         (["old", "new", "half", "--power"], "--power needs two runs, not 3"),
         (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
-        (["old", "new", "--resamples", "100001"], "--resamples must be from 99 to 100,000"),
+        (
+            ["old", "new", "--resamples", "100001"],
+            "--resamples must be from 99 to 100,000, not 100,001",
+        ),
         (["old", "new", "--min-coverage", "100.0000000000000001%"], "must be a percentage"),
         (["old", "new", "--min-coverage", "4.0000000000000001"], "must be a percentage"),
         (["old", "new", "--min-coverage", "9" * 40], "must be a percentage"),
-        (["old", ""], "the name of a run is empty"),
-        (["old", "new", "--resamples", "3"], "capeval compare --help"),
-        (["old", "new", "--seed", "-1"], "capeval compare --help"),
+        (["old", ""], "a value of RUN is empty"),
+        (["old", "new", "--resamples", "x"], "must be a whole number, not 'x'"),
+        (["old", "new", "--top", "-1"], "--top must be at least 0, not -1"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
         ([], "capeval compare --help"),
     ],
@@ -185,15 +193,15 @@ def test_an_output_that_would_destroy_something_is_refused_before_any_work(
 
 def test_an_output_without_a_name_is_refused() -> None:
     done = compare("old", "new", "--out", "")
-    assert (done.code, done.err) == (2, "capeval: --out names no file\n")
+    assert (done.code, done.err) == (2, "capeval: --out is empty; give it a value, or omit it\n")
 
 
 def test_anyway_marks_the_table() -> None:
     done = compare("old", "other", "--allow-mismatch")
     assert done.code == 0
-    assert done.out.startswith("[not comparable] other is level in F1 with old (no interval")
+    assert done.out.startswith("[not comparable] other has the same F1 as old (no interval")
     assert "\n[not comparable] A old, B other: " in done.out
-    assert "NOT COMPARABLE: judge judge-1 against judge-2" in done.out
+    assert "NOT COMPARABLE: judge judge-1 vs. judge-2" in done.out
     found = json.loads(compare("old", "other", "--allow-mismatch", "--json").out)
     assert found["comparable"] is False
 

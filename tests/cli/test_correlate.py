@@ -184,6 +184,48 @@ def test_a_constant_metric_has_no_correlation_and_a_reason(tmp_path: Path) -> No
     assert any("one is constant" in line for line in result["warnings"])
 
 
+def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_path: Path) -> None:
+    names = [f"m{n}" for n in range(24)]
+    rows = [
+        f"v{v},{s},{v + len(s)}," + ",".join(str(v + n if n % 2 else 1) for n in range(24))
+        for v in range(4)
+        for s in ("x", "yy")
+    ]
+    header = f"video_id,system,score,{','.join(names)}"
+    (tmp_path / "human.csv").write_text("\n".join([header, *rows]) + "\n", "utf-8")
+    typed = ("--human", "human.csv", "--metric-columns", ",".join(names), "--resamples", "99")
+    done = correlate(tmp_path, *typed)
+    assert done.code == 0
+    causes = [line for line in done.out.splitlines() if "correlations have no value: " in line]
+    assert 1 < len(causes) < 5
+    assert len({line.split("no value: ")[1].split(" (such")[0] for line in causes}) == len(causes)
+    result = json.loads(correlate(tmp_path, *typed, "--json").out)
+    missing = [one for one in result["results"] if one["value"] is None]
+    assert sum(int(line.split(" of ")[0]) for line in causes) == len(missing)
+    assert len(done.out.splitlines()) <= 45
+    assert "more rows: --full" in done.out
+    assert "m0 is constant, m2 is constant, m4 is constant and 9 more: it has no" in done.err
+    # --full names each of them.
+    everything = correlate(tmp_path, *typed, "--full")
+    assert "no value: " not in everything.out
+    assert everything.out.count(": the metric is constant\n") > 12
+    assert "m22 is constant" in everything.err
+    assert "m22 is constant" in result["warnings"][1]
+
+
+def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
+    ratings = {"ann": (3, 3, 3, 3), "bo": (1, 2, 3, 5)}
+    rows = [
+        f"v{n},{rater},{score},{n}" for rater, of in ratings.items() for n, score in enumerate(of)
+    ]
+    (tmp_path / "human.csv").write_text(
+        "\n".join(["video_id,rater,score,m", *rows]) + "\n", "utf-8"
+    )
+    typed = ("--human", "human.csv", "--metric-columns", "m", "--raters", "each", *QUICK)
+    headline = correlate(tmp_path, *typed).out.splitlines()[0]
+    assert headline.startswith("m has Kendall tau-b 1.000 with the human score of bo over 4")
+
+
 def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
     (tmp_path / "human.csv").write_text(text, "utf-8")
@@ -301,8 +343,8 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
     for form in ("markdown", "latex"):
         done = correlate(tmp_path, "--human", "human.csv", *QUICK, "--format", form)
         text = " ".join(done.out.split())
-        assert "3 of 12 elements left out, on which raters are evenly divided" in text
-        assert "flatters the judge" in text
+        assert "3 of 12 elements are left out because raters are evenly divided" in text
+        assert "favours the judge" in text
 
 
 @pytest.mark.parametrize(
@@ -480,9 +522,11 @@ def test_repeats_of_a_judge_are_held_against_each_other(tmp_path: Path) -> None:
     labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
     tables = found(tmp_path, "--human", "human.csv")["elements"]["tables"]
     (table,) = [
-        t for t in tables if t["truth"] == "judge pass 1" and t["by"] == "all" and not t["weighted"]
+        t
+        for t in tables
+        if t["truth"] == "judge repeat 1" and t["by"] == "all" and not t["weighted"]
     ]
-    assert table["given"] == "judge pass 2"
+    assert table["given"] == "judge repeat 2"
     assert table["coefficients"]["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
@@ -512,7 +556,9 @@ def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -
     labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("two", "three")})
     done = correlate(tmp_path, "--human", "human.csv", *QUICK)
     assert done.code == 2
-    assert "its judged runs are of one (model one-model), and people rated three, two: " in done.err
+    assert (
+        "its judged runs are one (model one-model), but human raters rated three, two: " in done.err
+    )
     assert "--metric NAME=PATH" in done.err
 
 
@@ -543,6 +589,6 @@ def test_p_that_can_be_no_smaller_says_so(tmp_path: Path) -> None:
     assert of_systems["pearson"]["p_least"] == pytest.approx(1 / 6)
     asked = ("--human", "human.csv", "--metric", "m=human.csv", "--format", "markdown", *QUICK)
     text = " ".join(correlate(tmp_path, *asked).out.split())
-    assert "With 3 systems p cannot be below 0.333 (Pearson r 0.167)." in text
+    assert "With 3 systems, p cannot be below 0.333 (Pearson r 0.167)." in text
     # 2 of the 1,024 ways to reverse ten videos.
-    assert "With so few videos p cannot be below 0.002." in text
+    assert "With this number of videos, p cannot be below 0.002." in text

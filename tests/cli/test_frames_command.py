@@ -25,7 +25,7 @@ def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
     here.mkdir()
     done = run(clip, "--frames", "8", folder=here)
     assert done.code == 0, done.err
-    assert "8 of 48 frames, 128x96, 2.00 s at 24 a second" in done.out
+    assert "8 of 48 frames, 128x96, 2.0 s at 24 a second" in done.out
     assert [entry.name for entry in here.iterdir()] == ["clip.frames.png"]
     with Image.open(here / "clip.frames.png") as sheet:
         assert sheet.width > 8 * 128

@@ -236,8 +236,11 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "gpt-4.1", "--videos", "nowhere"), "nowhere: does not exist"),
         (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
         (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
-        (("--model", "gpt-4.1", "--images", "webp"), "--images: 'webp' is not one of"),
-        (("--model", "gpt-4.1", "--batch-size", "0"), "--batch-size: '0' must be"),
+        (("--model", "gpt-4.1", "--images", "webp"), "--images must be 'jpeg', 'png' or 'video'"),
+        (
+            ("--model", "gpt-4.1", "--batch-size", "0"),
+            "--batch-size must be from 1 to 4,096, not 0",
+        ),
         (("--model", "gpt-4.1", "--max-ungenerated", "x"), "--max-ungenerated: 'x' must be"),
         (("--merge",), "name the run"),
         (("--merge", "--run", "none"), "runs/none does not exist"),
@@ -319,6 +322,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "add --yes or --max-cost" in refused.err
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
     assert "captioned 2/10" in capped.out
+    assert "Raise --max-cost and run the same command again to do the ungenerated" in capped.out
     assert "8 of them now" in whole.out
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from capeval.cli import main
+from capeval.errors import CapevalError
 from tests.files.making import record
+from tests.hostile import ERRORS, Unspeakable
 
 GOOD = json.dumps([record("v"), record("w")])
 CAPTION = '{"index": "v", "caption": "A dog runs."}\n'
@@ -31,8 +33,11 @@ def files() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Return the one line on stderr of a command that ends with exit code 2 and writes nothing."""
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, notices: bool = False) -> str:
+    """Return the line on stderr of a command that ends with exit code 2 and writes nothing.
+
+    It is the only one, unless there may be `notices` before it.
+    """
     before = files()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["capeval", *arguments])
@@ -41,7 +46,8 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     told = capsys.readouterr().err
     assert end.value.code == 2, told
     assert files() == before
-    assert told.count("\n") == 1, told
+    assert notices or told.count("\n") == 1, told
+    told = told.splitlines(keepends=True)[-1]
     assert told.startswith("capeval: ")
     return told.removeprefix("capeval: ").rstrip("\n")
 
@@ -85,7 +91,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "unknown": (
         CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
         (
-            'bad: index "vv": index: is unknown to the annotations; did you mean "v"?; '
+            'bad: index "vv": index: is unknown to the annotations; '
             "correct it, or skip such captions with --ignore-unknown"
         ),
     ),
@@ -132,7 +138,7 @@ def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) 
             "judge none.jsonl --annotations good.json",
             "none.jsonl: is neither a captions file nor a run",
         ),
-        ("judge good.jsonl --annotations god.json --judge lexical", "did you mean good.json?"),
+        ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --annotations . --judge lexical", ".: is a folder; name a file"),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
@@ -200,11 +206,15 @@ def test_real_process_tells_one_line_and_writes_nothing(module: list[str]) -> No
     assert files() == before
 
 
+@pytest.mark.parametrize("case", [*ERRORS, "its own exception"])
 def test_unexpected_fault_is_ours_and_exits_1(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own = CapevalError(Unspeakable()), "CapevalError: its message cannot be shown"
+    error, described = ERRORS.get(case, own)
+
     def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("two\nlines")
+        raise error
 
     monkeypatch.setattr("capeval.api.scoring.score_run", fail)
     monkeypatch.setattr(
@@ -214,5 +224,50 @@ def test_unexpected_fault_is_ours_and_exits_1(
         main()
     assert end.value.code == 1
     told = capsys.readouterr().err
-    assert told.startswith("capeval: internal error (a bug in capeval): RuntimeError: two lines")
+    assert told.startswith(f"capeval: internal error (a bug in capeval): {described}")
+    assert told.endswith("report it with the log that --debug FILE writes of the same command\n")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "pipe"),
+    [
+        ("judge pipe --annotations good.json --judge lexical", "pipe"),
+        ("judge good.jsonl --annotations pipe --judge lexical", "pipe"),
+        ("score pipe --annotations good.json", "pipe"),
+        ("correlate --human pipe", "pipe"),
+        ("rate merge pipe --key pipe", "pipe"),
+        ("frames pipe", "pipe"),
+        ("models", "capeval.toml"),
+        ("score good", "runs/good/lexical-1/judgments.jsonl"),
+        ("judge good --judge lexical", "runs/good/lexical-1/judgments.jsonl"),
+        ("judge good --judge lexical", "runs/good/manifest.json"),
+        ("report good", "runs/good/lexical-1/judgments.jsonl"),
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(
+    command: str, pipe: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["judge", "good.jsonl", "--annotations", "good.json", "--judge", "lexical", "-q"]
+    subprocess.run([sys.executable, "-m", "capeval", *arguments], check=True)
+    Path(pipe).unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    told = complaint(capsys, *command.split(), notices=True)
+    assert f"{pipe}: is not a regular file" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "judge link --annotations good.json --judge lexical",
+        "judge good.jsonl --annotations link --judge lexical",
+        "score link --annotations good.json",
+        "correlate --human link",
+        "frames link",
+        "generate --model gpt-4o --videos link",
+    ],
+)
+def test_a_link_to_nothing_says_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link").symlink_to("gone")
+    told = complaint(capsys, *command.split(), notices=True)
+    assert "link: is a link to gone, which does not exist" in told

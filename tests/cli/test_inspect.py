@@ -230,6 +230,49 @@ def test_verdicts_have_the_words_of_the_report(typed: Typed) -> None:
     assert not re.search(r"\b(entailment|lack|contradiction)\b", text)
 
 
+def test_where_human_raters_differ_from_the_judge_is_always_listed(typed: Typed) -> None:
+    one = typed("inspect", "V1", "--run", "mine", "--human", "human.csv").out
+    assert "Human raters labelled 2 elements and differ from the judge on 1." in one
+    assert "not entailed or that human raters label otherwise" in one
+    # The judge's "entailed" is disputed by one of two raters.
+    assert re.search(r"✓ entailed +✓ entailed ann +1\.1", one)
+    assert "≠ ✗ contradicted [b]bob" in one
+    assert "≠ a human label that differs from the verdict" in one
+    several = typed("inspect", "V1", "--human", "human.csv").out
+    assert re.search(r"^ +✓≠✗ +✓ +1\.1", several, re.MULTILINE)
+    assert re.search(r"^ +– +✓ +1\.2", several, re.MULTILINE)
+    without = typed("inspect", "V1").out
+    assert "1.1 " not in without
+    assert "≠" not in without
+
+
+def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed(typed: Typed) -> None:
+    rows = [f"V1,mine,1.{n},{label}" for n, label in ((1, 0), (2, 0), (3, 0))]
+    Path("human.csv").write_text("\n".join(["video_id,system,element_id,label", *rows]) + "\n")
+    said = typed("inspect", "V1", "--run", "mine", "--human", "human.csv").out
+    assert "Human raters labelled 3 elements and differ from the judge on 1." in said
+    assert said.count("≠ – not covered") == 1
+    assert "✓ entailed  – lacking  ✗ contradicted  – not covered  ≠ " in said
+
+
+def test_what_is_entailed_throughout_is_a_sentence_and_no_empty_table(typed: Typed) -> None:
+    make_run("best", {"V1": "A dog.", "V3": "A dog."}, [scored("V1", "+++ +"), scored("V3", "+")])
+    said = typed("inspect", "V1", "--run", "best")
+    assert "  All 4 elements are entailed.\n" in said.out
+    assert "Reference events" not in said.out
+    assert "  The only element is entailed.\n" in typed("inspect", "V3", "--run", "best").out
+    # An event of which nothing is listed says why.
+    partly = typed("inspect", "V1", "--run", "other").out
+    assert "2. Something happens. (matched by events: 2, every element entailed)" in partly
+
+
+def test_a_human_file_without_labels_of_the_video_is_reported(typed: Typed) -> None:
+    said = typed("inspect", "V2", "--human", "human.csv")
+    assert said.code == 0
+    assert said.err.startswith('warning: human.csv: has no label of "V2" in mine, other; its ')
+    assert typed("inspect", "V1", "--human", "human.csv").err == ""
+
+
 def test_several_runs_follow_the_order_in_which_they_are_named(typed: Typed) -> None:
     cards = typed("inspect", "V1", "--run", "other", "--run", "mine", "--json").json
     assert list(cards) == ["other", "mine"]

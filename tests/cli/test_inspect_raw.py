@@ -118,11 +118,11 @@ def test_what_is_not_in_the_cache_is_said(bench: Bench, endpoint: Endpoint) -> N
     calls = endpoint.requests()
     assert bench.work.run("cache", "clear", "--yes").code == 0
     (notice,) = bench.notices("V000")
-    assert notice.startswith("split: this reply is not in the cache")
-    assert "split: this reply is not in the cache" in bench.inspect("V000").out
+    assert notice.startswith("split: this reply and those after it are not in the cache")
+    assert "split: this reply and those after it are not in the cache" in bench.inspect("V000").out
     shutil.rmtree(bench.work.cache)
     (notice,) = bench.notices("V000")
-    assert notice.startswith("split: this reply is not in the cache")
+    assert notice.startswith("split: this reply and those after it are not in the cache")
     assert not bench.work.cache.exists(), "looking makes no cache"
     assert endpoint.requests() == calls
 
@@ -148,7 +148,7 @@ def test_prompts_must_be_those_that_were_used(bench: Bench, endpoint: Endpoint) 
 
     own.rename(bench.work.folder / "moved")
     (notice,) = bench.notices("V000")
-    assert notice.startswith(f"judged with the prompts {label}, which are not here")
+    assert notice.startswith(f"it was judged with the prompts {label}, which are not available")
     assert "name their folder with --prompts" in notice
     (card,) = bench.inspect("V000", "--json", "--prompts", "./moved").json.values()
     assert len(card["raw"]["replies"]) == 3
@@ -156,7 +156,9 @@ def test_prompts_must_be_those_that_were_used(bench: Bench, endpoint: Endpoint) 
     with (bench.work.folder / "moved" / "split.txt").open("a") as file:
         file.write("\nBe briefer.\n")
     (notice,) = bench.notices("V000", "--prompts", "./moved")
-    assert notice.startswith(f"judged with the prompts {label}, which are not here (here is moved@")
+    assert notice.startswith(
+        f"it was judged with the prompts {label}, which are not available (found moved@"
+    )
 
 
 def test_another_caption_or_annotation_has_other_replies(bench: Bench, endpoint: Endpoint) -> None:
@@ -165,26 +167,29 @@ def test_another_caption_or_annotation_has_other_replies(bench: Bench, endpoint:
     captions = bench.work.judged.parent / "captions.jsonl"
     before = captions.read_text()
     captions.write_text(before.replace("A dog unit000", "A cat unit000"))
-    assert bench.notices("V000")[0].startswith("another caption of this video was judged")
+    assert bench.notices("V000")[0].startswith("the caption has changed since it was judged")
     captions.write_text(before)
     text = Path("annotations.json").read_text()
     Path("annotations.json").write_text(text.replace("A runner walks.", "A runner runs."))
-    assert bench.notices("V000")[0].startswith("its annotation has changed since")
+    assert bench.notices("V000")[0].startswith("the annotation has changed since")
 
 
 @pytest.mark.parametrize(
     ("line", "notice"),
     [
-        ({"provenance": {"judge": "lexical-1", "prompts": None}}, "lexical-1 works by rules"),
-        ({"inputs": None}, "its verdicts were made elsewhere"),
-        ({"provenance": {"judge": "m", "prompts": "../../etc@abc"}}, "its judgment names no endp"),
+        ({"provenance": {"judge": "lexical-1", "prompts": None}}, "lexical-1 follows rules"),
+        ({"inputs": None}, "its verdicts come from another program"),
+        (
+            {"provenance": {"judge": "m", "prompts": "../../etc@abc"}},
+            "its judgment does not name an endp",
+        ),
         (
             {"provenance": {"judge": "m", "prompts": "../own@abc", "base_url": "http://x/v1"}},
-            "judged with the prompts ../own@abc, which are not here",
+            "it was judged with the prompts ../own@abc, which are not available",
         ),
         (
             {"provenance": {"judge": "m", "prompts": "abc", "base_url": "http://x/v1"}},
-            "judged with the prompts abc, which are not here",
+            "it was judged with the prompts abc, which are not available",
         ),
     ],
 )
@@ -205,11 +210,13 @@ def test_judgments_without_replies_say_why(
     (folder / "judgments.jsonl").write_text(json.dumps(judgment | line) + "\n")
     (told,) = bench.notices("V000", "--annotations", "annotations.json")
     assert told.startswith(notice)
-    assert bench.notices("V001", "--annotations", "annotations.json") == ["it is not judged"]
+    assert bench.notices("V001", "--annotations", "annotations.json") == [
+        "this video is not judged"
+    ]
 
 
 def test_an_empty_caption_was_never_asked_about(bench: Bench, endpoint: Endpoint) -> None:
     bench.work.url = endpoint.url
     bench.work.write("captions.jsonl", '{"index": "V000", "caption": " "}\n')
     assert bench.work.judge("--quiet").code == 0
-    assert bench.notices("V000") == ["its caption is empty, so nothing was asked"]
+    assert bench.notices("V000") == ["its caption is empty, so the model was not asked"]

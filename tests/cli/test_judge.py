@@ -156,6 +156,40 @@ def test_what_no_call_can_overcome_is_one_line(
     assert not holding(work.folder, SECRET)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("HTTPS_PROXY", "garbage.invalid", "through the proxy of HTTPS_PROXY: no such host"),
+        ("ALL_PROXY", "http://127.0.0.1:9", "the proxy of ALL_PROXY: connection refused"),
+        ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY: is not the address of a proxy"),
+        ("HTTPS_PROXY", "http://me:secret@[::1", "HTTPS_PROXY: is not the address of a proxy"),
+        ("https_proxy", "http://host:99999", "https_proxy: is not the address of a proxy"),
+        ("ALL_PROXY", "http://me:secret@", "ALL_PROXY: is not the address of a proxy"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9", "ALL_PROXY: SOCKS proxies are not supported"),
+        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_FILE: has no certificates that can be read"),
+        ("SSL_CERT_FILE", "captions.jsonl", "SSL_CERT_FILE: has no certificates"),
+        ("SSL_CERT_DIR", "nowhere", "SSL_CERT_DIR: has no certificates that can be read (No such"),
+    ],
+)
+def test_a_variable_that_prevents_every_connection_is_named(
+    variable: str, value: str, said: str, work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    work.url = "https://host.invalid/v1"
+    line = complaint(work.judge("--yes", "--quiet", **{variable: value}))
+    assert said in line
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize("value", ["socks5://127.0.0.1:9", "http://127.0.0.1:9"])
+def test_a_proxy_that_is_not_used_prevents_nothing(
+    variable: str, value: str, work: Workspace
+) -> None:
+    assert work.judge("--limit", "1", "--quiet", **{variable: value}).code == 0
+
+
 def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) -> None:
     url = work.url
     work.url = url.replace("http://", f"http://user:{SECRET}@")
@@ -238,6 +272,7 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     ran = work.judge("--max-cost", str(cap), "--json", "--max-concurrency", "4")
     assert ran.code == 3
     assert f"the cost cap of ${cap:.2f} leaves no room" in ran.err
+    assert "Raise --max-cost and run the same command again" in ran.err
     done = ran.json["captions"]["counts"]["scored"]
     assert 0 < done < 12
     assert all(line["status"] == "scored" for line in work.judgments().values())
@@ -246,6 +281,15 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     again = work.judge("--max-cost", "5", "--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
     assert endpoint.calls() == 36
+
+
+def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: Endpoint) -> None:
+    work.write("capeval.toml", PRICES.format(10))
+    ran = work.judge("--max-cost", "0.0001")
+    assert (ran.code, endpoint.calls()) == (3, 0)
+    assert "the cost cap of $0.0001 leaves no room" in ran.err
+    assert "Raise --max-cost and run the same command again" in ran.out
+    assert "once more" not in ran.out
 
 
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
@@ -441,7 +485,8 @@ def test_a_storm_leaves_its_videos_unscored_until_it_is_over(
         assert "attempts at" in judgments[index]["reason"]
         assert "500: the model crashed" in judgments[index]["reason"]
         assert f"{index} is unscored: " in ran.err
-    assert "Run the same command again" in ran.err
+    assert "Run the same command again to try the unscored once more" in ran.err
+    assert "--max-cost" not in ran.err
     made = server.calls()
     server.mood()
     again = work.judge("--json")

@@ -245,7 +245,7 @@ def test_run_that_is_not_scored_yet_is_told_and_no_failure(typed: Typed) -> None
         ((".",), ".: is neither a judged run nor a judge's folder"),
         (("--min-coverage", "5"), "--min-coverage: '5' must be a percentage such as 99%"),
         (("--min-coverage", "x%"), "--min-coverage: 'x%' must be"),
-        (("--format", "pdf"), "'pdf' is not one of"),
+        (("--format", "pdf"), "--format must be 'table', 'markdown', 'latex', 'csv' or 'json'"),
     ],
 )
 def test_mistake_is_one_line(typed: Typed, arguments: tuple[str, ...], told: str) -> None:
@@ -263,7 +263,7 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own(typed: Typed) ->
     own, paper = board(typed, "--published")["sections"]
     assert [e["run"] for e in own["entries"]] == ["mine"]
     assert paper["entries"] == alone["entries"]
-    _, out, _ = typed("--published", "--by", "characteristics")
+    _, out, _ = typed("--published", "--by", "characteristics", "--full")
     assert "GPT-4o†" in out
     assert "F1 46.8, printed 49.6" in out
     assert "mine†" not in out
@@ -399,7 +399,11 @@ def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
 
 @pytest.mark.parametrize(
     ("out", "told"),
-    [("", "--out names no file"), ("runs", "is a folder"), ("pipe", "is no regular file")],
+    [
+        ("", "--out is empty; give it a value, or omit it"),
+        ("runs", "is a folder"),
+        ("pipe", "is no regular file"),
+    ],
 )
 def test_out_that_is_no_file_is_refused_before_any_work(typed: Typed, out: str, told: str) -> None:
     make_run("mine", GOOD)

@@ -28,7 +28,7 @@ SOURCES = {
     "runs": "runs: is a folder of runs and no run; name one of runs/one",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
     "empty": "empty: is neither a judged run nor a judge's folder: it holds no judgments.jsonl",
-    "scores.json": "scores.json: is a scores.json, which sums captions up; name the judgments",
+    "scores.json": "scores.json: is a scores.json, which has means only; name the judgments",
     "list.json": 'list.json: line 3: score: "x" is not a number',
     "numbers.json": "numbers.json: line 1: must be a JSON object, not 1",
     "link": "link: is a link to gone, which does not exist",

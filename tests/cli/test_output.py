@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from capeval.cli.app import app
 from tests.cli_runs import ROOT
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.typed import typed
@@ -87,6 +93,22 @@ def test_old_option_names_are_accepted(
     assert before == after
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("compare", "old", "new", "--draws", "x"), "--draws must be a whole number, not 'x'"),
+        (("compare", "old", "new", "--draws"), "'--draws' requires an argument"),
+        (("correlate", "--human", "human.csv", "--auto=x"), "--auto: 'x' must be NAME=PATH"),
+        (("correlate", "--human", "human.csv", "--metric-cols="), "--metric-cols is empty"),
+    ],
+)
+def test_messages_name_an_option_as_it_was_typed(
+    folder: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    done = typed(folder, *arguments)
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
 def test_old_option_names_are_not_in_the_help(folder: Path) -> None:
     for command in ("compare", "correlate"):
         help_text = typed(folder, command, "--help").out
@@ -99,3 +121,65 @@ def test_help_lists_the_exit_codes() -> None:
     help_text = " ".join(typed(ROOT, "--help").out.split())
     assert "1 an internal error (a bug in capeval)" in help_text
     assert "141 output pipe closed (SIGPIPE)" in help_text
+
+
+NASTY = "evil\x1b[2J\x9b31m\u202e\u2066\u200b\x7f\u2028 caf\u00e9 \u4e2d"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "a", "--json", "--run", "old"),
+        ("score", "old", "--out", "/dev/stdout", "-q"),
+        ("leaderboard", "--json"),
+        ("compare", "old", "new", "--json", "--resamples", "99"),
+        ("judge", "old", "--judge", "lexical", "--json"),
+        ("judge", "old", "--judge", "lexical", "--json", "--dry-run"),
+    ],
+    ids=" ".join,
+)
+def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[str, ...]) -> None:
+    """The run's name, a caption, a domain and a reason have control characters."""
+    for path in (Path("a.json"), Path("runs/old/captions.jsonl")):
+        values = path.read_text(encoding="utf-8")
+        path.write_text(
+            re.sub("A dog|Film", lambda _: json.dumps(NASTY)[1:-1], values), encoding="utf-8"
+        )
+    Path("runs/old").rename(f"runs/{NASTY}")
+    done = typed(folder, *(f"runs/{NASTY}" if word == "old" else word for word in command))
+    assert done.json
+    assert all(c.isprintable() or c == "\n" for c in done.out)
+    assert "caf\u00e9 \u4e2d" in done.out
+
+
+def commands(group: Any = None, *names: str) -> Iterator[tuple[str, Any]]:
+    group = group or get_command(app)
+    yield " ".join(names), group
+    for name, inner in getattr(group, "commands", {}).items():
+        yield from commands(inner, *names, name)
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_help_texts_have_one_style(name: str, command: Any) -> None:
+    """A sentence for each option, with the name of its value; by default, or [default: X]."""
+    for one in command.params:
+        label = one.opts[0]
+        text = one.help or ""
+        assert re.fullmatch(r"[A-Z-].*\.", text), f"{label}: {text}"
+        assert "Default:" not in text, f"{label}: {text}"
+        assert not re.search("repeat the option|; repeatable", text), f"{label}: {text}"
+        assert one.metavar or one.is_flag, f"{label} has no name for its value"
+        if label == "--runs":
+            assert one.default == "runs"
+    reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
+    reads_runs |= {"plot", "correlate", "rate sheet"}
+    assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_fits_the_terminal(name: str, columns: int) -> None:
+    shown = typed(Path(), *name.split(), "--help", columns=columns)
+    assert shown.code == 0
+    assert max(map(len, shown.out.splitlines())) <= columns
+    assert "…" not in shown.out

@@ -69,7 +69,8 @@ def test_no_command_overwrites_what_it_reads(
 
 
 @pytest.mark.parametrize(
-    ("out", "told"), [("", "--out names no file"), ("runs", "--out: runs is a folder")]
+    ("out", "told"),
+    [("", "--out is empty; give it a value, or omit it"), ("runs", "--out: runs is a folder")],
 )
 def test_what_is_no_file_is_refused_before_any_work(folder: Path, out: str, told: str) -> None:
     for command in ((*CORRELATE, "--metric", "x=metric.csv"), ("score", "one")):

@@ -99,7 +99,7 @@ def test_a_forest_is_of_two_comparable_runs(typed: Typed) -> None:
     assert "forest shows the differences of two runs, not of 1" in said.err
     said = typed("plot", "all", "at-8", "bare", "--out", "o")
     assert said.code == 0
-    assert "cannot be compared: data" in said.err
+    assert "cannot be compared because they differ: data" in said.err
     assert "forest.pdf" not in written("o")
 
 
@@ -178,7 +178,7 @@ def test_without_matplotlib_the_extra_is_named(
     said = typed("plot", "all", "at-8")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "capeval: matplotlib is not installed: figures need pip install 'capeval[plot]'\n"
+        "capeval: figures need matplotlib (not installed): pip install 'capeval[plot]'\n"
     )
 
 
@@ -193,7 +193,7 @@ def test_without_matplotlib_the_extra_is_named(
             '--format: "gif" is unknown; choose from svg, pdf, png',
         ),
         (["types", "at-8", "--format", ""], "--format is empty"),
-        (["types", "at-8", "--width", "page"], "'page' is not one of 'column', 'text'"),
+        (["types", "at-8", "--width", "page"], "--width must be 'column' or 'text', not 'page'"),
         (["types", "at-88"], 'is neither a file nor a run under runs/; did you mean "at-8"?'),
         (["types", "at-8", "at-8"], "is named twice"),
         (["types"], "Missing argument 'RUN'"),
@@ -206,8 +206,8 @@ def test_without_matplotlib_the_extra_is_named(
         (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),
         (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-1:f1"),
         (["types", "at-8", "--out", "a.json"], "a.json"),
-        (["types", "at-8", "--out", ""], "--out names no folder"),
-        (["types", ""], "the name of a run is empty"),
+        (["types", "at-8", "--out", ""], "--out is empty; give it a value, or omit it"),
+        (["types", ""], "a value of RUN is empty"),
     ],
 )
 def test_mistakes_are_one_line(typed: Typed, arguments: list[str], complaint: str) -> None:

@@ -43,7 +43,7 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
 
     refused = typed(tmp_path, *command)
     assert refused.code == 2
-    assert "[bo].csv: labels are missing: s" in refused.err
+    assert "[bo].csv: labels are missing in s" in refused.err
     assert ": 3 (e1.1, e1.2, e1.3)\n" in refused.err
     assert "3 of " in refused.err
     assert not (tmp_path / "human.csv").exists()
@@ -113,7 +113,9 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
 def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
     made = typed(tmp_path, "rate", "sheet")
     assert made.code == 0
-    assert made.err == "40 videos are usual; there are only 10, and all are used\n"
+    assert made.err == (
+        "only 10 videos have captions, so all of them are used; a study usually has 40\n"
+    )
     assert "10 videos, 30 captions of 3 runs" in made.out
 
 

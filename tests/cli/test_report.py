@@ -65,7 +65,11 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
     ended = report("mine")
     file = Path("runs/mine/lexical-1/report.html")
     assert ended.code == 0
-    assert ended.out == f"{file} ({file.stat().st_size / 1e3:.0f} kB)\n"
+    # The first line is the answer.
+    assert ended.out == (
+        "mine: F1 77.3 [–] over 2 of 3 videos, judged by the baseline lexical-1; "
+        f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
+    )
     assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
@@ -89,7 +93,9 @@ def test_several_runs_lie_in_the_working_folder() -> None:
     judge("other", "another", labels={"sample_01": "++ +"})
     ended = report("mine", "runs/other/lexical-1", "runs/other/another", "--frames", "0")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("report.html (")
+    assert ended.out.startswith(
+        "mine: F1 77.3 [–] over 2 of 3 videos, the first of 3 runs measured"
+    )
     assert [run["name"] for run in data_of("report.html")["runs"]] == [
         "mine",
         "other (lexical-1)",
@@ -100,11 +106,12 @@ def test_several_runs_lie_in_the_working_folder() -> None:
 def test_bare_verdicts_need_no_run() -> None:
     Path("bare.jsonl").write_bytes(Path("runs/mine/lexical-1/judgments.jsonl").read_bytes())
     ended = report("bare.jsonl", "--annotations", "annotations.json", "--frames", "0")
-    assert (ended.code, ended.out[:11]) == (0, "report.html")
+    assert ended.code == 0
+    assert "; report: report.html (" in ended.out
     assert data_of("report.html")["videos"][2]["runs"] == [{"status": "uncaptioned"}]
 
 
-def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> None:
+def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
     Path("human.csv").write_text(
         "video_id,system,element_id,rater,label\n"
         "sample_01,mine,1.1,Ann,lack\n"
@@ -118,7 +125,7 @@ def test_labels_of_people_are_shown_and_those_that_cannot_be_are_counted() -> No
         "human.csv: 1 label of other systems left out\n"
     )
     (mine,) = data_of("runs/mine/lexical-1/report.html")["videos"][0]["runs"]
-    assert mine["people"] == [[0, 0, "l"]]
+    assert mine["human"] == [[0, 0, "l", 1]]
 
 
 def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
@@ -130,7 +137,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
     wrong = json.loads(whole)
     wrong["overall"]["camera"]["f1"]["value"] = 0.25
     for text, why in (
-        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1 by the verdicts"),
+        (json.dumps(wrong), "overall.camera.f1.value is 0.25, but 1.0 by the verdicts"),
         (whole[:-200], "it cannot be read as scores (broken JSON at column "),
         ("[]", "it cannot be read as scores (must be a JSON object, not [])"),
     ):
@@ -140,7 +147,7 @@ def test_scores_that_are_not_those_of_the_verdicts_are_told() -> None:
         assert ended.err.startswith(f"{stored}: does not match the verdicts next to it: {why}")
         assert ended.err.endswith(f"; {told}")
         page = Path("runs/mine/lexical-1/report.html").read_text(encoding="utf-8")
-        assert f"The scores.json beside the verdicts does not match them: {why}" in page
+        assert f"The scores.json next to the verdicts does not match them: {why}" in page
 
 
 def test_a_report_is_replaced_and_nothing_else() -> None:
@@ -218,6 +225,8 @@ def test_without_the_extra_there_is_one_notice_and_a_report(missing: tuple[str, 
     path = f"hidden:{ROOT}"
     ended = run(Path(), "report", "mine", PYTHONPATH=path)
     assert (ended.code, ended.err.count("\n")) == (0, 1)
-    assert "frames need PyAV and Pillow; install capeval[generate]" in ended.err
+    assert (
+        "frames need PyAV and Pillow (not installed): pip install 'capeval[generate]'" in ended.err
+    )
     asked = run(Path(), "report", "mine", "--frames", "4", PYTHONPATH=path)
     assert (asked.code, asked.err.count("\n")) == (2, 1)

@@ -51,11 +51,8 @@ def changed(**values: Any) -> Path:
 def test_right_file_is_one_line_that_counts_its_numbers(typed: Typed, named: str) -> None:
     code, out, err = typed("mine", "--annotations", "a.json", "--check", named)
     assert (code, err, out.count("\n")) == (0, "", 1)
-    assert out.startswith(f"{SCORES}: ")
-    assert out.endswith(" numbers agree (within 1e-09)\n")
-    content = json.loads(SCORES.read_text())
-    told = int(out.split(": ")[1].split()[0].replace(",", ""))
-    assert told == count(content)
+    numbers = count(json.loads(SCORES.read_text()))
+    assert out == f"{SCORES} matches the verdicts: {numbers:,} numbers agree within 1e-09.\n"
 
 
 def count(value: Any) -> int:
@@ -89,8 +86,9 @@ DIFFERENCES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 ]
 
 
-def told_of(count: int) -> str:
-    return "1 value differs" if count == 1 else f"{count} values differ"
+def verdict(count: int) -> str:
+    differ = "1 value differs" if count == 1 else f"{count:,} values differ"
+    return f"published.json does not match the verdicts: {differ} (in the file → recomputed), "
 
 
 @pytest.mark.parametrize(("change", "told"), DIFFERENCES)
@@ -99,11 +97,11 @@ def test_every_value_that_differs_is_listed(
 ) -> None:
     file = changed(**change)
     code, out, err = typed("mine", "--check", str(file))
-    *lines, last = out.splitlines()
+    first, *lines = out.splitlines()
     assert (code, err, len(lines)) == (4, "", len(told))
+    assert first.startswith(verdict(len(told)))
     for line, (path, values) in zip(lines, told, strict=True):
         assert line.startswith(f"{path}: {values}")
-    assert last.startswith(f"published.json: {told_of(len(told))} (theirs → ours), ")
     code, out, _ = typed("mine", "--check", str(file), "--json")
     content = json.loads(out)
     assert code == 4
@@ -143,14 +141,16 @@ def test_intervals_are_drawn_with_the_files_own_seed_and_draws(typed: Typed) -> 
         Path("other.json").write_text(json.dumps(other))
         code, out, _ = typed("mine", "--check", "other.json")
         assert code == 4
-        assert all(".low: " in line or ".high: " in line for line in out.splitlines()[:-1])
+        assert all(".low: " in line or ".high: " in line for line in out.splitlines()[1:])
 
 
 def test_another_version_is_noted_and_no_difference(typed: Typed) -> None:
     old = json.loads(SCORES.read_text())["signature"].replace("|v:0.1.0", "|v:0.0.1")
     code, out, _ = typed("mine", "--check", str(changed(signature=old)))
     assert code == 0
-    assert out.startswith("note: scored by capeval 0.0.1, checked by 0.1.0\n")
+    first, note = out.splitlines()
+    assert first.startswith("published.json matches the verdicts: ")
+    assert note == "note: scored by capeval 0.0.1, checked by 0.1.0"
 
 
 @pytest.mark.parametrize(
@@ -192,14 +192,14 @@ def test_many_differences_are_cut_short_in_the_terminal_alone(typed: Typed) -> N
         more = {f"x{n:04}": n for n in range(extra)}
         file = str(changed(settings=settings | more))
         code, out, err = typed("mine", "--check", file)
-        *lines, last = out.splitlines()
+        first, *lines = out.splitlines()
         assert (code, err) == (4, "")
+        assert first.startswith(verdict(extra))
         assert [line.split(":")[0] for line in lines[:40]] == [
             f"settings.x{n:04}" for n in range(40)
         ]
         left = f"and {extra - 40:,} more; --json lists all"
         assert lines[40:] == ([left] if extra > 40 else [])
-        assert last.startswith(f"published.json: {extra:,} values differ (theirs → ours), ")
         _, out, _ = typed("mine", "--check", file, "--json")
         assert len(json.loads(out)["differences"]) == extra
 

@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[object, str]] = {
     "no index": ([record("u"), without("index")], "entry 2: index: is missing"),
     "misspelt index": (
         [without("index") | {"indx": "v"}],
-        'entry 1: index: is missing; did you mean "indx"?',
+        'entry 1: index: is missing; rename "indx" to "index"',
     ),
     "index a number": ([record() | {"index": 5}], "entry 1: index: must be a string, not 5"),
     "index null": ([record() | {"index": None}], "entry 1: index: must be a string, not null"),

@@ -35,7 +35,7 @@ WRONG = {
     ),
     "caption missing": (
         '{"index": "v", "captoin": "A dog."}\n{"index": "w", "caption": "A dog."}',
-        'index "v": caption: is missing; did you mean "captoin"?',
+        'index "v": caption: is missing; rename "captoin" to "caption"',
     ),
     "index missing": (
         '{"index": "v", "caption": ""}\n{"caption": "A dog."}',
@@ -89,7 +89,7 @@ WRONG = {
     "a number": ("7", "line 1: must be a JSON object, not 7"),
     "plain text": (
         "A dog runs.",
-        "line 1: broken JSON at column 1 (Expecting value)",
+        'line 1: is not JSON: "A dog runs."; give JSON or JSON lines',
     ),
     "broken line": (
         '{"index": "v", "caption": "a"}\n{"index": "w", "caption": "b"\n{"index": "x"}',

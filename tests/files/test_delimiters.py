@@ -36,7 +36,7 @@ def test_the_interpreters_limit_is_put_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("labl,b\n", 'line 1: the column "label" is missing; did you mean "labl"'),
+        ("labl,b\n", 'line 1: the column "label" is missing; rename "labl" to "label"'),
         ("\nlabel,Label\n", 'line 2: the column "label" is duplicated'),
         ('label\n\n"x\n', "line 3: is not CSV"),
     ],

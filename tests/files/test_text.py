@@ -68,7 +68,7 @@ def test_byte_order_mark_is_read() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("annotation.json", "annotation.json: does not exist; did you mean annotations.json?"),
+        ("annotation.json", 'annotation.json: does not exist; did you mean "annotations.json"?'),
         ("zzz", "zzz: does not exist"),
         ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
         ("folder", "folder: is a folder; name a file"),

@@ -19,7 +19,7 @@ from capeval.rating.merging import (
     read_key,
     read_rated,
 )
-from capeval.rating.sheet import draw_sheet, key_csv, sheet_csv
+from capeval.rating.sheet import key_csv, sample_sheet, sheet_csv
 from capeval.schema import RELATIONS, Annotation
 from capeval.stats.values import Missing
 from tests.rating.rating_examples import annotation
@@ -83,11 +83,11 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
     [
         (
             ANN + "s12ab-003,e1.1,e\n",
-            'line 5: item_id: "s12ab-003" is unknown to the key; did you mean',
+            'line 5: item_id: the key has no item "s12ab-003"; did you mean',
         ),
         (
             ANN + "s99ff-001,e1.1,e\n",
-            'line 5: item_id: "s99ff-001" belongs to another sheet than the key',
+            'line 5: item_id: "s99ff-001" belongs to a different sheet than the key',
         ),
         (ANN + ",e1.1,e\n", "line 5: item_id: is empty"),
         (ANN + "s12ab-001,e1.3,e\n", 'line 5: element_id: "e1.3" is unknown; .* has e1.1-2'),
@@ -102,7 +102,7 @@ def test_a_caption_may_be_longer_than_the_csv_limit(tmp_path: Path) -> None:
         ),
         (
             ANN.replace("label", "lable"),
-            'line 1: the column "label" is missing; did you mean "lable"',
+            'line 1: the column "label" is missing; rename "lable" to "label"',
         ),
         (ANN.replace("label", "label,label"), 'the column "label" is duplicated'),
         ('item_id,element_id,label\n"s12ab-001,e1.1,e\n', "line 2: is not CSV"),
@@ -122,7 +122,7 @@ def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: st
     [
         (
             "item_id,video,system,elements\nx,v,a,1\n",
-            'the column "video_id" is missing; did you mean',
+            'the column "video_id" is missing; rename "video" to "video_id"',
         ),
         ("item_id,video_id,system,elements\n", "has no items"),
         (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
@@ -156,7 +156,7 @@ def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
     ],
 )
 def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
-    sheet = draw_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
+    sheet = sample_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
     key = read_key(key_file(tmp_path, key_csv(sheet)))
     assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
     file = rated_with(tmp_path, sheet_csv(sheet), key)
@@ -177,9 +177,9 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
 @pytest.mark.parametrize("name", ["a\rb", "a\r\nb", "a\x00b", "\x1b[2J", "a\x85b"])
 def test_no_study_is_made_of_names_that_end_a_line(name: str) -> None:
     with pytest.raises(UsageError, match=r"the video .* has a control character in its name"):
-        draw_sheet([annotation(name)], {"s": {name: "x"}})
+        sample_sheet([annotation(name)], {"s": {name: "x"}})
     with pytest.raises(UsageError, match=r"the run .* has a control character in its name"):
-        draw_sheet([annotation("v")], {name: {"v": "x"}})
+        sample_sheet([annotation("v")], {name: {"v": "x"}})
 
 
 def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
         InputError, match='s12ab-002: the elements of "v" in the annotations differ from'
     ):
         check_key(key, [annotation("v", sizes=(2,)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(InputError, match='video "w" is unknown to the annotations'):
+    with pytest.raises(InputError, match='the annotations have no video "w"'):
         check_key(key, [annotation("v", sizes=(1, 1))], file=path)
 
 
@@ -204,7 +204,7 @@ def test_half_filled_sheets_need_partial(tmp_path: Path) -> None:
 
 
 def test_a_key_that_was_edited_is_refused(tmp_path: Path) -> None:
-    sheet = draw_sheet(
+    sheet = sample_sheet(
         [annotation("007"), annotation("w")], {s: {"007": "x", "w": "y"} for s in "ab"}
     )
     text = key_csv(sheet)
@@ -249,7 +249,12 @@ def test_names_that_look_alike_are_one_rater(tmp_path: Path, name: str, other: s
     [
         ("rater", "a\x1bb", "x.csv", r"line 2: rater: .*\\u001b.* has a control character"),
         ("rater,rater", "a,b", "x.csv", 'line 1: the column "rater" is duplicated'),
-        ("rater", "", "\u200b.csv", "line 1: names no rater, and neither does the file's name"),
+        (
+            "rater",
+            "",
+            "\u200b.csv",
+            "line 1: has no name of a rater, and the file is not named after one",
+        ),
     ],
 )
 def test_raters_must_have_names(

@@ -14,7 +14,7 @@ import pytest
 
 from capeval.files.packaged import sample_folder
 from capeval.rating.merging import KeyedItem, read_rated
-from capeval.rating.sheet import RatingSheet, draw_sheet, sheet_html
+from capeval.rating.sheet import RatingSheet, sample_sheet, sheet_html
 from capeval.schema import Annotation
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE, annotation
@@ -36,7 +36,7 @@ def drawn() -> RatingSheet:
     hostile["events"][0]["visual_elements"][0]["content"] = HOSTILE
     annotations = [annotation("first"), annotation("second"), Annotation.model_validate(hostile)]
     captions = {"system": {a.index: f"{a.index}: {HOSTILE}" for a in annotations}}
-    return draw_sheet(annotations, captions, videos=3)
+    return sample_sheet(annotations, captions, videos=3)
 
 
 @pytest.fixture

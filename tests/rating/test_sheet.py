@@ -12,8 +12,8 @@ from capeval.errors import UsageError
 from capeval.rating.sheet import (
     SHEET_COLUMNS,
     RatingSheet,
-    draw_sheet,
     key_csv,
+    sample_sheet,
     sheet_csv,
     sheet_html,
 )
@@ -42,7 +42,7 @@ def data_of(page: str) -> dict[str, object]:
 
 
 def test_strata_are_drawn_in_proportion() -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=40)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=40)
     drawn = {item.annotation.index: item.annotation for item in sheet.items}
     assert len(drawn) == 40
     assert set(Counter(a.visual_characteristic for a in drawn.values()).values()) == {10}
@@ -51,14 +51,14 @@ def test_strata_are_drawn_in_proportion() -> None:
 
 @pytest.mark.parametrize("videos", [1, 7, 39, 80])
 def test_as_many_videos_are_drawn_as_were_asked_for(videos: int) -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=videos, seed=3)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=videos, seed=3)
     counts = Counter(item.annotation.visual_characteristic for item in sheet.items)
     assert sum(counts.values()) == 3 * videos
     assert max(counts.values()) - min(counts.values()) <= 3 or videos < 4
 
 
 def test_systems_are_balanced_within_strata_and_over_all() -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=40, per_video=2)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=40, per_video=2)
     over_all = Counter(item.system for item in sheet.items)
     assert max(over_all.values()) - min(over_all.values()) <= 1
     for tags in {item.annotation.visual_characteristic for item in sheet.items}:
@@ -69,7 +69,7 @@ def test_systems_are_balanced_within_strata_and_over_all() -> None:
 
 
 def test_captions_of_a_video_stand_together_and_systems_in_no_order() -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=40)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=40)
     indexes = [item.annotation.index for item in sheet.items]
     assert indexes == [index for index in dict.fromkeys(indexes) for _ in SYSTEMS]
     assert indexes != sorted(indexes)
@@ -80,7 +80,7 @@ def test_captions_of_a_video_stand_together_and_systems_in_no_order() -> None:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("videos", [6, 7, 40])
 def test_every_system_stands_in_every_place_about_equally_often(videos: int, seed: int) -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=videos, seed=seed)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=videos, seed=seed)
     strata: dict[str, Counter[tuple[str, int]]] = {"all": Counter()}
     for number, item in enumerate(sheet.items):
         stratum = str(item.annotation.visual_characteristic)
@@ -93,11 +93,11 @@ def test_every_system_stands_in_every_place_about_equally_often(videos: int, see
 
 def test_systems_come_first_about_equally_often_where_only_some_are_drawn() -> None:
     for seed in range(10):
-        sheet = draw_sheet(ANNOTATIONS, captions(), videos=40, per_video=2, seed=seed)
+        sheet = sample_sheet(ANNOTATIONS, captions(), videos=40, per_video=2, seed=seed)
         firsts = Counter(item.system for item in sheet.items[::2])
         assert max(firsts.values()) - min(firsts.values()) <= 3
     orders = {
-        tuple(i.system for i in draw_sheet(ANNOTATIONS, captions(), videos=40, seed=s).items)
+        tuple(i.system for i in sample_sheet(ANNOTATIONS, captions(), videos=40, seed=s).items)
         for s in range(5)
     }
     assert len(orders) == 5
@@ -106,33 +106,33 @@ def test_systems_come_first_about_equally_often_where_only_some_are_drawn() -> N
 def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
     some = captions(ANNOTATIONS[:10])
     some["gamma"] = {"v03": "Three.", "v04": "Four."}
-    assert {item.annotation.index for item in draw_sheet(ANNOTATIONS, some, videos=2).items} == {
+    assert {item.annotation.index for item in sample_sheet(ANNOTATIONS, some, videos=2).items} == {
         "v03",
         "v04",
     }
     with pytest.raises(UsageError, match="2 are captioned by all runs; use --videos 2"):
-        draw_sheet(ANNOTATIONS, some, videos=3)
-    assert len(draw_sheet(ANNOTATIONS, some).items) == 2 * 3
+        sample_sheet(ANNOTATIONS, some, videos=3)
+    assert len(sample_sheet(ANNOTATIONS, some).items) == 2 * 3
     some["delta"] = {}
     with pytest.raises(UsageError, match="no video is captioned by all runs"):
-        draw_sheet(ANNOTATIONS, some)
+        sample_sheet(ANNOTATIONS, some)
     del some["delta"]
-    assert len(draw_sheet(ANNOTATIONS, some, videos=10, per_video=2).items) == 20
+    assert len(sample_sheet(ANNOTATIONS, some, videos=10, per_video=2).items) == 20
     with pytest.raises(UsageError, match="4 captions of each video, but there are 3 runs"):
-        draw_sheet(ANNOTATIONS, some, videos=1, per_video=4)
+        sample_sheet(ANNOTATIONS, some, videos=1, per_video=4)
 
 
 def test_same_inputs_and_seed_give_the_same_bytes() -> None:
-    one = draw_sheet(ANNOTATIONS, captions(), videos=12, seed=0)
-    two = draw_sheet(ANNOTATIONS, captions(systems=SYSTEMS[::-1]), videos=12, seed=0)
-    other = draw_sheet(ANNOTATIONS, captions(), videos=12, seed=1)
+    one = sample_sheet(ANNOTATIONS, captions(), videos=12, seed=0)
+    two = sample_sheet(ANNOTATIONS, captions(systems=SYSTEMS[::-1]), videos=12, seed=0)
+    other = sample_sheet(ANNOTATIONS, captions(), videos=12, seed=1)
     for write in (sheet_csv, sheet_html, key_csv):
         assert write(one) == write(two) != write(other)
     assert one.name == two.name != other.name
 
 
 def test_raters_cannot_see_the_systems() -> None:
-    sheet = draw_sheet(ANNOTATIONS, captions(), videos=20)
+    sheet = sample_sheet(ANNOTATIONS, captions(), videos=20)
     for text in (sheet_csv(sheet), json.dumps(data_of(sheet_html(sheet)))):
         assert not any(system in text for system in SYSTEMS)
     key = rows(key_csv(sheet))
@@ -145,7 +145,7 @@ def hostile() -> RatingSheet:
     given["events"][0]["event"] = HOSTILE
     given["events"][0]["visual_elements"][0]["content"] = "@SUM(A1)"
     one = Annotation.model_validate(given)
-    return draw_sheet([one], {"system": {one.index: HOSTILE + "\r\nx"}}, videos=1)
+    return sample_sheet([one], {"system": {one.index: HOSTILE + "\r\nx"}}, videos=1)
 
 
 def test_page_holds_hostile_text_as_data() -> None:

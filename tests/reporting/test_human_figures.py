@@ -69,7 +69,7 @@ def test_the_coefficient_is_that_of_correlate() -> None:
     results = correlate_files(question("r.csv", RATED), settings).results
     (value,) = [result.value for result in results if result.metric == "judge:f1"]
     assert value is not None
-    assert scatter.note == f"Kendall τ-b {value:.2f}, n = 3"
+    assert scatter.note == f"Kendall τ-b {value:.3f}, n = 3"
 
 
 def test_labels_are_drawn_as_the_f1_that_they_make() -> None:

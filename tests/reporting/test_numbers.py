@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
+import capeval
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
@@ -70,3 +75,32 @@ def test_money(dollars: float, shown: str) -> None:
 )
 def test_thousands(count: int, shown: str) -> None:
     assert thousands(count) == shown
+
+
+PACKAGE = Path(capeval.__file__).parent
+# Coordinates of drawings are not numbers that people read.
+ROUNDING = {"reporting/numbers.py", "reporting/report/svg.py"}
+
+
+def roundings(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return re.findall(r"toFixed|toPrecision|Math\.round|FractionDigits|%\.\d|\|\s*round", text)
+    specs = (
+        ast.unparse(node.format_spec)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None
+    )
+    return [spec for spec in specs if re.search(r"[efg%]['\"]$", spec)]
+
+
+def test_no_other_module_rounds_what_it_prints() -> None:
+    found = {
+        name: specs
+        for room in ("reporting", "api", "cli", "scoring", "runs")
+        for path in sorted((PACKAGE / room).rglob("*.*"))
+        if path.suffix in (".py", ".js", ".jinja")
+        and (name := path.relative_to(PACKAGE).as_posix()) not in ROUNDING
+        and (specs := roundings(path))
+    }
+    assert found == {}

@@ -232,6 +232,21 @@ def test_what_has_no_interval_is_hollow_and_the_legend_says_so(kind: str) -> Non
     ]
 
 
+@pytest.mark.parametrize("kind", ["radar", "curves", "bars"])
+@pytest.mark.parametrize("count", [4, 8])
+def test_marks_at_0_and_at_100_percent_are_whole(kind: str, count: int) -> None:
+    names = [f"Place {n}" for n in range(count)]
+    values: dict[str, Sequence[float | None]] = {
+        "one": [1.0, 0.0] * (count // 2),
+        "two": [0.0, 1.0] * (count // 2),
+    }
+    for spread in (0.0, None):
+        root = ET.fromstring(rendered(grid(kind, names, values, spread), "svg"))  # ours
+        clipped = root.findall(".//{*}g[@clip-path]//{*}use")
+        assert root.findall(".//{*}use")
+        assert clipped == []
+
+
 def test_forest_draws_differences_in_points() -> None:
     drawing = drawn(FOREST)
     axes: Any = drawing.axes[0]

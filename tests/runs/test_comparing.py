@@ -100,16 +100,16 @@ def test_unscored_verdicts_change_no_number() -> None:
 def test_no_common_video_is_refused() -> None:
     run("old", "+0 -", "?")
     run("new", "?", "++")
-    with pytest.raises(UsageError, match="no video was scored in all of old and new"):
+    with pytest.raises(UsageError, match="no video is scored in all of these runs: old and new"):
         compared("old", "new", fail_under=["f1=-100"])
 
 
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "judge": ("judge judge-1-2024 against judge-2-2024", {"models": ("judge-2-2024",)}),
-    "prompts": ("prompts set@1 against set@2", {"prompts": "set@2"}),
-    "baseline": ("prompts set@1 against none", {"prompts": None}),
+    "judge": ("judge judge-1-2024 vs. judge-2-2024", {"models": ("judge-2-2024",)}),
+    "prompts": ("prompts set@1 vs. set@2", {"prompts": "set@2"}),
+    "baseline": ("prompts set@1 vs. none", {"prompts": None}),
     "both": (
-        "judge judge-1-2024 against lexical-1; prompts set@1 against none",
+        "judge judge-1-2024 vs. lexical-1; prompts set@1 vs. none",
         {"judge": "lexical-1", "prompts": None, "models": ()},
     ),
 }
@@ -123,8 +123,8 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> No
     with pytest.raises(UsageError) as error:
         compared("old", "new")
     assert str(error.value) == (
-        f"old and new cannot be compared: {message}; "
-        "judge them alike, or mark the table with --allow-mismatch"
+        f"old and new cannot be compared because they differ: {message}; "
+        "judge them in the same way, or compare them nevertheless with --allow-mismatch"
     )
     found = compared("old", "new", allow_mismatch=True)
     assert (found.comparable, "; ".join(found.unlike)) == (False, message)
@@ -141,7 +141,7 @@ def test_unlike_repeats_are_refused() -> None:
     run("old", "+0 -")
     again = (verdict("++ +"),) * 3
     run("new", "++ +", candidate_events=("x", "y"), matches=(1, 2), repeats=again)
-    with pytest.raises(UsageError, match="repeats 1 against 3"):
+    with pytest.raises(UsageError, match=r"repeats 1 vs\. 3"):
         compared("old", "new")
     assert compared("old", "new", allow_mismatch=True).settings["repeats"] == {"old": 1, "new": 3}
 
@@ -165,7 +165,7 @@ def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
         for video, labels in zip(changed, ("++ +", "++", "+"), strict=True)
     ]
     make_run(Path(), "new", judgments, annotations={"path": "other/annotations.json"})
-    with pytest.raises(UsageError, match=r"data \w{6}@4 against \w{6}@3; judge them alike"):
+    with pytest.raises(UsageError, match=r"data \w{6}@4 vs. \w{6}@3; judge them in the same way"):
         compared("old", "new")
     found = compared("old", "new", allow_mismatch=True)
     assert (list(found.videos), found.annotated) == (["a", "b"], 5)
@@ -213,7 +213,9 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
     ]
     assert [len(one.left_out) for one in found.runs] == [2, 0, 2]
     run("other", "++ +", by=BY.model_copy(update={"models": ("judge-2",)}))
-    with pytest.raises(UsageError, match="low, high and other cannot be compared: judge"):
+    with pytest.raises(
+        UsageError, match="low, high and other cannot be compared because they differ: judge"
+    ):
         capeval.compare(("low", "high", "other"), resamples=99)
 
 
@@ -272,9 +274,9 @@ def test_gates_are_part_of_what_is_found() -> None:
             "judge:a|prompts:b|repeats:1|data:c@1|v:2",
             [],
         ),
-        ("judge:a:7b|v:1", "judge:a:8b|v:1", ["judge a:7b against a:8b"]),
+        ("judge:a:7b|v:1", "judge:a:8b|v:1", ["judge a:7b vs. a:8b"]),
         ("judge:a|avg:macro", "judge:a|avg:micro", []),
-        ("nonsense", "judge:a", ["judge unknown against a"]),
+        ("nonsense", "judge:a", ["judge unknown vs. a"]),
     ],
 )
 def test_the_version_alone_makes_no_difference(first: str, second: str, differ: list[str]) -> None:

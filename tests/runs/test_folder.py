@@ -123,6 +123,24 @@ def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
     assert [judge.path for judge in run.judges()] == sorted(paths)
 
 
+def test_judges_whose_names_differ_by_case_have_folders_of_their_own(run: RunFolder) -> None:
+    """Many file systems take such folders for one."""
+    assert run.judge("Mine-1", None).path.name == "Mine-1"
+    run.judge("Mine-1", None).path.mkdir()
+    other = run.judge("mine-1", None).path
+    assert other.name == "mine-1-231d70"
+    other.mkdir()
+    assert [run.judge(name, None).path.name for name in ("Mine-1", "mine-1")] == [
+        "Mine-1",
+        "mine-1-231d70",
+    ]
+    run.judge("Mine-1", None).path.rmdir()
+    assert run.judge("mine-1", None).path == other
+    # What an earlier version made is found.
+    (run.path / "mine-1").mkdir()
+    assert run.judge("mine-1", None).path.name == "mine-1"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -104,13 +104,21 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
 
 
 @pytest.mark.parametrize(
-    "name", ["captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json"]
+    "name",
+    [
+        *("captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json", "Scores.json"),
+        *("captions.2-of-4.jsonl", "ungenerated.jsonl", "ungenerated.12-of-34.jsonl", ".lock"),
+        *(".lock.2-of-4", "capeval.toml", "replies.sqlite", "replies.sqlite-wal"),
+    ],
 )
 @pytest.mark.parametrize("there", [False, True])
-def test_names_of_a_runs_own_files_are_for_runs(name: str, there: bool) -> None:
+def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool) -> None:
     if there:
         Path(name).touch()
-    with pytest.raises(UsageError, match=f"{name} has the name of a run's own file"):
-        check_output(Path(name), [])
+    for option in ("--out", "--debug"):
+        with pytest.raises(
+            UsageError, match=f"{option}: {name} has a name that capeval uses itself"
+        ):
+            check_output(Path(name), [], option=option)
     if name == "scores.json":
         check_output(Path(name), [], scores=True)

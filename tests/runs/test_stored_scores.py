@@ -65,7 +65,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"videos": {"b": {"all": {"total": 9}}}}, "videos.b.all.total is 9, but 6 by the verdicts"),
     (
         {"videos": {"b": {"all": {"f1": 0.9}}}},
-        "videos.b.all.f1 is 0.9, but 0.545455 by",
+        "videos.b.all.f1 is 0.9, but 0.5454545454545454 by",
     ),
     ({"videos": {"c": {"colour": None}}}, "videos.c.colour.entailed is "),
     ({"unmatched_events": {"candidate": 9}}, "unmatched_events.candidate is 9, but 7"),

@@ -1,4 +1,4 @@
-"""Gates as they are typed, and what they let apply_gates."""
+"""Gates as they are typed, and what they let pass."""
 
 from __future__ import annotations
 
@@ -96,31 +96,26 @@ On = Literal["estimate", "lower"]
 
 
 @pytest.mark.parametrize(
-    ("gate", "on", "value", "low", "passed", "told"),
+    ("gate", "on", "value", "low", "passed"),
     [
-        ("f1=-0.5", "estimate", -0.005, -0.02, True, "f1 of B is 0.50 points below A"),
-        ("f1=-0.5", "estimate", -0.0050000000000000044, -0.02, True, "at least -0.5"),
-        ("f1=-0.5", "estimate", -0.00501, -0.02, False, "less than -0.5 by 0.001"),
-        ("f1=-0.5", "estimate", 0.1, -0.02, True, "f1 of B is 10.00 points above A"),
-        ("f1=-0.5", "estimate", -0.012, 0.0, False, "1.20 points below A, less than -0.5 by 0.70"),
-        ("f1=0", "estimate", 0.0, 0.0, True, "0.00 points above A, at least +0"),
-        ("f1=1", "estimate", 0.004, 0.0, False, "0.40 points above A, less than +1 by 0.60"),
-        ("f1=-0.5", "lower", 0.1, -0.02, False, "lower end of f1 of B is 2.00 points below A"),
-        ("f1=-0.5", "lower", 0.1, -0.004, True, "lower end of f1"),
-        ("f1=-0.5", "lower", 0.1, None, False, "compare with -0.5: an interval needs 5 videos"),
-        ("f1=-0.5", "estimate", None, None, False, "f1 of B has no value to compare with -0.5"),
-        ("action.recall=-100", "estimate", None, None, False, "action.recall of B has no value"),
+        ("f1=-0.5", "estimate", -0.005, -0.02, True),
+        ("f1=-0.5", "estimate", -0.0050000000000000044, -0.02, True),
+        ("f1=-0.5", "estimate", -0.00501, -0.02, False),
+        ("f1=-0.5", "lower", 0.1, -0.02, False),
+        ("f1=-0.5", "lower", 0.1, -0.004, True),
+        ("f1=-0.5", "lower", 0.1, None, False),
+        ("f1=-0.5", "estimate", None, None, False),
+        ("action.recall=-100", "estimate", None, None, False),
     ],
 )
 def test_what_passes(
-    gate: str, on: On, value: float | None, low: float | None, passed: bool, told: str
+    gate: str, on: On, value: float | None, low: float | None, passed: bool
 ) -> None:
     group, _, measure = gate.partition("=")[0].rpartition(".")
     found = comparison(group or "all", measure, value=value, low=low)
-    (result,) = apply_gates(found, read_gates([gate], on=on))
-    assert result.passed is passed
-    assert told in result.told
-    assert (result.value is None) == (value is None if on == "estimate" else low is None)
+    (outcome,) = apply_gates(found, read_gates([gate], on=on))
+    assert outcome.passed is passed
+    assert (outcome.value is None) == (value is None if on == "estimate" else low is None)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +137,8 @@ def test_coverage_is_of_the_annotated_videos(
     text: str, paired: int, annotated: int, passed: bool, make: Any
 ) -> None:
     found = make().model_copy(update={"paired": paired, "annotated": annotated})
-    (result,) = apply_gates(found, coverage=CountOrShare.read(text, "--min-coverage"))
-    assert result.passed is passed
-    assert f"{paired:,} of {annotated:,} annotated videos" in result.told
+    (outcome,) = apply_gates(found, coverage=CountOrShare.read(text, "--min-coverage"))
+    assert outcome.passed is passed
 
 
 def test_gates_hold_two_runs_and_no_more() -> None:
@@ -156,6 +150,5 @@ def test_gates_hold_two_runs_and_no_more() -> None:
 def test_a_gate_passes_what_is_not_below_it(value: float, points: float) -> None:
     found: Comparison = comparison("all", "f1", value=value, low=None)
     text = f"f1={points:.3f}"
-    (result,) = apply_gates(found, read_gates([text]))
-    assert result.passed == (100 * value >= float(f"{points:.3f}") - 1e-9)
-    assert ("at least" in result.told) == result.passed
+    (outcome,) = apply_gates(found, read_gates([text]))
+    assert outcome.passed == (100 * value >= float(f"{points:.3f}") - 1e-9)

@@ -141,7 +141,7 @@ def test_a_fault_that_is_not_of_the_video_ends_the_run() -> None:
         def read(
             self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
         ) -> FrameSet:
-            raise MissingExtra("install capeval[generate]")
+            raise MissingExtra("it needs PyAV")
 
     with pytest.raises(MissingExtra):
         list(prefetch(["a"], Uniform(2), Absent()))

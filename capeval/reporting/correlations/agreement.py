@@ -32,8 +32,8 @@ _LEGEND = (
 # Beside the mean, so many raters have a column each.
 _MOST_NAMED = 6
 _CEILING_NOTE = (
-    "ceiling: mean over raters. It is no upper bound: a metric is compared with the combined score "
-    "of all raters, a rater with that of the others only."
+    "ceiling: mean over raters. It is not an upper bound: a metric is compared with the aggregated "
+    "score of all raters, a rater only with that of the others."
 )
 
 
@@ -56,8 +56,8 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     notes = []
     if whole.tied:
         title += (
-            f": {whole.tied} of {whole.n + whole.tied} elements left out, "
-            "on which raters are evenly divided"
+            f": {whole.tied} of {whole.n + whole.tied} elements are left out because raters are "
+            "evenly divided on them"
         )
         notes.append(_divided(whole))
     if unjudged:
@@ -83,14 +83,14 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
 
 def _divided(whole: ElementTable) -> str:
     """Return what the judge gets where no element is left out: compared with each rater."""
-    text = "Leaving these out flatters the judge"
+    text = "Leaving these out favours the judge"
     means = []
     for name, words in zip(_LEADING, ("kappa", "AC1"), strict=True):
         values = [v for each in whole.each.values() if (v := each[name]) is not None]
         if values:
             means.append(f"{words} {coefficient(fmean(values))}")
     if means:
-        text += f": compared with each rater alone it has {' and '.join(means)} in the mean"
+        text += f": compared with each rater separately, it has on average {' and '.join(means)}"
     return f"{text}; see --raters each."
 
 
@@ -103,7 +103,7 @@ def _labels(those: Sequence[ElementTable]) -> Table:
     for label, row in zip(whole.labels, whole.confusion, strict=True):
         of = whole.classes[label]
         numbers = (of.precision, of.recall, of.f1)
-        table.rows.append([label, *(f"{n:.0f}" for n in row), *map(coefficient, numbers)])
+        table.rows.append([label, *map(thousands, row), *map(coefficient, numbers)])
     return table
 
 

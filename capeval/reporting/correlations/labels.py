@@ -52,8 +52,8 @@ _SMALLEST_PRINTED = 0.001
 # Two p from the same counts may differ by rounding.
 _ROUNDING = 1e-9
 _WIDER = (
-    "p comes from a test of its own: with few videos it can be below 0.05 where the interval, "
-    "which is wider, includes 0. "
+    "The interval and p come from different methods: with few videos, p can be below 0.05 although "
+    "the interval includes 0. "
 )
 
 
@@ -109,10 +109,10 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
         highest = max(map(p_value, least.values()))
         others = [f"{name} {p_value(p)}" for name, p in least.items() if p_value(p) != highest]
         but = f" ({', '.join(others)})" if others else ""
-        yield f"With {results[0].n} systems p cannot be below {highest}{but}. "
+        yield f"With {results[0].n} systems, p cannot be below {highest}{but}. "
         return
     for limit, p in reached.items():
-        yield f"With so few {limit} p cannot be below {p_value(p)}. "
+        yield f"With this number of {limit}, p cannot be below {p_value(p)}. "
 
 
 def _limit(test: str) -> str:

@@ -9,7 +9,7 @@ from capeval.reporting.correlations.labels import STATISTIC_WORDS, missing, of_h
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, thousands
 from capeval.reporting.table import Table, columns
 from capeval.stats.values import Grouping
-from capeval.text import one_line
+from capeval.text import listed, one_line
 
 _WHAT: dict[Grouping, str] = {
     "system": "systems",
@@ -23,7 +23,7 @@ _STATISTICS = list(STATISTIC_WORDS)
 def summary_lines(found: Correlations) -> list[str]:
     """Return a headline, then how elements agree and how systems and captions are ranked.
 
-    All of it is about the first human score and the metric that agrees best with it. Each line has
+    All of it is about one human score and the metric that agrees best with it. Each line has
     the first statistic of its table (tau-b, unless others were asked for).
     """
     leading = _of_first_human(found)
@@ -89,8 +89,25 @@ def _value(result: Correlation | None) -> float:
 
 
 def _of_first_human(found: Correlations) -> list[Correlation]:
-    first = found.results[0] if found.results else None
+    """Return the results of the first human score that has a value by the first statistic."""
+    statistic = min((r.statistic for r in found.results), key=_STATISTICS.index, default=None)
+    valued = (r for r in found.results if r.statistic == statistic and r.value is not None)
+    first = next(valued, found.results[0] if found.results else None)
     return [r for r in found.results if first and (r.human, r.rater) == (first.human, first.rater)]
+
+
+def warning_lines(found: Correlations, *, full: bool) -> list[str]:
+    """Return the warnings; without `full`, one about many metrics or raters names three of them.
+
+    >>> _named("a is constant, b is constant, c is constant, d is constant: no correlation")
+    'a is constant, b is constant, c is constant and 1 more: no correlation'
+    """
+    return list(found.warnings) if full else list(map(_named, found.warnings))
+
+
+def _named(warning: str) -> str:
+    names, colon, message = warning.partition(": ")
+    return f"{listed(names.split(', '), 3)}{colon}{message}"
 
 
 def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
@@ -149,7 +166,7 @@ def _agreement(table: ElementTable) -> str:
 
 def _left_out(table: ElementTable) -> list[str]:
     left = f"    {thousands(table.tied)} elements with evenly divided raters are left out"
-    return [f"{left}, which flatters it"] if table.tied else []
+    return [f"{left}, which favours it"] if table.tied else []
 
 
 def _ranked(result: Correlation) -> str:

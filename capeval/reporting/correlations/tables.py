@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -23,23 +24,30 @@ from capeval.reporting.correlations.labels import (
 )
 from capeval.reporting.correlations.summary import overview, summary_lines
 from capeval.reporting.formats import Format, rendered
-from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, signed
+from capeval.reporting.numbers import (
+    NOTHING,
+    bounded,
+    coefficient,
+    counted,
+    p_value,
+    signed,
+    significant,
+    thousands,
+    whole_percent,
+)
 from capeval.reporting.table import Page, Table, columns
-from capeval.reporting.terminal import print_line, print_pages
+from capeval.reporting.terminal import one_screen, print_line, print_pages
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
-_GROUPS = "groups: used/all; one in which a metric has no value is left out for all metrics. "
+_GROUPS = "groups: used/all; a group in which one metric has no value is left out for all. "
 _USED = (
-    "item, within_system: groups used/all; where all values of a metric tie, acc_eq still has a "
-    "value. "
+    "item, within_system: groups used/all; acc_eq has a value even if all values of a metric tie. "
 )
-_RANK = (
-    "rank: a new one begins where a metric is worse (p to .05, Holm) than all of the rank above. "
-)
+_RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm). "
 _ACCURACY = (
-    "in-sample: with the threshold thr. found on these pairs, up to which differences of the "
-    "metric are ties; cross: with thresholds found on other videos; untied: with none. "
+    "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
+    "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold. "
 )
 
 
@@ -56,16 +64,20 @@ def print_correlations(
     if form != "table" or full:
         tables, notes = correlation_tables(found)
     else:
-        tables, notes = overview(found), _missing_lines(found)
+        tables, notes = overview(found), _missing_causes(found)
         if found.results or found.elements.tables:
             notes.append(
-                "--full shows all statistics with p, agreement of elements, and metrics compared."
+                "--full shows every statistic with its p, every missing value, the agreement on "
+                "elements, and the metrics compared with each other."
             )
-    page = Page(tables, notes=notes, signatures=[found.signature])
-    if form == "table":
-        print_pages([page], console, headline="\n".join(summary_lines(found)))
-    else:
-        print_line(rendered([page], form), console)
+    pages = [Page(tables, notes=notes, signatures=[found.signature])]
+    if form != "table":
+        print_line(rendered(pages, form), console)
+        return
+    headline = "\n".join(summary_lines(found))
+    if not full:
+        pages = one_screen(pages, console.width, headline=headline)
+    print_pages(pages, console, headline=headline)
 
 
 def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
@@ -83,8 +95,36 @@ def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     return [*tables, *compared, *ceilings], [*_missing_lines(found), *untested, *lines]
 
 
+def _missing_causes(found: Correlations) -> list[str]:
+    """Return a line for each cause of missing values: how many there are, and one of them."""
+    causes: dict[str, list[Correlation]] = {}
+    for r in found.results:
+        if r.value is None:
+            causes.setdefault(_cause(str(r.reason)), []).append(r)
+    lines = []
+    for those in sorted(causes.values(), key=len, reverse=True):
+        r = those[0]
+        lines.append(
+            f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
+            f"{'has' if len(those) == 1 else 'have'} no value: {one_line(str(r.reason))} (such as "
+            f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
+            f"{of_human(r.human, r.rater)})"
+        )
+    return lines
+
+
+def _cause(reason: str) -> str:
+    """Return a reason without what differs between the values that it is the cause of.
+
+    >>> _cause("1 pair; kendall_b needs 2") == _cause("2 pairs; spearman needs 3")
+    True
+    """
+    general = re.sub("|".join(STATISTIC_WORDS), "statistic", reason)
+    return re.sub(r"\b(group|pair|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
+
+
 def _missing_lines(found: Correlations) -> list[str]:
-    """Return why there is no value, in one line where a grouping has none at all."""
+    """Return why each value is missing, in one line where a grouping has none at all."""
     lines = []
     for human, rater in dict.fromkeys((r.human, r.rater) for r in found.results):
         of_who = [r for r in found.results if (r.human, r.rater) == (human, rater)]
@@ -111,19 +151,15 @@ def _by_grouping(results: Sequence[Correlation]) -> dict[Grouping, list[Correlat
     }
 
 
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f}%"
-
-
 def _ties(results: Sequence[Correlation]) -> str:
     """Return how many pairs are tied: by humans once, for it is the same for every metric."""
     shares = {
-        grouping: _share(next((r.ties.human for r in those if r.ties.human is not None), None))
+        grouping: next((r.ties.human for r in those if r.ties.human is not None), None)
         for grouping, those in _by_grouping(results).items()
     }
-    known = [f"{grouping} {share}" for grouping, share in shares.items() if share != NOTHING]
+    known = [f"{g} {whole_percent(share)}" for g, share in shares.items() if share is not None]
     human = f"; human ties: {', '.join(known)}" if known else ""
-    return f"ties: of the pairs compared, those that the metric ties{human}. "
+    return f"ties: the share of the compared pairs that the metric ties{human}. "
 
 
 def _correlations(
@@ -161,7 +197,7 @@ def _correlations(
                     bounded(r.value, r.low, r.high),
                     p_value(r.p),
                     str(r.n),
-                    _share(r.ties.metric),
+                    whole_percent(r.ties.metric),
                     *([f"{r.groups.used}/{r.groups.used + r.groups.dropped}"] if groups else []),
                     *([_rank(r)] if several else []),
                 ]
@@ -209,12 +245,12 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
                 [
                     one_line(r.metric),
                     bounded(r.value, r.low, r.high),
-                    NOTHING if r.threshold is None else f"{r.threshold:.3g}",
+                    significant(r.threshold),
                     coefficient(r.cross_fitted),
                     coefficient(r.untied),
                     p_value(r.p),
                     str(r.n),
-                    _share(r.ties.metric),
+                    whole_percent(r.ties.metric),
                     *([_rank(r)] if several else []),
                 ]
             )
@@ -223,7 +259,7 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
     if not table.rows:
         return []
     table.note = (
-        f"{_ACCURACY}p is of untied. a constant: a metric that gives every caption one score. "
+        f"{_ACCURACY}p is that of untied. a constant: a metric with one score for all captions. "
         f"n: captions; in system, systems. {_ties(accuracies)}"
         f"{_USED if grouped else ''}{_RANK if several else ''}"
     ).strip()
@@ -252,9 +288,9 @@ _Pairs = dict[tuple[str, str], ComparisonResult]
 _NOTE = (
     "Above the diagonal: p of row and column ({how}, Holm within a block). "
     "Below it: the difference, row − column, over the groups in which both have a value. "
-    "A rank begins where a metric is worse than all metrics of the rank above."
+    "A metric ranks lower if it is worse than all metrics of the rank above."
 )
-_UNTIED = " Values of acc_eq are calibrated; its differences and p are without threshold."
+_UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use none."
 
 
 def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:

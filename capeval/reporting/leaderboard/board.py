@@ -22,9 +22,11 @@ from capeval.reporting.leaderboard.stored import (
     parameters_of,
     read_stored,
 )
+from capeval.reporting.numbers import plain_number, share
 from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
+from capeval.runs.sources import annotations_file
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def make_leaderboard(
     named: Sequence[str | Path] = (),
     *,
     runs: Path = RUNS,
-    annotations: str | None = None,
+    annotations: str | Path | None = None,
     published: bool = False,
     least_coverage: float = 0.99,
 ) -> Leaderboard:
@@ -90,7 +92,7 @@ def make_leaderboard(
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
     left: list[LeftOut] = []
-    with _no_collector():
+    with _without_garbage_collection():
         for path, folder in (found | asked).items():
             try:
                 read.append(read_stored(folder, references, catalogue))
@@ -112,7 +114,7 @@ def make_leaderboard(
 
 
 def files_of(
-    named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | None = None
+    named: Sequence[str | Path] = (), *, runs: Path = RUNS, annotations: str | Path | None = None
 ) -> list[Path]:
     """Return every file that `make_leaderboard` would read.
 
@@ -128,8 +130,8 @@ def files_of(
         run = RunFolder(path)
         found += [run.captions, run.manifest]
         with suppress(InputError):  # a damaged manifest: the run is left out later, with a message
-            found += [Path(own)] if (own := run.annotations_path()) else []
-    return [*found, CONFIG, *([Path(annotations)] if annotations else [])]
+            found += [annotations_file(own)] if (own := run.annotations_path()) else []
+    return [*found, CONFIG, *([annotations_file(annotations)] if annotations else [])]
 
 
 def _all_judges(runs: Path) -> list[JudgeFolder]:
@@ -137,7 +139,7 @@ def _all_judges(runs: Path) -> list[JudgeFolder]:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Put off Python's search for reference cycles, which takes a third of the time of reading many
     large files of numbers and finds nothing in them.
     """
@@ -206,11 +208,12 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     notes = []
     part = [entry for entry in entries if entry.rank is None]
     if part:
+        least = f"{plain_number(100 * least_coverage)}%"
         notes.append(
-            f"Not ranked, fewer than {100 * least_coverage:g}% of the videos are scored: "
+            f"Not ranked, fewer than {least} of the videos are scored: "
             + ", ".join(
-                f"{entry.name} (captioned {entry.captioned:,}/{entry.annotated:,}, "
-                f"scored {entry.scored:,}/{entry.captioned:,})"
+                f"{entry.name} (captioned {share(entry.captioned, entry.annotated)}, "
+                f"scored {share(entry.scored, entry.captioned)})"
                 for entry in part
             )
         )
@@ -243,8 +246,8 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
     if alike:
         numbers = " and ".join(map(str, alike))
         notes.append(
-            f"section {numbers} has the same judge and as many videos: its numbers may be read "
-            "beside these, but prompts and annotations are not known to be the same"
+            f"section {numbers} has the same judge and as many videos; whether its prompts and "
+            "annotations are the same as the paper's is not known"
         )
     return Section(
         signature={

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry
-from capeval.errors import CapevalError, InputError
+from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
 from capeval.reporting.score_tables import ScoreRow, measured
@@ -143,9 +143,9 @@ _Loaded = tuple[Reference, str]
 class References:
     """The annotations of runs with their SHA-256, each set loaded once."""
 
-    def __init__(self, fallback: str | None) -> None:
+    def __init__(self, fallback: str | Path | None) -> None:
         self._fallback = fallback
-        self._loaded: dict[str, _Loaded | InputError] = {}
+        self._loaded: dict[str, _Loaded | InputError | UsageError] = {}
 
     def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
@@ -160,8 +160,8 @@ class References:
         if isinstance(found, tuple):
             return found
         if self._fallback:
-            named = self._load(self._fallback)
-            if isinstance(named, InputError):
+            named = self._load(str(self._fallback))
+            if isinstance(named, CapevalError):
                 raise named
             if named[1] == scores.settings.get("data"):
                 return named
@@ -171,12 +171,13 @@ class References:
             file=folder.path,
         )
 
-    def _load(self, path: str) -> _Loaded | InputError:
+    def _load(self, path: str) -> _Loaded | InputError | UsageError:
         if path not in self._loaded:
             try:
                 annotations = annotations_of(path)
                 self._loaded[path] = Reference(annotations), annotations_hash(annotations)
-            except InputError as fault:
+            except (InputError, UsageError) as fault:
+                # UsageError: their format's package is no longer installed.
                 self._loaded[path] = fault
         return self._loaded[path]
 

@@ -28,7 +28,7 @@ from capeval.reporting.score_tables import (
     score_tables,
 )
 from capeval.reporting.table import Page
-from capeval.reporting.terminal import print_pages
+from capeval.reporting.terminal import one_screen, print_pages
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.result import Breakdown
 from capeval.text import one_line
@@ -49,8 +49,6 @@ _TABLE_OF: dict[View, int] = {"types": 8, "characteristics": 9, "events": 10, "e
 _OF_PAPER = "the paper's own judge (GPT-4o), prompts and data (TUNA-1K, 1,000 videos), one repeat"
 # What the marks of a table mean; in LaTeX these go where the table goes.
 _MARKS = ("†", "Not ranked")
-# With headings and notes, so many rows of all tables together fill a screen; each table has a few.
-_MOST_ROWS, _FEWEST_ROWS = 25, 5
 
 
 def print_leaderboard(
@@ -60,13 +58,12 @@ def print_leaderboard(
 
     Parameters
     ----------
-    full : all rows; otherwise so many of each table that the whole fits about one screen
+    full : all rows; otherwise as many of each table as fill a screen
     """
-    pages = _pages(board, by)
+    pages, headline = _pages(board, by), _headline(board)
     if not full:
-        most = max(_FEWEST_ROWS, _MOST_ROWS // max(1, sum(len(page.tables) for page in pages)))
-        pages = [page.shortened(most) for page in pages]
-    print_pages(pages, console, headline=_headline(board))
+        pages = one_screen(pages, console.width, headline=headline)
+    print_pages(pages, console, headline=headline)
 
 
 def rendered_leaderboard(board: Leaderboard, form: Format, *, by: By = "overall") -> str:
@@ -94,11 +91,12 @@ def _headline(board: Leaderboard) -> str:
             f"{name}: F1 {percent(f1)}, the highest of {len(section.entries)} published models; "
             "published, not computed here."
         )
-    whose = "the baseline " if section.baseline else ""
+    baseline = "the baseline " if section.baseline else ""
+    count = len(section.entries)
+    highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
     return (
-        f"{name}: F1 {percent(f1)} [{ends}] {over_videos(best.scored or 0, best.annotated or 0)}, "
-        f"the highest of {thousands(len(section.entries))} runs judged by "
-        f"{whose}{one_line(section.signature['judge'])}."
+        f"{name}: F1 {percent(f1)} [{ends}] {over_videos(best.scored or 0, best.annotated or 0)}"
+        f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}."
     )
 
 
@@ -118,7 +116,7 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
     warnings = [note for note in section.notes if note.startswith(_MARKS)]
     notes = [note for note in section.notes if note not in warnings]
     about = (
-        _OF_PAPER
+        f"{_OF_PAPER}; no signature"
         if section.published
         else ", ".join(
             f"{key} {one_line(section.signature[key])}"
@@ -134,7 +132,7 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         title=f"{number}{kind}",
         about=about,
         footnotes=[f"{note.model}, table {note.table}: {note.text}" for note in footnotes],
-        notes=[f"No signature: {_OF_PAPER}", *notes] if section.published else notes,
+        notes=notes,
         warnings=[*([BASELINE_NOTE] if section.baseline else []), *warnings],
         signatures=[] if section.published else [one_line(signature, 600)],
     )

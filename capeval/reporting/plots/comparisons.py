@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure as Drawing
 
-from capeval.reporting.numbers import p_value
+from capeval.reporting.numbers import p_value, percent, thousands
 from capeval.reporting.plots.paper import (
     GREY,
     Paper,
@@ -147,7 +147,7 @@ def confusion(figure: Confusion, paper: Paper) -> Drawing:
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for y, (row, total) in enumerate(zip(figure.counts, totals, strict=True)):
         for x, count in enumerate(row):
-            text = f"{count:,}\n{100 * count / total:.1f}%" if total else f"{count:,}"
+            text = f"{thousands(count)}\n{percent(shares[y][x])}%" if total else thousands(count)
             dark = shares[y][x] > 0.55
             axes.text(x, y, text, ha="center", va="center", color="white" if dark else "black")
     labels = [printable(label) for label in figure.labels]

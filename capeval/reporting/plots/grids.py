@@ -95,6 +95,7 @@ def bars(grid: Grid, paper: Paper) -> Drawing:
             edgecolor=style.colour,
             linewidth=0.7,
             hatch=style.hatch,
+            clip_on=False,
         )
         handles.append(drawn)
         _whiskers(axes, places, estimates, _RING.colour)
@@ -120,8 +121,7 @@ def _rows(grid: Grid, paper: Paper) -> Drawing:
         style = style_of(number)
         places, estimates = _known(series.values, _offset(grid, number) / (count + 1))
         values = [*map(_percent, estimates)]
-        # Not clipped, so that a point at 0 is whole.
-        handles += _line(axes, values, places, style, linestyle="none", clip_on=False)
+        handles += _line(axes, values, places, style, linestyle="none")
         _hollow(axes, values, places, estimates, style)
         _whiskers(axes, places, estimates, style.colour, across=True)
     for place in range(1, len(grid.places)):
@@ -187,7 +187,8 @@ def _upright(axes: Any, grid: Grid) -> None:
 def _line(
     axes: Any, xs: Sequence[float], ys: Sequence[float], style: Style, **look: Any
 ) -> list[Any]:
-    look = {"linestyle": style.dash, **look}
+    # Not clipped, so that marks at 0 and at 100% are whole.
+    look = {"linestyle": style.dash, "clip_on": False, **look}
     return list(axes.plot(xs, ys, color=style.colour, marker=style.marker, zorder=3, **look))
 
 

@@ -92,9 +92,7 @@ def require_plot_extra() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "matplotlib":
             raise
-        raise MissingExtra(
-            "matplotlib is not installed: figures need pip install 'capeval[plot]'"
-        ) from error
+        raise MissingExtra("figures need matplotlib", "plot") from error
 
 
 @contextmanager

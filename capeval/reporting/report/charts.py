@@ -21,17 +21,27 @@ from capeval.reporting.figures import (
     has_interval,
     some_without_interval,
 )
-from capeval.reporting.numbers import NOTHING, interval, letter_of, percent, place_name, thousands
+from capeval.reporting.numbers import (
+    NOTHING,
+    interval,
+    letter_of,
+    percent,
+    place_name,
+    plain_number,
+    thousands,
+)
 from capeval.reporting.report.data import Shown
-from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, tag, text
+from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, px, tag, text
+from capeval.reporting.viewer.cards import LABEL_SIGNS
+from capeval.schema import Relation
 from capeval.scoring import FEWEST, Estimate, TypeScores
 from capeval.text import one_line
 
 _WIDTH = 360
 # In charts of rows, labels end and values begin at these coordinates.
-_LEFT, _RIGHT = 122, 300
+_LEFT, _RIGHT = 122, 294
 # The frame that curves are drawn in.
-_TOP, _BOTTOM, _START, _END = 12.0, 168.0, 34.0, 336.0
+_TOP, _BOTTOM, _START, _END = 18.0, 174.0, 34.0, 336.0
 _DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 _LONGEST_LABEL = 19
 _LETTER_HIGH = 11.0
@@ -77,8 +87,13 @@ def shares(name: str, title: str, rows: Sequence[Share]) -> Markup:
         y = 4 + _SHARE_HIGH * place
         body.append(text(_LEFT - 8, y + 12, row.label, anchor="end"))
         start, end = float(_LEFT), _WIDTH - 4
-        parts = (("e", "✓", row.entailed), ("c", "✗", row.contradicted), ("l", "–", row.lacked))
-        for column, (kind, sign, part) in enumerate(parts):
+        parts: tuple[tuple[str, Relation, int], ...] = (
+            ("e", "entailment", row.entailed),
+            ("c", "contradiction", row.contradicted),
+            ("l", "lack", row.lacked),
+        )
+        for column, (kind, label, part) in enumerate(parts):
+            sign = LABEL_SIGNS[label]
             wide = (end - _LEFT) * part / row.total if row.total else 0.0
             if wide > 0:
                 shape = tag("rect", x=start, y=y, width=wide, height=16, class_=f"part {kind}")
@@ -147,8 +162,8 @@ def _rows(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Markup
     body = []
     for tick in scale.ticks:
         x = across(tick)
-        body.append(tag("path", d=f"M{x:.1f} 0V{bottom}", class_="rule"))
-        body.append(text(x, bottom + 13, f"{100 * tick:g}", anchor="middle", class_="soft"))
+        body.append(tag("path", d=f"M{px(x)} 0V{bottom}", class_="rule"))
+        body.append(text(x, bottom + 13, plain_number(100 * tick), anchor="middle", class_="soft"))
     for place, label in enumerate(grid.places):
         middle = place * high + high / 2
         body.append(
@@ -179,8 +194,8 @@ def _row(
         parts.append(tag("rect", x=_LEFT, y=y - 6, width=at - _LEFT, height=12, class_="bar"))
     if estimate.low is not None and estimate.high is not None:
         low, high = across(estimate.low), across(estimate.high)
-        caps = f"M{low:.1f} {y - 3:.1f}v6M{high:.1f} {y - 3:.1f}v6"
-        parts.append(tag("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}{caps}", class_="whisker"))
+        caps = f"M{px(low)} {px(y - 3)}v6M{px(high)} {px(y - 3)}v6"
+        parts.append(tag("path", d=f"M{px(low)} {px(y)}H{px(high)}{caps}", class_="whisker"))
     return tag(
         "g",
         *parts,
@@ -197,8 +212,8 @@ def _curves(grid: Grid, letters: Sequence[str], scale: Scale) -> tuple[list[Mark
     below = max((len(_each(sizes, letters)) for sizes in counts), default=1)
     for tick in scale.ticks:
         y = up(tick)
-        body.append(tag("path", d=f"M{_START} {y:.1f}H{_END}", class_="rule"))
-        body.append(text(_START - 5, y + 4, f"{100 * tick:g}", anchor="end", class_="soft"))
+        body.append(tag("path", d=f"M{_START} {px(y)}H{_END}", class_="rule"))
+        body.append(text(_START - 5, y + 4, plain_number(100 * tick), anchor="end", class_="soft"))
     for place, label in enumerate(grid.places):
         x = _START + gap * (place + 0.5)
         body.append(text(x, _BOTTOM + 15, place_name(label, _LONGEST_LABEL), anchor="middle"))
@@ -240,11 +255,11 @@ def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, value
             line += " "
             continue
         y = up(estimate.value)
-        line += f"{'L' if line and line[-1] != ' ' else 'M'}{x:.1f} {y:.1f}"
+        line += f"{'L' if line and line[-1] != ' ' else 'M'}{px(x)} {px(y)}"
         if estimate.low is not None and estimate.high is not None:
             low, high = up(estimate.low), up(estimate.high)
-            caps = f"M{x - 3:.1f} {low:.1f}h6M{x - 3:.1f} {high:.1f}h6"
-            marks.append(tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}{caps}", class_="whisker"))
+            caps = f"M{px(x - 3)} {px(low)}h6M{px(x - 3)} {px(high)}h6"
+            marks.append(tag("path", d=f"M{px(x)} {px(low)}V{px(high)}{caps}", class_="whisker"))
         marks.append(mark(x, y, number, tip=interval(estimate), hollow=not has_interval(estimate)))
         if values:
             marks.append(text(x + 6, y - 5, percent(estimate.value), class_="value small"))

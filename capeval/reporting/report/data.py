@@ -3,38 +3,46 @@
 The layout, read by `report.js` alone::
 
     {"types": [...], "characteristics": [...], "domains": [...], "raters": [...],
-     "runs": [{"letter", "name"}], "labelled": whether human labels are shown,
+     "labels": {letter: [sign, word]}, "runs": [{"letter", "name"}],
+     "labelled": whether human labels are shown,
      "videos": [{"index", "file", "kinds": [place in characteristics], "domain": place or null,
                  "events": [[sentence, [[content, place in types, weight], ...]], ...],
                  "frames": [[seconds, JPEG in base64], ...] or why there are none,
-                 "runs": [{"status", "reason", "caption", "told": [...], "matches": [...],
+                 "gaps": [[later − earlier run in points of F1, or null, for all elements and for
+                           each type], for each pair of runs],
+                 "runs": [{"status", "reason", "caption", "candidate_events": [...],
+                           "matches": [...],
                            "scores": [[entailed, contradicted, total, precision, recall, f1]
                                       or null, for all elements and for each type],
                            "verdicts": "ecl...", "votes": ["ecl...", ...], "notes": [...],
-                           "people": [[element, place in raters, label], ...]}]}]}
+                           "human": [[element, place in raters, label, 1 if the verdict differs],
+                                     ...]}]}]}
 
 Elements are counted over all events from 0. A verdict is a letter: e(ntailed), l(acking),
-c(ontradicted); a human label may also be y (covered) or n (not covered). What is empty is
-left out.
+c(ontradicted); a human label may also be y (covered) or n (not covered). Counts are numbers;
+seconds, measures and gaps are rounded texts, since the script rounds nothing. What is empty is left
+out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
+from capeval.reporting.numbers import percent, points, tenths
 from capeval.reporting.report.thumbnails import Strips
-from capeval.reporting.viewer.cards import ElementView, VideoCard
+from capeval.reporting.viewer.cards import LABEL_SIGNS, LABEL_WORDS, ElementView, VideoCard
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, HumanLabel
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.counts import COUNTS
 from capeval.scoring.result import VideoScore
 
 VideoScores = Mapping[str, Mapping[str, VideoScore]]
 
-_LABELS = {
+_LABELS: Mapping[HumanLabel, str] = {
     "entailment": "e",
     "lack": "l",
     "contradiction": "c",
@@ -72,6 +80,9 @@ def payload(shown: Sequence[Shown], strips: Strips | None = None) -> dict[str, A
         "characteristics": list(CHARACTERISTICS),
         "domains": domains,
         "raters": raters,
+        "labels": {
+            letter: [LABEL_SIGNS[label], LABEL_WORDS[label]] for label, letter in _LABELS.items()
+        },
         "labelled": bool(raters),
         "runs": [{"letter": one.letter, "name": one.name} for one in shown],
         "videos": [
@@ -94,7 +105,9 @@ def _video(
 ) -> dict[str, Any]:
     card = cards[0]
     strip = strips.get(card.index)
-    frames: Any = strip and (strip.note or [[frame.time, frame.jpeg] for frame in strip.frames])
+    frames: Any = strip and (
+        strip.note or [[tenths(frame.time), frame.jpeg] for frame in strip.frames]
+    )
     return _full(
         index=card.index,
         file=card.video if card.video != card.index else None,
@@ -108,6 +121,10 @@ def _video(
             for event in card.events
         ],
         frames=frames,
+        gaps=[
+            [_gap(one, other, group) for group in GROUPS]
+            for one, other in combinations((of_run.get(card.index) or {} for of_run in scores), 2)
+        ],
         runs=[
             _judged(one, of_run.get(card.index), raters)
             for one, of_run in zip(cards, scores, strict=True)
@@ -125,7 +142,7 @@ def _judged(
         status=card.status,
         reason=card.reason,
         caption=card.caption,
-        told=list(card.candidate_events),
+        candidate_events=list(card.candidate_events),
         matches=list(card.matches),
         scores=scores and [_numbers(scores.get(group)) for group in GROUPS],
         verdicts="".join(_LABELS[e.relation] for e in elements if e.relation) if scored else None,
@@ -135,16 +152,27 @@ def _judged(
         if repeats > 1
         else None,
         notes=list(card.notes),
-        people=[
-            [place, raters[rater], _LABELS[label]]
+        human=[
+            [place, raters[rater], _LABELS[label], int(rater in element.disputed_by)]
             for place, element in enumerate(elements)
             for rater, label in sorted(element.human.items())
         ],
     )
 
 
-def _numbers(one: VideoScore | None) -> list[float] | None:
-    return None if one is None else [getattr(one, name) for name in (*COUNTS, *MEASURES)]
+def _numbers(one: VideoScore | None) -> list[int | str] | None:
+    if one is None:
+        return None
+    return [
+        *(getattr(one, name) for name in COUNTS),
+        *(percent(getattr(one, name)) for name in MEASURES),
+    ]
+
+
+def _gap(one: Mapping[str, VideoScore], other: Mapping[str, VideoScore], group: str) -> str | None:
+    if group not in one or group not in other:
+        return None
+    return points(other[group].f1 - one[group].f1)
 
 
 def _full(**fields: Any) -> dict[str, Any]:

@@ -298,5 +298,5 @@ def _unmatched(shown: Shown) -> str:
     return (
         f"{thousands(unmatched.unmatched)} of "
         f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "
-        "match no reference event. The method neither rewards nor punishes what they say."
+        "match no reference event. The method neither rewards nor penalises them."
     )

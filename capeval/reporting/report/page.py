@@ -16,6 +16,7 @@ from capeval.judging.split_checks import clean
 from capeval.llm.meter import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
+    deviation,
     interval,
     letter_of,
     money,
@@ -31,7 +32,7 @@ from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elem
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
 from capeval.reporting.score_tables import BASELINE_NOTE
-from capeval.reporting.viewer.cards import HumanLabels, cards_of
+from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST
@@ -147,6 +148,8 @@ def _template() -> jinja2.Template:
         "percent": percent,
         "interval": interval,
         "thousands": thousands,
+        "deviation": deviation,
+        "label": named_label,
         "gap": lambda gap: points_interval(gap).replace("-", "\N{MINUS SIGN}"),
         "p": p_value,
         "plain": lambda text: one_line(str(text), 300),

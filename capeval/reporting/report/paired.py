@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import percent, thousands
+from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
 from capeval.runs.comparing import unlikeness
 from capeval.runs.judged_run import JudgedRun
@@ -81,7 +81,7 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     if unlike:
         return Paired(len(common), f"they were not measured in the same way: {'; '.join(unlike)}")
     if not common:
-        return Paired(0, "no video was scored in all of them")
+        return Paired(0, "no video is scored in all of them")
     runs = [_measured(one, common) for one in shown]
     seed = shown[0].run.seed
     if len(runs) > 2:
@@ -136,12 +136,12 @@ def notices(shown: Sequence[Shown], stale: Mapping[str, str]) -> list[str]:
             found.append(
                 f"{who} scored on {thousands(counts.scored)} of {thousands(counts.annotated)} "
                 f"annotated videos ({percent(counts.scored / counts.annotated)}%), less than "
-                f"{100 * LEAST_COVERAGE:g}%: this is not a score of the whole set."
+                f"{plain_number(100 * LEAST_COVERAGE)}%: this is not a score of the whole set."
             )
         if one.letter in stale:
             whose = f"of {one.letter} " if several else ""
             found.append(
-                f"The scores.json beside the verdicts {whose}does not match them: "
+                f"The scores.json next to the verdicts {whose}does not match them: "
                 f"{stale[one.letter]}. This page is computed from the verdicts."
             )
     return found

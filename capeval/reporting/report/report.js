@@ -3,8 +3,9 @@
 const at = (id) => document.getElementById(id);
 const data = JSON.parse(at("data").textContent);
 const several = data.runs.length > 1;
-const SIGNS = { e: "✓", l: "–", c: "✗", y: "✓", n: "✗" };
-const WORDS = { e: "entailed", l: "lacking", c: "contradicted", y: "covered", n: "not covered" };
+const NOTHING = "–";
+const sign = (label) => data.labels[label][0];
+const signAndWord = (label) => data.labels[label].join(" ");
 const GROUPS = ["all", ...data.types];
 const STEP = 100;
 
@@ -35,34 +36,24 @@ function draw(tag, attributes, ...children) {
   return node;
 }
 
-// Rounds as Python does: to the nearest, exact ties to even, so that page and terminal agree.
-function percent(value) {
-  if (value === null) return "–";
-  const shown = 100 * value;
-  return (shown % 1 === 0.25 ? shown - 0.05 : shown).toFixed(1);
-}
-
 const thousands = (count) => count.toLocaleString("en");
 const counted = (count, what) => `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
 
 // ---- the videos ------------------------------------------------------------------------------
 
-// Weights and measures by group, as Python computed them; a group without elements has none.
+// Weights by group, and measures as Python rounded them; a group without elements has none.
 const NO_ELEMENTS = [0, 0, 0, null, null, null];
 const sums = (judged) => judged.scores?.map((given) => {
   const [e, c, total, p, r, f1] = given ?? NO_ELEMENTS;
   return { e, c, l: total - e - c, total, p, r, f1 };
 }) ?? null;
 
-// Whether a human label and a verdict agree, on the scale of the label.
-const alike = (verdict, label) => (label === "y" || label === "n" ? (verdict === "e") === (label === "y") : verdict === label);
-
 const videos = data.videos.map((given, place) => {
   const video = { kinds: [], domain: null, ...given, place };
   video.elements = [];
   video.events.forEach(([, elements], event) => elements.forEach(([content, type, weight], number) =>
     video.elements.push({ id: `${event + 1}.${number + 1}`, content, type, weight, event })));
-  video.runs = video.runs.map((one) => ({ told: [], matches: [], notes: [], votes: [], people: [], ...one }));
+  video.runs = video.runs.map((one) => ({ candidate_events: [], matches: [], notes: [], votes: [], human: [], ...one }));
   video.sums = video.runs.map(sums);
   return video;
 });
@@ -81,11 +72,8 @@ function moved(video) {
   const weight = (mine, theirs) => (one && other ? total(video.elements.filter((element, k) => sought(element) && mine[k] === "e" && theirs[k] !== "e"), (element) => element.weight) : 0);
   return { gained: weight(one, other), lost: weight(other, one) };
 }
-const labelled = (video) => video.runs[state.of].people.filter(([k]) => sought(video.elements[k])).length;
-const unlikeHuman = (video) => {
-  const judged = video.runs[state.of];
-  return judged.status === "scored" ? judged.people.filter(([k, , label]) => sought(video.elements[k]) && !alike(judged.verdicts[k], label)).length : 0;
-};
+const labelled = (video) => video.runs[state.of].human.filter(([k]) => sought(video.elements[k])).length;
+const disputed = (video) => video.runs[state.of].human.filter(([k, , , differs]) => differs && sought(video.elements[k])).length;
 const unsteady = (video) => {
   const { votes } = video.runs[state.of];
   return video.elements.filter((element, k) => sought(element) && votes.some((vote) => vote[k] !== votes[0][k])).length;
@@ -124,7 +112,7 @@ const ONLY = [
   ...(videos.some((video) => video.runs.some((one) => one.votes.length)) ? [filter("unsteady", "repeats differ", unsteady, (n) => `repeats differ on ${n}`, mine)] : []),
   ...(data.labelled ? [
     filter("labelled", "labelled by human raters", labelled, (n) => counted(n, "label")),
-    filter("people", "human raters differ from the judge", unlikeHuman, (n) => `human raters differ on ${n}`, mine),
+    filter("disputed", "human raters differ from the judge", disputed, (n) => `human raters differ on ${n}`, mine),
   ] : []),
   ...(several ? [
     filter("gained", () => `gained: ${named(state.of)} entails, ${named(state.against)} does not`, (video) => moved(video).gained, (n) => `weight ${n} gained`, both),
@@ -135,11 +123,17 @@ const ONLY = [
 const only = () => ONLY.find((one) => one.name === state.only);
 
 const order = new Intl.Collator("en", { numeric: true });
-const gap = (video) => {
-  const [one, other] = [stats(video, state.of, state.type), stats(video, state.against, state.type)];
-  return one && other ? one.f1 - other.f1 : null;
-};
-const measure = (name) => (video) => stats(video, state.of, state.type)?.[name] ?? null;
+// Pairs of runs in the order of the gaps: A and B, A and C, …, B and C, …
+const PAIRS = data.runs.flatMap((_, run) => data.runs.slice(run + 1).map((_, n) => `${run} ${run + 1 + n}`));
+// A gap is given as the later − the earlier run; of the reverse, only the sign differs.
+const reversed = (gap) => ({ "+": "-", "-": "+" }[gap[0]] ?? "") + gap.replace(/^[+-]/, "");
+function gap(video) {
+  const pair = [state.of, state.against].sort((a, b) => a - b);
+  const given = video.gaps[PAIRS.indexOf(pair.join(" "))][state.type];
+  return given === null || state.of > state.against ? given : reversed(given);
+}
+const asNumber = (given) => (given === null || given === undefined ? null : Number(given));
+const measure = (name) => (video) => asNumber(stats(video, state.of, state.type)?.[name]);
 const SORTS = {
   f1: ["F1", measure("f1")],
   p: ["P", measure("p")],
@@ -150,7 +144,7 @@ const SORTS = {
   index: ["Video", (video) => video.index],
   place: ["as annotated", (video) => video.place],
   much: ["Amount", (video) => only().much(video)],
-  ...(several ? { gap: ["Δ F1", gap] } : {}),
+  ...(several ? { gap: ["Δ F1", (video) => asNumber(gap(video))] } : {}),
 };
 const ORDERS = [
   ["f1", false, "worst F1 first"], ["f1", true, "best F1 first"], ["p", false, "worst precision first"], ["r", false, "worst recall first"],
@@ -273,13 +267,13 @@ function badges(video) {
   const list = [];
   if (STATUS[judged.status]) list.push(make("span", { class: "badge alarm" }, STATUS[judged.status]));
   if (state.only !== "notes" && judged.notes.length) list.push(make("span", { class: "badge" }, "notes"));
-  if (state.only !== "people" && unlikeHuman(video)) list.push(make("span", { class: "badge" }, "human raters differ"));
+  if (state.only !== "disputed" && disputed(video)) list.push(make("span", { class: "badge" }, "human raters differ"));
   if (state.only !== "unsteady" && unsteady(video)) list.push(make("span", { class: "badge" }, "repeats differ"));
   if (only().called) list.push(make("span", { class: "badge" }, only().called(only().much(video), video)));
   return list;
 }
 
-const difference = (value) => (value === null ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "±") + percent(Math.abs(value)));
+const withMinus = (gap) => (gap === null ? NOTHING : gap.replace("-", "−"));
 
 function row(video) {
   const one = stats(video, state.of, state.type);
@@ -288,13 +282,13 @@ function row(video) {
     index: () => make("td", {}, make("a", { class: "name", href: address({ video: video.index }) }, make("bdi", {}, video.index)), ...badges(video),
       caption ? make("span", { class: "snippet", dir: "auto" }, caption.slice(0, 160)) : null),
     lost: () => make("td", { class: "lost", title: one && `entailed ${one.e}, contradicted ${one.c}, lacking ${one.l} of ${one.total}` },
-      one ? [bar(one), make("span", { class: "parts" }, ...["e", "c", "l"].map((kind) => make("span", {}, `${SIGNS[kind]}${one[kind]}`)))] : "–"),
-    gap: () => make("td", {}, difference(gap(video))),
+      one ? [bar(one), make("span", { class: "parts" }, ...["e", "c", "l"].map((kind) => make("span", {}, `${sign(kind)}${one[kind]}`)))] : NOTHING),
+    gap: () => make("td", {}, withMinus(gap(video))),
     events: () => make("td", { class: "aside" }, thousands(video.events.length)),
     elements: () => make("td", { class: "aside" }, thousands(video.elements.length)),
   };
   return make("tr", { "data-place": video.place },
-    COLUMNS.map((name) => (cells[name] ? cells[name]() : make("td", { class: ASIDE.has(name) ? "aside" : null }, percent(one ? one[name] : null)))));
+    COLUMNS.map((name) => (cells[name] ? cells[name]() : make("td", { class: ASIDE.has(name) ? "aside" : null }, one ? one[name] : NOTHING))));
 }
 
 function showMore() {
@@ -325,8 +319,8 @@ function showList() {
     at("of").value = String(state.of);
     at("against").value = String(state.against);
     const [one, other] = both().map(named);
-    for (const [value, told] of [["gap false", `${one} most behind ${other}`], ["gap true", `${one} most ahead of ${other}`]])
-      at("sort").querySelector(`[value="${value}"]`).textContent = told;
+    for (const [value, title] of [["gap false", `${one} most behind ${other}`], ["gap true", `${one} most ahead of ${other}`]])
+      at("sort").querySelector(`[value="${value}"]`).textContent = title;
   }
   if (at("q").value !== state.q) at("q").value = state.q;
   at("sort").value = `${state.sort} ${state.down}`;
@@ -335,9 +329,9 @@ function showList() {
 
 // ---- the card --------------------------------------------------------------------------------
 
-const chip = (verdict, lead = "") => make("span", { class: "verdict " + verdict }, `${lead}${SIGNS[verdict]} ${WORDS[verdict]}`);
+const chip = (verdict, lead = "") => make("span", { class: "verdict " + verdict }, lead + signAndWord(verdict));
 const letter = (run) => make("span", { class: "letter" }, data.runs[run].letter);
-const text = (tag, told, name = "text") => make(tag, { class: name, dir: "auto" }, told);
+const text = (tag, content, name = "text") => make(tag, { class: name, dir: "auto" }, content);
 
 function arithmetic(video, run) {
   const judged = video.runs[run];
@@ -347,18 +341,18 @@ function arithmetic(video, run) {
     box.append(...(why ? [make("p", { class: "why", dir: "auto" }, why)] : []), make("p", { class: "soft" }, "Not scored: it enters no mean."));
   } else {
     const all = video.sums[run][0];
-    const told = all.e + all.c;
+    const mentioned = all.e + all.c;
     box.append(make("div", {},
-      make("p", { class: "sum" }, make("b", { class: "big" }, "F1 " + percent(all.f1))),
-      make("p", { class: "sum" }, `P = entailed / told = ${all.e} / (${all.e} + ${all.c}) = ${percent(all.p)}` + (told ? "" : " (nothing told)")),
-      make("p", { class: "sum" }, `R = entailed / all = ${all.e} / ${all.total} = ${percent(all.r)}`),
-      make("p", { class: "sum" }, `F1 = 2 × ${all.e} / (${told} + ${all.total}) = ${percent(all.f1)}`)));
+      make("p", { class: "sum" }, make("b", { class: "big" }, "F1 " + all.f1)),
+      make("p", { class: "sum" }, `P = entailed / (entailed + contradicted) = ${all.e} / ${mentioned} = ${all.p}` + (mentioned ? "" : " (nothing mentioned)")),
+      make("p", { class: "sum" }, `R = entailed / all = ${all.e} / ${all.total} = ${all.r}`),
+      make("p", { class: "sum" }, `F1 = 2 × ${all.e} / (${mentioned} + ${all.total}) = ${all.f1}`)));
     const body = GROUPS.map((group, g) => [group, video.sums[run][g]]).filter(([, one]) => one.total).map(([group, one]) =>
       make("tr", {}, make("th", { scope: "row" }, group), ...[one.e, one.c, one.l, one.total].map((n) => make("td", {}, thousands(n))),
-        ...[one.p, one.r, one.f1].map((value) => make("td", {}, percent(value)))));
+        ...[one.p, one.r, one.f1].map((value) => make("td", {}, value))));
     box.append(make("details", { open: !several }, make("summary", {}, "Weights by type"),
       make("div", { class: "scroll" }, make("table", { class: "sums" },
-        make("thead", {}, make("tr", {}, ...["Type", "✓", "✗", "–", "all", "P", "R", "F1"].map((name) => make("th", { scope: "col" }, name)))),
+        make("thead", {}, make("tr", {}, ...["Type", ...["e", "c", "l"].map(sign), "all", "P", "R", "F1"].map((name) => make("th", { scope: "col" }, name)))),
         make("tbody", {}, body)))));
   }
   if (judged.notes.length)
@@ -388,20 +382,20 @@ function captionOf(video, run) {
   const judged = video.runs[run];
   const box = make("section", { class: "caption", "aria-label": "Caption" + (several ? " of " + data.runs[run].letter : ""), "data-run": run });
   box.append(make("h3", {}, "Caption", several ? [" ", letter(run)] : null));
-  if (judged.caption === undefined && !judged.told.length) {
+  if (judged.caption === undefined && !judged.candidate_events.length) {
     box.append(make("p", { class: "soft" }, judged.status === "scored" ? "The caption is not in the files of this run, and has no events." : "There is no caption of this video."));
     return box;
   }
   if (judged.votes.length) box.append(make("p", { class: "soft" }, `Events and matches are those of the first of ${judged.votes.length} repeats; verdicts are the majority's.`));
   if (judged.caption !== undefined && !judged.caption.trim()) { box.append(make("p", { class: "soft" }, "The caption is empty.")); return box; }
-  const piece = (told, number) => {
+  const piece = (event, number) => {
     const match = judged.matches[number];
     return make("div", { class: "piece" + (match ? "" : " loose"), "data-run": run, "data-piece": number, "data-match": match ?? null },
-      make("span", { class: "tag" }, `${number + 1} ` + (match ? `→ event ${match}` : "matches no event")), text("span", told));
+      make("span", { class: "tag" }, `${number + 1} ` + (match ? `→ event ${match}` : "matches no event")), text("span", event));
   };
-  const between = (told) => make("div", { class: "between" }, make("span", { class: "tag" }, "in no candidate event"), text("span", told));
-  const places = judged.caption === undefined ? null : located(judged.caption, judged.told);
-  if (!judged.told.length) { box.append(judged.status === "scored" ? between(judged.caption) : text("p", judged.caption, "text between")); return box; }
+  const between = (words) => make("div", { class: "between" }, make("span", { class: "tag" }, "in no candidate event"), text("span", words));
+  const places = judged.caption === undefined ? null : located(judged.caption, judged.candidate_events);
+  if (!judged.candidate_events.length) { box.append(judged.status === "scored" ? between(judged.caption) : text("p", judged.caption, "text between")); return box; }
   if (places) {
     let end = 0;
     places.forEach(([start, stop], number) => {
@@ -413,7 +407,7 @@ function captionOf(video, run) {
     const rest = judged.caption.slice(end).trim();
     if (rest) box.append(between(rest));
   } else {
-    box.append(...judged.told.map(piece));
+    box.append(...judged.candidate_events.map(piece));
     box.append(judged.caption === undefined
       ? make("p", { class: "soft" }, "The caption itself is not in the files of this run.")
       : make("details", {}, make("summary", {}, "The caption as it was written"), text("p", judged.caption, "text between")));
@@ -431,23 +425,21 @@ function elementOf(video, place) {
     const lead = several ? data.runs[run].letter + " " : "";
     by.append(verdict ? chip(verdict, lead) : make("span", { class: "soft" }, lead + STATUS[video.runs[run].status]));
   });
-  const said = make("span", {}, text("span", element.content, element.weight === 3 ? "text w3" : "text"),
+  const shownElement = make("span", {}, text("span", element.content, element.weight === 3 ? "text w3" : "text"),
     make("span", { class: "meta" }, `${element.id} · ${data.types[element.type]} · weight ${element.weight}`));
   video.runs.forEach((judged, run) => {
     const lead = several ? data.runs[run].letter + ": " : "";
     if (judged.votes.length) {
       const votes = judged.votes.map((one) => one[place]);
       const apart = votes.some((vote) => vote !== votes[0]);
-      said.append(make("span", { class: "meta" }, `${lead}votes ${votes.map((vote) => SIGNS[vote]).join(" ")}${apart ? " (not unanimous)" : ""}`));
+      shownElement.append(make("span", { class: "meta" }, `${lead}votes ${votes.map(sign).join(" ")}${apart ? " (not unanimous)" : ""}`));
     }
-    const labels = judged.people.filter(([k]) => k === place);
+    const labels = judged.human.filter(([k]) => k === place);
     if (labels.length)
-      said.append(make("span", { class: "people" }, lead + "human: ", labels.map(([, rater, label], n) => {
-        const unlike = verdicts[run] && !alike(verdicts[run], label);
-        return make("span", { class: unlike ? "unlike" : null }, `${n ? ", " : ""}${SIGNS[label]} ${WORDS[label]}`, data.raters[rater] ? [" (", make("bdi", {}, data.raters[rater]), ")"] : null, unlike ? " ≠ judge" : null);
-      })));
+      shownElement.append(make("span", { class: "human" }, lead + "human: ", labels.map(([, rater, label, differs], n) =>
+        make("span", { class: differs ? "unlike" : null }, (n ? ", " : "") + signAndWord(label), data.raters[rater] ? [" (", make("bdi", {}, data.raters[rater]), ")"] : null, differs ? " ≠ judge" : null))));
   });
-  item.append(by, said);
+  item.append(by, shownElement);
   return item;
 }
 
@@ -455,15 +447,15 @@ function referenceOf(video, runs) {
   const box = make("section", { class: "reference", "aria-label": "Reference events" }, make("h3", {}, "Reference events"));
   let place = 0;
   video.events.forEach(([sentence, elements], number) => {
-    const told = runs.map((run) => {
+    const matched = runs.map((run) => {
       const from = video.runs[run].matches.flatMap((match, n) => (match === number + 1 ? [n + 1] : []));
       const name = several ? data.runs[run].letter : "caption";
       if (video.runs[run].status !== "scored") return null;
       return from.length ? `← ${name} ${from.join(", ")}` : several ? `${name}: nothing` : "nothing in the caption matches it";
     }).filter(Boolean);
-    const silent = told.length && runs.every((run) => !video.runs[run].matches.includes(number + 1));
+    const silent = matched.length && runs.every((run) => !video.runs[run].matches.includes(number + 1));
     box.append(make("div", { class: "event" + (silent ? " silent" : ""), "data-event": number + 1 },
-      make("span", { class: "tag" }, `Event ${number + 1} ${told.length ? " " + told.join("; ") : ""}`), text("p", sentence),
+      make("span", { class: "tag" }, `Event ${number + 1} ${matched.length ? " " + matched.join("; ") : ""}`), text("p", sentence),
       make("ul", { class: "elements" }, elements.map(() => elementOf(video, place++)))));
   });
   return box;
@@ -473,7 +465,7 @@ function stripOf(video) {
   if (!video.frames) return null;
   if (typeof video.frames === "string") return make("p", { class: "soft" }, "No frames: ", make("bdi", {}, video.frames));
   return make("div", { class: "strip", tabindex: "0", role: "region", "aria-label": "Frames of the video" }, video.frames.map(([seconds, jpeg]) =>
-    make("figure", {}, make("img", { src: "data:image/jpeg;base64," + jpeg, alt: `Frame at ${seconds.toFixed(1)} s` }), make("figcaption", {}, seconds.toFixed(1) + " s"))));
+    make("figure", {}, make("img", { src: "data:image/jpeg;base64," + jpeg, alt: `Frame at ${seconds} s` }), make("figcaption", {}, seconds + " s"))));
 }
 
 function neighbours(video) {
@@ -502,7 +494,7 @@ function showCard() {
   }
   at("card").dataset.place = video.place;
   const [before, after, here] = neighbours(video);
-  const word = (told) => make("span", { class: "word" }, told);
+  const word = (label) => make("span", { class: "word" }, label);
   const go = (to, id, name, ...label) => {
     const button = make("button", { type: "button", id, disabled: !to, "aria-label": name }, label);
     if (to) button.addEventListener("click", () => move(to));
@@ -576,15 +568,15 @@ function leave() {
   location.hash = address({ video: null });
 }
 
-async function copy(told, button) {
+async function copy(content, button) {
   const label = button.textContent;
   let done = true;
   try {
-    await navigator.clipboard.writeText(told);
+    await navigator.clipboard.writeText(content);
   } catch {
     // A page from a file has no clipboard in some browsers: select the text instead.
     const area = make("textarea", { readonly: true });
-    area.value = told;
+    area.value = content;
     document.body.append(area);
     area.select();
     done = document.execCommand("copy");

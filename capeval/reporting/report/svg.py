@@ -56,6 +56,15 @@ class Scale:
         return self.start + (self.end - self.start) * share
 
 
+def px(coordinate: float) -> str:
+    """Return a coordinate with at most one decimal, which no eye tells from more.
+
+    >>> px(12.345), px(12.0)
+    ('12.3', '12')
+    """
+    return f"{coordinate:.1f}".removesuffix(".0")
+
+
 def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
     """Return an element; text and attributes are escaped, attributes of None are left out.
 
@@ -65,7 +74,7 @@ def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
     given = Markup("").join(
         Markup(' {}="{}"').format(
             key.removesuffix("_").replace("_", "-"),
-            value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0"),
+            value if isinstance(value, str) else px(value),
         )
         for key, value in attributes.items()
         if value is not None
@@ -95,7 +104,7 @@ def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False
     """
     title = [tag("title", tip)] if tip else []
     kind = "mark hollow" if hollow else "mark"
-    top = f"M{x:.1f} {y - 4.5:.1f}"
+    top = f"M{px(x)} {px(y - 4.5)}"
     match number % COLOURS:
         case 0:
             return tag("circle", *title, cx=x, cy=y, r=3.5, class_=kind)
@@ -106,9 +115,9 @@ def mark(x: float, y: float, number: int, tip: str = "", *, hollow: bool = False
         case 3:
             d = f"{top}l4.5 4.5l-4.5 4.5l-4.5 -4.5z"
         case 4:
-            d = f"M{x:.1f} {y + 4.5:.1f}l4.5 -8h-9z"
+            d = f"M{px(x)} {px(y + 4.5)}l4.5 -8h-9z"
         case _:
-            d = f"M{x - 1.5:.1f} {y - 4.5:.1f}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
+            d = f"M{px(x - 1.5)} {px(y - 4.5)}h3v3h3v3h-3v3h-3v-3h-3v-3h3z"
     return tag("path", *title, d=d, class_=kind)
 
 
@@ -121,7 +130,7 @@ def picture(
         tag("title", title, id=f"{name}-title"),
         tag("desc", description, id=f"{name}-desc"),
         *body,
-        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        viewBox=f"0 0 {px(size[0])} {px(size[1])}",
         role="img",
         class_="chart",
         aria_labelledby=f"{name}-title {name}-desc",

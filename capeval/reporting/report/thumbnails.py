@@ -56,7 +56,7 @@ def strips(
         import PIL  # noqa: F401
     except ImportError:
         # Both in one line, so that a user does not find them missing one after the other.
-        raise MissingExtra("frames need PyAV and Pillow; install capeval[generate]") from None
+        raise MissingExtra("frames need PyAV and Pillow") from None
     files: dict[str, Path] = {}
     for annotation in annotations:
         try:
@@ -81,5 +81,5 @@ def _strip(frames: FrameSet | VideoError) -> Strip:
         file = io.BytesIO()
         small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
         small.save(file, "JPEG", quality=_QUALITY)
-        made.append(Frame(round(time, 2), base64.b64encode(file.getvalue()).decode("ascii")))
+        made.append(Frame(time, base64.b64encode(file.getvalue()).decode("ascii")))
     return Strip(tuple(made))

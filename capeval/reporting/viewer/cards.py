@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -11,6 +11,7 @@ from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
+    RELATIONS,
     Annotation,
     ElementType,
     HumanLabel,
@@ -35,6 +36,40 @@ LABEL_WORDS: Mapping[HumanLabel, str] = {
 }
 """The word for each label; some human raters only say whether an element is covered."""
 
+LABEL_SIGNS: Mapping[HumanLabel, str] = {
+    "entailment": "✓",
+    "lack": "–",
+    "contradiction": "✗",
+    "covered": "✓",
+    "not covered": "–",
+}
+"""The sign for each label, in the terminal, on pages and in charts."""
+
+
+def named_label(label: HumanLabel) -> str:
+    """Return the sign and the word for a label.
+
+    >>> named_label("not covered")
+    '– not covered'
+    """
+    return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}"
+
+
+def label_legend(labels: Iterable[HumanLabel] = ()) -> str:
+    """Return the signs of verdicts with their words, and those of other labels that are used."""
+    return "  ".join(map(named_label, dict.fromkeys((*RELATIONS, *labels))))
+
+
+def agrees(verdict: Relation, label: HumanLabel) -> bool:
+    """Return whether a verdict and a human label agree, on the scale of the label.
+
+    >>> agrees("contradiction", "lack"), agrees("contradiction", "not covered")
+    (False, True)
+    """
+    if label in RELATIONS:
+        return verdict == label
+    return (verdict == "entailment") == (label == "covered")
+
 
 @dataclass(frozen=True)
 class ElementView:
@@ -53,6 +88,14 @@ class ElementView:
     votes: tuple[Relation, ...]
     human: Mapping[str, HumanLabel]
     explanation: str | None = None
+
+    @property
+    def disputed_by(self) -> tuple[str, ...]:
+        """The human raters whose label differs from the verdict."""
+        if self.relation is None:
+            return ()
+        verdict = self.relation
+        return tuple(rater for rater, label in self.human.items() if not agrees(verdict, label))
 
 
 @dataclass(frozen=True)

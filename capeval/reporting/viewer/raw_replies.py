@@ -65,18 +65,18 @@ async def raw_replies(
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     annotation = next((one for one in run.annotations if one.index == index), None)
     if judgment is None or annotation is None:
-        return _nothing("it is not judged")
+        return _nothing("this video is not judged")
     made = judgment.provenance
     if judgment.inputs is None or made.judge == "unknown":
-        return _nothing("its verdicts were made elsewhere, and no replies came with them")
+        return _nothing("its verdicts come from another program, without replies")
     if made.prompts is None:
-        return _nothing(f"{made.judge} works by rules; there are no replies")
+        return _nothing(f"{made.judge} follows rules and asks no model, so there are no replies")
     if caption is None:
-        return _nothing("its caption is not here, and replies are found by their request")
+        return _nothing("its caption is missing, and without it the replies cannot be looked up")
     if caption.is_empty:
-        return _nothing("its caption is empty, so nothing was asked")
+        return _nothing("its caption is empty, so the model was not asked")
     if not made.base_url:
-        return _nothing("its judgment names no endpoint")
+        return _nothing("its judgment does not name an endpoint")
     try:
         found = _prompts_of(made.prompts, prompts)
     except _PromptsMissing as reason:
@@ -150,8 +150,8 @@ async def _judge_again(
         except CacheMiss:
             which = f"repeat {repeat + 1}, " if repeats > 1 else ""
             missing.append(
-                f"{which}{cached.tally.stage}: this reply is not in the cache, so what follows it "
-                "cannot be shown (was the cache cleared, or the run judged on another machine?)"
+                f"{which}{cached.tally.stage}: this reply and those after it are not in the cache "
+                "(was the cache cleared, or was the run judged on another machine?)"
                 if isinstance(judgment, Scored)
                 else f"{which}{cached.tally.stage}: no reply is in the cache"
             )
@@ -168,12 +168,12 @@ def _changed(
     if then is None:
         return None
     if then.caption != now.caption:
-        return "another caption of this video was judged, so its replies cannot be looked up"
+        return "the caption has changed since it was judged, so its replies cannot be looked up"
     if then.reference != now.reference:
-        return "its annotation has changed since, so its replies cannot be looked up"
+        return "the annotation has changed since it was judged, so its replies cannot be looked up"
     if is_by(judge, judgment):
         return None
-    return _elsewhere(judgment.provenance.prompts or "", "other prompts of this name are here")
+    return _elsewhere(judgment.provenance.prompts or "", "the prompts of this name have changed")
 
 
 def _prompts_of(label: str, given: str | Path | None) -> PromptSet:
@@ -183,14 +183,14 @@ def _prompts_of(label: str, given: str | Path | None) -> PromptSet:
     if found is None:
         raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts"))
     if found.hash[:6] != label.rpartition("@")[2]:
-        raise _PromptsMissing(_elsewhere(label, f"here is {found.label}"))
+        raise _PromptsMissing(_elsewhere(label, f"found {found.label}"))
     return found
 
 
 def _elsewhere(label: str, why: str) -> str:
     return (
-        f"judged with the prompts {label}, which are not here ({why}): "
-        "its replies cannot be looked up"
+        f"it was judged with the prompts {label}, which are not available ({why}), so its replies "
+        "cannot be looked up"
     )
 
 

@@ -14,20 +14,22 @@ from rich.text import Text
 
 from capeval.reporting.numbers import NOTHING, counted, letter_of, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
-from capeval.reporting.terminal import print_line, print_table
-from capeval.reporting.viewer.cards import LABEL_WORDS, ElementView, EventView, VideoCard
+from capeval.reporting.terminal import print_line, print_sentence, print_table
+from capeval.reporting.viewer.cards import (
+    LABEL_SIGNS,
+    ElementView,
+    EventView,
+    VideoCard,
+    label_legend,
+    named_label,
+)
 from capeval.reporting.viewer.raw_replies import RawReplies
-from capeval.schema import ELEMENT_TYPES, RELATIONS, HumanLabel, Provenance
+from capeval.schema import ELEMENT_TYPES, Provenance, Relation
 from capeval.text import both_ends, one_line
 
-SIGNS: Mapping[HumanLabel, str] = {
-    "entailment": "✓",
-    "lack": "–",
-    "contradiction": "✗",
-    "covered": "✓",
-    "not covered": "–",
-}
-_STYLES = {"✓": "green", "–": "dim", "✗": "red"}
+_STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
+# Before a human label that differs from the verdict.
+_DIFFERS = "≠"
 _STATES = {
     "scored": "scored",
     "unscored": "unscored",
@@ -53,13 +55,16 @@ def print_cards(cards: Mapping[str, VideoCard], console: Console, *, full: bool 
     ----------
     cards : by the name of the run; all of the same video
     full : everything; otherwise the caption, unless there are several runs, and the elements
-        that a run has not entailed; several runs are letters then, and verdicts signs
+        that a run has not entailed or that a human rater labels otherwise; several runs are
+        letters then, and verdicts signs
     """
     if not cards:
         return
     for number, (name, card) in enumerate(cards.items()):
         letter = f"{letter_of(number)} " if len(cards) > 1 and not full else ""
         print_line(letter + _headline(name, card), console)
+        if human := _human_line(card):
+            print_line(" " * len(letter) + human, console)
     console.print()
     _print_facts(next(iter(cards.values())), console, full=full)
     several = len(cards) > 1
@@ -71,15 +76,17 @@ def print_cards(cards: Mapping[str, VideoCard], console: Console, *, full: bool 
     for name, card in cards.items():
         _print_run(name if several else "", card, console, full=full, caption=full or not several)
         if not together:
-            print_table(_events({name: card}, full=full), console, indent=2)
-            console.print()
+            _print_events({name: card}, console, full=full)
     if together:
-        print_table(_events(cards, full=full), console, indent=2)
-        console.print()
-    legend = "  ".join(f"{SIGNS[label]} {LABEL_WORDS[label]}" for label in RELATIONS)
-    if not full:
-        legend += ". --full shows every element, the weights by type and the caption's events."
+        _print_events(cards, console, full=full)
+    elements = [element for card in cards.values() for element in card.elements]
+    legend = label_legend(label for element in elements for label in element.human.values())
+    if any(element.disputed_by for element in elements):
+        legend += f"  {_DIFFERS} a human label that differs from the verdict"
     print_line(legend, console, style="dim")
+    if not full:
+        more = "--full shows every element, the weights by type and the caption's events."
+        print_sentence(more, console, style="dim")
 
 
 def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
@@ -124,6 +131,18 @@ def _headline(name: str, card: VideoCard) -> str:
         f"{percent(one.recall)}; of weight {thousands(one.total)}, {thousands(one.entailed)} "
         f"entailed, {thousands(lacking)} lacking, {thousands(one.contradicted)} contradicted"
         f"{judge}."
+    )
+
+
+def _human_line(card: VideoCard) -> str:
+    """Return how many elements human raters labelled and how often they differ, if they did."""
+    labelled = [element for element in card.elements if element.human]
+    if not labelled or card.status != "scored":
+        return ""
+    differing = sum(bool(element.disputed_by) for element in labelled)
+    return (
+        f"Human raters labelled {counted(len(labelled), 'element')} and differ from the judge on "
+        f"{thousands(differing)}."
     )
 
 
@@ -239,8 +258,14 @@ def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
         named = {letter_of(n): card for n, card in enumerate(cards.values())}
         cards = cards if full else named
         names = [both_ends(name, _LONGEST_NAME) for name in cards]
+    title = "Reference events"
+    if not full:
+        disputed = any(element.disputed_by for card in cards.values() for element in card.elements)
+        title += ", and elements that are not entailed" + (
+            " or that human raters label otherwise" if disputed else ""
+        )
     table = Table(
-        "Reference events" if full else "Reference events, and elements that are not entailed",
+        title,
         [
             *(Column(name, words=True) for name in names),
             *([Column("Human", words=True)] if human else []),
@@ -250,24 +275,49 @@ def _events(cards: Mapping[str, VideoCard], *, full: bool) -> Table:
         ],
     )
     for place, event in enumerate(first.events):
-        table.rows.append([_event(event, cards, place, several)])
-        table.rows += [
+        rows = [
             _element(elements, list(cards.values()), human=human, short=several and not full)
             for elements in zip(*(c.events[place].elements for c in cards.values()), strict=True)
-            if full or any(element.relation != "entailment" for element in elements)
+            if full or any(e.relation != "entailment" or e.disputed_by for e in elements)
         ]
+        table.rows += [[_event(event, cards, place, several, entailed=not rows)], *rows]
     return table
 
 
-def _event(event: EventView, cards: Mapping[str, VideoCard], place: int, several: bool) -> str:
-    """Return the sentence of a reference event, and which events of the captions match it."""
+def _print_events(cards: Mapping[str, VideoCard], console: Console, *, full: bool) -> None:
+    """Print the reference events and their elements; nothing to show is said in a sentence."""
+    table = _events(cards, full=full)
+    if all(len(row) == 1 for row in table.rows):
+        count = len(next(iter(cards.values())).elements)
+        all_of = "The only element is" if count == 1 else f"All {thousands(count)} elements are"
+        runs = "" if len(cards) == 1 else f" in all {len(cards)} runs"
+        print_line(f"  {all_of} entailed{runs}.", console)
+    else:
+        print_table(table, console, indent=2)
+    console.print()
+
+
+def _event(
+    event: EventView,
+    cards: Mapping[str, VideoCard],
+    place: int,
+    several: bool,
+    *,
+    entailed: bool,
+) -> str:
+    """Return the sentence of a reference event, and which events of the captions match it.
+
+    `entailed` says that all its elements are, and none is listed.
+    """
     matched = []
     for name, card in cards.items():
         if card.status == "scored":
             numbers = ", ".join(map(str, card.events[place].matched)) or "none"
             matched.append(f"{one_line(name)} {numbers}" if several else numbers)
     text = f"{event.number}. {one_line(event.text, _LONGEST_TEXT)}"
-    return f"{text} (matched by events: {'; '.join(matched)})" if matched else text
+    facts = [f"matched by events: {'; '.join(matched)}"] if matched else []
+    facts += ["every element entailed"] if entailed else []
+    return f"{text} ({', '.join(facts)})" if facts else text
 
 
 def _element(
@@ -281,7 +331,8 @@ def _element(
     if human:
         raters = len(one.human) > 1
         labels = (
-            f"{SIGNS[label]} {LABEL_WORDS[label]}{f' {one_line(rater, 60)}' if raters else ''}"
+            f"{_DIFFERS + ' ' if rater in one.disputed_by else ''}{named_label(label)}"
+            f"{f' {one_line(rater, 60)}' if raters else ''}"
             for rater, label in one.human.items()
         )
         cells.append("\n".join(labels))
@@ -295,19 +346,22 @@ def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> 
     if element.relation is None:
         # Not a dash, which is the sign of an element that the caption lacks.
         return Cell(f"({status})", style="yellow")
-    sign = SIGNS[element.relation]
+    style = _STYLES[element.relation]
     if short:
-        return Cell(sign, style=_STYLES[sign])
-    after = f"\nvotes {_signs(element.votes)}" if element.votes else ""
+        differing = dict.fromkeys(LABEL_SIGNS[element.human[r]] for r in element.disputed_by)
+        after = f"{_DIFFERS}{''.join(differing)}" if differing else ""
+        return Cell(LABEL_SIGNS[element.relation], after=after, style=style)
+    votes = " ".join(LABEL_SIGNS[vote] for vote in element.votes)
+    after = f"\nvotes {votes}" if votes else ""
     if human and element.human:
-        after += f"\nhuman {_signs(tuple(element.human.values()))}"
+        labels = (
+            (_DIFFERS if rater in element.disputed_by else "") + LABEL_SIGNS[label]
+            for rater, label in element.human.items()
+        )
+        after += f"\nhuman {' '.join(labels)}"
     if human and element.explanation:
         after += f"\n→ {one_line(element.explanation, _LONGEST_TEXT)}"
-    return Cell(f"{sign} {LABEL_WORDS[element.relation]}", after=after, style=_STYLES[sign])
-
-
-def _signs(labels: Sequence[HumanLabel]) -> str:
-    return " ".join(SIGNS[label] for label in labels)
+    return Cell(named_label(element.relation), after=after, style=style)
 
 
 def _same_reference(cards: Sequence[VideoCard]) -> bool:

@@ -284,7 +284,7 @@ def test_what_comes_first_is_of_the_best_metric_and_says_where_its_interval_lies
             "0.831] over 40 captions (pooled)."
         ),
         "  elements of lexical-1: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, 0.750]",
-        "    52 elements with evenly divided raters are left out, which flatters it",
+        "    52 elements with evenly divided raters are left out, which favours it",
         "  captions of one video: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
         "  all captions: Kendall tau-b 0.731 [0.631, 0.831]; interval above 0",
     ]
@@ -300,7 +300,7 @@ def test_what_comes_first_does_without_metrics_elements_and_tau() -> None:
             "lexical-1 compared with human labels: kappa 0.500 [0.250, 0.750], AC1 0.500 [0.250, "
             "0.750] over 414 elements."
         ),
-        "    52 elements with evenly divided raters are left out, which flatters it",
+        "    52 elements with evenly divided raters are left out, which favours it",
     ]
     neither = bare.model_copy(update={"elements": Elements()})
     assert shown(neither, "table").lstrip().startswith("Published")

@@ -105,9 +105,9 @@ def test_a_long_leaderboard_is_shortened_to_a_screen() -> None:
     out = io.StringIO()
     print_leaderboard(long, Console(file=out, width=80, color_system=None))
     lines = out.getvalue().splitlines()
-    assert lines[0] == ("r0: F1 50.0 [–] over all 10 videos, the highest of 40 runs judged by x.")
+    assert lines[0] == ("r0: F1 50.0 [–] over all 10 videos, the highest of 40 runs, judged by x.")
     assert len(lines) <= 40
-    assert "15 more rows: --full" in out.getvalue()
+    assert "11 more rows: --full" in out.getvalue()
     out.truncate(0)
     print_leaderboard(long, Console(file=out, width=80, color_system=None), full=True)
     assert "r39 " in out.getvalue()
@@ -164,6 +164,19 @@ def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
     assert "| Low-Dynamic (n 1–2) |" in markdown
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_runs_beside_the_papers_models_fit_a_screen(tmp_path: Path, width: int) -> None:
+    (paper,) = make_leaderboard(runs=tmp_path, published=True).sections
+    entries = tuple(entry(f"r{n}", 0.5 - n / 1000, n + 1) for n in range(5))
+    signature = dict.fromkeys(("capeval", "judge", "prompts", "repeats", "avg", "data"), "x")
+    both = Leaderboard((Section(signature, entries), paper), ())
+    out = io.StringIO()
+    print_leaderboard(both, Console(file=out, width=width, color_system=None))
+    assert len(out.getvalue().splitlines()) <= 40
+    # A footnote goes with its row.
+    assert ("¹ LLaVA-OV-72B" in out.getvalue()) == ("49.6¹" in out.getvalue())
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
 def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> None:
     text = rendered_leaderboard(board, form, by="complexity")
@@ -178,7 +191,8 @@ def test_the_papers_section_shows_nothing_like_a_signature(tmp_path: Path) -> No
     for form in ("table", "markdown", "latex"):
         text = rendered_leaderboard(paper, form, by="all")
         assert "capeval:tuna-cap|" not in text.replace("\\", "")
-        assert "No signature: the paper's own judge (GPT-4o)" in text
+        assert "the paper's own judge (GPT-4o), prompts and data" in text
+        assert "one repeat; no signature" in text
 
 
 @pytest.mark.parametrize(("form", "tables"), [("table", 2), ("markdown", 1), ("latex", 2)])

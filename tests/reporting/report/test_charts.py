@@ -23,7 +23,7 @@ NAMES = {"svg": "http://www.w3.org/2000/svg"}
 def cell(value: float | None, n: int = 5) -> TypeScores | None:
     if value is None:
         return None
-    one = Estimate(value=value, low=value / 2, high=value * 1.1)
+    one = Estimate(value=value, low=value / 2, high=min(1.0, value * 1.1))
     return TypeScores(precision=one, recall=one, f1=one, n=n)
 
 
@@ -84,6 +84,18 @@ def test_a_curve_is_not_drawn_over_a_gap() -> None:
     (line,) = root.findall(".//*[@class='line']")
     assert line.attrib["d"].count("M") == 2
     assert "L" not in line.attrib["d"]
+
+
+@pytest.mark.parametrize("kind", ["bars", "curves"])
+def test_numbers_at_0_and_at_100_percent_are_inside_the_picture(
+    kind: Literal["bars", "curves"],
+) -> None:
+    root = parsed(chart(grid(kind, (1.0, 0.0, 1.0)), ["A"]))
+    high = float(root.attrib["viewBox"].split()[3])
+    values = [text for text in root.iter("text") if text.text in ("100.0", "0.0")]
+    assert len(values) == 3
+    # Above the base line, a digit of the small size is about 8 units high.
+    assert all(8 < float(text.attrib["y"]) < high for text in values)
 
 
 def test_series_differ_in_more_than_colour() -> None:

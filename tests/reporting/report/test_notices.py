@@ -44,6 +44,6 @@ def test_unlike_sets_and_too_few_videos_are_told() -> None:
 def test_stored_scores_that_differ_are_told() -> None:
     (told,) = notices(of(range(200), range(200)), {"B": "counts.scored is 3 there and 4 here"})
     assert told == (
-        "The scores.json beside the verdicts of B does not match them: counts.scored is 3 there "
+        "The scores.json next to the verdicts of B does not match them: counts.scored is 3 there "
         "and 4 here. This page is computed from the verdicts."
     )

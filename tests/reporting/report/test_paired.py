@@ -67,9 +67,9 @@ def test_runs_that_cannot_be_compared_say_why() -> None:
     found = paired(shown(ONE, run([unlike])))
     assert found is not None
     assert not found.measures
-    assert "judge gpt-4o-2024-08-06 against another" in found.why
+    assert "judge gpt-4o-2024-08-06 vs. another" in found.why
     apart = paired(shown(run(bare("V1")), run(bare("V2"))))
-    assert apart == Paired(0, "no video was scored in all of them")
+    assert apart == Paired(0, "no video is scored in all of them")
 
 
 def bare(*indexes: str) -> list[Judgment]:

@@ -214,7 +214,7 @@ def test_nothing_scored_is_no_number() -> None:
     assert "NaN" not in page.split("<script")[0]
 
 
-def test_votes_of_repeats_and_labels_of_people_go_along() -> None:
+def test_votes_of_repeats_and_labels_of_human_raters_are_included() -> None:
     repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]))
     human: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
         ("V2", "mine"): {"1.2": {ATTACK: "lack", "": "entailment"}}
@@ -223,14 +223,14 @@ def test_votes_of_repeats_and_labels_of_people_go_along() -> None:
     mine = found["videos"][1]["runs"][0]
     assert mine["votes"] == ["ee", "ec", "ee"]
     assert found["raters"] == ["", ATTACK]
-    assert mine["people"] == [[1, 0, "e"], [1, 1, "l"]]
+    assert mine["human"] == [[1, 0, "e", 0], [1, 1, "l", 1]]
     assert "3 repeats of the judge" in words_of(report_html({"mine": run([repeated])}))
 
 
 def test_frames_are_embedded_and_what_is_not_there_is_told() -> None:
     strips = {"V1": Strip((Frame(0.5, "/9j/"),)), "V2": Strip(note=f"holds no video {ATTACK}")}
     first, second, *_ = data_of(report_html({"mine": run()}, strips=strips))["videos"]
-    assert first["frames"] == [[0.5, "/9j/"]]
+    assert first["frames"] == [["0.5", "/9j/"]]
     assert second["frames"] == f"holds no video {ATTACK}"
     assert "No frames of the videos are in this report." in report_html({"mine": run()})
 

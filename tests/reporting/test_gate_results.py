@@ -1,0 +1,82 @@
+"""What is said of a gate, above all where it fails by little."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from capeval.reporting.gate_results import gate_lines, gate_results
+from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
+from tests.runs.comparing import comparison, matrix
+
+
+@pytest.mark.parametrize(
+    ("gate", "on", "value", "low", "sentence"),
+    [
+        (
+            "f1=-0.5", "estimate", -0.005, -0.02,
+            "F1 of B is 0.50 points below A; f1=-0.5 allows at most 0.5 points below",
+        ),
+        (
+            "f1=-0.5", "estimate", -0.00500001, -0.02,
+            "F1 of B is 0.500001 points below A; f1=-0.5 allows at most 0.5 points below",
+        ),
+        ("f1=0", "estimate", -0.0001, 0.0, "F1 of B is 0.01 points below A; f1=0 allows no loss"),
+        (
+            "f1=1", "estimate", 0.004, 0.0,
+            "F1 of B is 0.40 points above A; f1=1 requires at least 1 point above",
+        ),
+        (
+            "f1=-0.5", "lower", 0.1, -0.02,
+            "F1 of B is 2.00 points below A at the lower end of the interval; f1=-0.5 allows",
+        ),
+        (
+            "f1=-0.5", "lower", 0.1, None,
+            "the difference in F1 has no interval, because 5 videos are fewer than 5; f1=-0.5",
+        ),
+        (
+            "action.recall=-100", "estimate", None, None,
+            "B has no recall of action elements to compare; action.recall=-100 allows at most 100",
+        ),
+    ],
+)  # fmt: skip
+def test_the_sentence_names_the_value_and_the_limit(
+    gate: str,
+    on: Literal["estimate", "lower"],
+    value: float | None,
+    low: float | None,
+    sentence: str,
+) -> None:
+    group, _, measure = gate.partition("=")[0].rpartition(".")
+    found = comparison(group or "all", measure, value=value, low=low)
+    (result,) = gate_results(found, apply_gates(found, read_gates([gate], on=on)))
+    assert result.told.startswith(sentence)
+    assert (result.gate, result.on) == (gate.partition("=")[0], on)
+
+
+@pytest.mark.parametrize(
+    ("make", "typed", "sentence"),
+    [
+        (
+            comparison, "99%",
+            "are scored in both runs; --min-coverage requires at least 99%",
+        ),
+        (
+            matrix, "1000",
+            "are scored in all runs; --min-coverage requires at least 1,000",
+        ),
+    ],
+)  # fmt: skip
+def test_coverage_names_its_videos_and_failed_gates_are_a_line_each(
+    make: type, typed: str, sentence: str
+) -> None:
+    found = make().model_copy(update={"paired": 989, "annotated": 1000})
+    coverage = CountOrShare.read(typed, "--min-coverage")
+    results = gate_results(found, apply_gates(found, coverage=coverage))
+    sentence = f"989 of 1,000 annotated videos (98.90%) {sentence}"
+    assert [result.told for result in results] == [sentence]
+    assert gate_lines(found) == []
+    failed, passed = (results[0].model_copy(update={"passed": of}) for of in (False, True))
+    several = found.model_copy(update={"gates": (failed, passed, failed)})
+    assert gate_lines(several) == [f"gate failed: {sentence}"] * 2
