@@ -32,7 +32,6 @@ _SENTENCE_END = re.compile(
     # "He stops.The dog runs": the space was forgotten.
     r"|(?<=[a-z][a-z])[.!?](?=[A-Z](?:[a-z]|\s))"
 )
-_LAST_WORD = re.compile(r"(?:[^\W_]|['’]|\.(?=[^\W_]))+\Z")
 _ABBREVIATION = re.compile(
     "mr|mrs|ms|dr|prof|st|mt|jr|sr|vs|approx|fig|inc|ltd|dept|capt|sgt|lt|col|gen|rev|hon"
 )
@@ -112,8 +111,8 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
     if mark != ".":
         return True
     # No word of interest is longer.
-    last = _LAST_WORD.search(text, max(0, found.start() - 16), found.start())
-    written = last[0] if last else ""
+    before = text[max(0, found.start() - 16) : found.start()]
+    written = before.split()[-1].lstrip("([{\"'“‘") if before[-1:].strip() else ""
     word = written.lower()
     if word in ("a.m", "p.m", "etc"):
         return not following.islower()
