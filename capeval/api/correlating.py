@@ -57,6 +57,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         runs=folder,
         missing=o.missing,
         published=o.published,
+        on_notice=o.on_notice,
     )
     settings = Settings(
         protocol=protocol_of(o.protocol, o.statistics, o.groupings),

@@ -11,13 +11,14 @@ from pydantic import TypeAdapter
 
 from capeval.api.run_options import InspectOptions
 from capeval.api.sync_async import blocking
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import InputError, UsageError
 from capeval.judging.prompts import load_prompts
 from capeval.options import takes
 from capeval.reporting.viewer.cards import VideoCard, card_of, load_human_labels
 from capeval.reporting.viewer.raw_replies import RawReplies, raw_replies
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import JudgedRun, distinct_names, load_judged, load_judged_runs
+from capeval.runs.resolve import attempt
 from capeval.schema import Annotation
 from capeval.text import listed, nearest, shown
 
@@ -89,19 +90,16 @@ def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]
     if o.judged_runs:
         asked = load_judged_runs(o.judged_runs, runs=runs, judge=o.judge, annotations=o.annotations)
         return {name: (run, _annotation(run, index)) for name, run in asked.items()}
-    loaded: list[JudgedRun] = []
-    faults: list[CapevalError] = []
-    for one in (judged for run in RunFolder.all(runs) for judged in run.judges(o.judge)):
-        try:
-            loaded.append(load_judged(one.judgments, annotations=o.annotations))
-        except CapevalError as fault:
-            faults.append(fault)
+    judges = attempt(lambda run: run.judges(o.judge), RunFolder.all(runs), o.on_notice)
+    loaded = attempt(
+        lambda judge: load_judged(judge.judgments, annotations=o.annotations),
+        [judge for of_run in judges for judge in of_run],
+        o.on_notice,
+    )
     if not loaded:
         by = "" if o.judge is None else f" by {o.judge}"
         nothing = f"has no run judged{by}; judge one first, or name it with --run"
-        raise faults[0] if faults else InputError(nothing, file=runs)
-    for left_out in faults:
-        o.on_notice(f"left out: {left_out}")
+        raise InputError(nothing, file=runs)
     annotated = [run for run in loaded if index in run.annotated]
     captioned = [run for run in annotated if index in run.captions or index in run.judgments]
     if not annotated:

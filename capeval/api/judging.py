@@ -10,15 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from capeval.api.sync_async import blocking
-from capeval.errors import CapevalError, UsageError
+from capeval.errors import CapevalError, InputError, UsageError
+from capeval.files.reading import reading
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
-from capeval.judging.run import JudgingPlan, JudgingWork
+from capeval.judging.run import Held, JudgingPlan, JudgingWork
 from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configured, open_judge
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
-from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, is_taken
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import find_captions, is_taken, why_left_out
 from capeval.runs.sources import (
     SAMPLE,
     Source,
@@ -30,22 +31,28 @@ from capeval.runs.sources import (
 )
 from capeval.schema import Scored
 from capeval.scoring import Scores
+from capeval.scoring.gates import CountOrShare
 
 
 @dataclass(frozen=True)
 class Target:
-    """Captions to judge, loaded when they are needed: hundreds of runs may not fit in memory."""
+    """Captions to judge, loaded when they are needed: hundreds of runs may not fit in memory.
+
+    `named` is False for a run that the user did not name: if it cannot be read, it is left out.
+    """
 
     name: str
     load: Callable[[], Source]
+    named: bool = True
 
 
 @dataclass(frozen=True)
 class Judged:
     """The result of judging one target.
 
-    `file` is its scores.json, or None if nothing was stored; `unscored` are the reasons of the
-    captions that were asked for and have no verdict; `stopped` says why judging ended early.
+    `file` is its scores.json, or None if these scores are not stored; `unscored` are the reasons of
+    the captions that were asked for and have no verdict; `stopped` says why judging ended early.
+    `held` says that the stored scores are still another judge's.
     """
 
     name: str
@@ -53,9 +60,12 @@ class Judged:
     file: Path | None
     unscored: dict[str, str]
     stopped: CapevalError | None
+    held: bool = False
 
     def without_videos(self) -> Judged:
-        """Return the same without the scores of single videos."""
+        """Return the same without the scores of single videos, if they are in the file."""
+        if self.file is None:
+            return self
         return replace(self, scores=self.scores.model_copy(update={"videos": {}}))
 
 
@@ -97,25 +107,40 @@ class JudgingSession:
         opened: OpenJudge,
         on_notice: Callable[[str], None],
     ) -> None:
-        self._options, self._targets, self._on_notice = options, targets, on_notice
-        self.opened = opened
+        self._options, self._on_notice = options, on_notice
+        self._allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
+        self.opened, self.targets = opened, list(targets)
+        self.left_out: list[str] = []
 
     async def estimate(self) -> tuple[Estimate, dict[str, int]]:
         """Check every target and return the expected cost, and the captions to judge by name.
 
-        Nothing is called and nothing is written.
+        A faulty run that was not named is left out of the targets, and `left_out` says why; if
+        there is no other, its `InputError` or `UsageError` is raised. Nothing is called or written.
         """
         total, todo = Estimate(cost=0.0), {}
-        for target in self._targets:
-            plan = self._work(target.load()).plan()
+        faults: dict[str, InputError | UsageError] = {}
+        for target in self.targets:
+            try:
+                with reading():
+                    plan = self._work(target.load()).plan()
+            except (InputError, UsageError) as fault:
+                if target.named:
+                    raise
+                faults[target.name] = fault
+                continue
             self._report_stale(plan)
             todo[plan.name] = len(plan.todo)
             total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
+        if faults and not todo:
+            raise next(iter(faults.values()))
+        self.left_out = [why_left_out(*fault) for fault in faults.items()]
+        self.targets = [target for target in self.targets if target.name not in faults]
         return total, todo
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
         """Judge the targets and yield the result of each; the last may have been stopped."""
-        for target in self._targets:
+        for target in self.targets:
             source = target.load()
             work = self._work(source)
             # Planned again inside the lock: another process may have judged meanwhile.
@@ -129,22 +154,45 @@ class JudgingSession:
             }
             folder = work.store.folder
             file = folder.scores if folder and folder.scores.is_file() else None
-            yield Judged(source.name, work.store.scores, file, left, finished.stopped)
+            held = work.held(finished.plan, finished.done) if folder else None
+            if held and folder:
+                self._report_held(source.name, held, folder)
+                file = None
+            scores = work.store.scores
+            yield Judged(source.name, scores, file, left, finished.stopped, held is not None)
             if finished.stopped:
                 return
 
     def _work(self, source: Source) -> JudgingWork:
         o = self._options
         return JudgingWork(
-            source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit, seed=o.seed
+            source,
+            self.opened,
+            repeats=o.repeats,
+            only=o.only,
+            limit=o.limit,
+            seed=o.seed,
+            max_unscored=float(self._allowance.of(len(source.captions))),
         )
 
     def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
+            one = count == 1
             self._on_notice(
-                f"{plan.name}: {count:,} stored {'verdict is' if count == 1 else 'verdicts are'} "
-                f"outdated (the {changed} changed); judged again and replaced"
+                f"{plan.name}: {count:,} stored verdict{' is' if one else 's are'} outdated (the "
+                f"{changed} changed): {'its caption' if one else 'their captions'} will be judged "
+                "again" + (", and the stored verdicts count until all are" if plan.replaced else "")
             )
+
+    def _report_held(self, name: str, held: Held, folder: JudgeFolder) -> None:
+        left = held.videos - held.scored
+        how = "run the same command again"
+        if left == held.unscored:
+            how += f", or accept the {left:,} unscored with --max-unscored {left}"
+        self._on_notice(
+            f"{name}: {held.scored:,} of {held.videos:,} captions are judged again, stored in "
+            f"{folder.next}; the earlier verdicts count until all are: {how}"
+        )
 
 
 @asynccontextmanager
@@ -161,7 +209,7 @@ async def open_judging(
     """
     chosen = options
     if options.judge is None and not is_configured(options):
-        sample = all(target.load().is_sample for target in targets)
+        sample = all(target.named and target.load().is_sample for target in targets)
         if not sample and not offline:
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
@@ -187,7 +235,7 @@ def targets_named(
         targets = [target for name in typed for target in _targets_for(name, options)]
     else:
         mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
-        targets = [_run(run, options) for run in mine]
+        targets = [replace(_run(run, options), named=False) for run in mine]
     if not targets:
         if options.annotations not in (None, SAMPLE):
             raise UsageError("name the captions that --annotations are for")

@@ -57,6 +57,8 @@ def plot(o: PlotOptions) -> list[Path]:
     judged = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
+    for line in (line for run in judged.values() for line in run.notices):
+        o.on_notice(line)
     target, inputs = Path(o.out), files_behind(judged.values())
     inputs += [] if o.human is None else [Path(o.human)]
     for name in wanted:

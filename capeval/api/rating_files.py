@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,11 +37,12 @@ from capeval.rating.sheet import (
     sheet_html,
 )
 from capeval.runs.folder import RunFolder
-from capeval.runs.outputs import check_output, write_output
-from capeval.runs.resolve import find_run, is_taken
+from capeval.runs.outputs import check_output, run_files, write_output
+from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
     SAMPLE,
     Source,
+    annotations_file,
     annotations_of,
     from_file,
     from_run,
@@ -89,6 +91,10 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     folder = Path(o.out)
     sources = _sources(o)
     first = sources[0]
+    read = [annotations_file(source.annotations_path) for source in sources]
+    read += [file for source in sources if source.run for file in run_files(source.run.path)]
+    for name in ("key.csv", "sheet.csv", "sheet.html"):
+        check_output(folder / name, read)
     for source in sources[1:]:
         if annotations_hash(source.annotations) != annotations_hash(first.annotations):
             raise UsageError(
@@ -144,7 +150,8 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     """
     target, key = Path(o.out), Path(o.key)
     paths = [Path(file) for file in o.files]
-    check_output(target, [*paths, key, *([] if o.annotations is None else [o.annotations])])
+    texts = [] if o.annotations is None else [o.annotations]
+    check_output(target, [*paths, key, *map(annotations_file, texts)])
     items = read_key(key)
     known = None if o.annotations is None else annotations_of(o.annotations)
     if known is not None:
@@ -190,7 +197,8 @@ def _sources(o: SheetOptions) -> list[Source]:
     if o.named:
         found = [source_of(name) for name in o.named]
     else:
-        found = [from_run(run, known, ignore_unknown=skip) for run in RunFolder.all(runs)]
+        read = partial(from_run, annotations_path=known, ignore_unknown=skip)
+        found = attempt(read, RunFolder.all(runs), o.on_notice)
         found = found or [bundled(name) for name in sample]
     seen: set[str] = set()
     for source in found:

@@ -57,6 +57,8 @@ def report(o: ReportOptions) -> Report:
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
     same_annotations(loaded)
+    for line in (line for run in loaded.values() for line in run.notices):
+        o.on_notice(line)
     file = Path("report.html" if o.out is None else o.out)
     first = next(iter(loaded.values()))
     if o.out is None and len(loaded) == 1 and first.run is not None:

@@ -293,6 +293,7 @@ class CorrelateOptions:
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
     draws: int | None = python_only(None, min=99, max=1_000_000)
 
 

@@ -69,7 +69,8 @@ class GenerationPlan(Plan[CaptionOutcome]):
     """What generating will do.
 
     `missing` are the reasons of videos that have no file; `again` counts stored captions that are
-    written again because their prompt or video changed; `asked` all videos, done or not.
+    empty or whose prompt or video changed; of these, `outdated` have a text, which remains until a
+    new one is written; `asked` counts all videos, done or not.
     """
 
     run: RunFolder
@@ -78,6 +79,7 @@ class GenerationPlan(Plan[CaptionOutcome]):
     settings: Mapping[str, Any]
     missing: Mapping[str, str]
     again: int
+    outdated: Mapping[str, Mapping[str, Any]]
     asked: int
 
 
@@ -201,6 +203,11 @@ def plan_generation(
         settings=settings,
         missing=missing,
         again=len(stored) - len(lines),
+        outdated={
+            index: line
+            for index, line in stored.items()
+            if index not in lines and not is_empty(line["caption"])
+        },
         asked=len(chosen),
     )
 
@@ -318,16 +325,13 @@ def write_part(
     reasons: Mapping[str, str],
 ) -> None:
     """Write the captions and the reasons of a run or shard, atomically and in order."""
-    have = {line["index"] for line in captions}
     if part.shard:  # lines of the run do not belong to the shard
         mine = lines_by_index(part.captions)
         captions = [line for line in captions if line["index"] in mine]
     if captions:
         write_jsonl(part.captions, captions)
     left = [
-        {"index": a.index, "reason": reasons[a.index]}
-        for a in annotations
-        if a.index in reasons and a.index not in have
+        {"index": a.index, "reason": reasons[a.index]} for a in annotations if a.index in reasons
     ]
     if left:
         write_jsonl(part.ungenerated, left)

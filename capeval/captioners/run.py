@@ -108,7 +108,8 @@ def merge_into(
         reasons |= stored_reasons(part)
     refuse_unknown(lines, {annotation.index for annotation in annotations}, path, run)
     captions = in_order(annotations, lines)
-    write_part(Part(run.path), annotations, captions, reasons)
+    left = {index: reason for index, reason in reasons.items() if index not in lines}
+    write_part(Part(run.path), annotations, captions, left)
     # Killed before this line, the next merge does the same again.
     for part in parts:
         for file in (part.captions, part.ungenerated, run.path / f".lock.{part.lock}"):
@@ -175,13 +176,13 @@ class GenerationWork:
     usage: Usage = field(default_factory=Usage)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[Callable[[], None]]:
         """Lock the run, or its shard."""
         shard = self.wanted.shard
-        with self.run.locked(part=shard.label if shard else ""):
+        with self.run.locked(part=shard.label if shard else "") as check:
             if shard is None:
                 nobody_works_on(parts_of(self.run.path), self.run)
-            yield
+            yield check
 
     def plan(self) -> GenerationPlan:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
@@ -234,7 +235,7 @@ class GenerationWork:
     def finish(self, plan: GenerationPlan, done: Mapping[str, CaptionOutcome]) -> None:
         """Write the captions, and the reasons of the videos without one, in order."""
         reasons = {index: one.reason for index, one in done.items() if one.reason is not None}
-        captions = in_order(plan.wanted.annotations, _lines(done))
+        captions = in_order(plan.wanted.annotations, {**plan.outdated, **_lines(done)})
         write_part(plan.part, plan.wanted.annotations, captions, reasons)
 
     def spent(self) -> Spent:

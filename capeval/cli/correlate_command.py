@@ -46,7 +46,7 @@ def correlate(
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = correlating.correlate(**declared)
+    found = correlating.correlate(**declared, on_notice=output.warning)
     for line in warning_lines(found, full=full):
         output.warning(line)
     if as_json:

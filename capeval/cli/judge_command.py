@@ -11,7 +11,6 @@ import typer
 from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
-from capeval.options import LIMITS
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
@@ -32,14 +31,6 @@ def judge(
             show_default=False,
         ),
     ] = None,
-    max_unscored: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            help="Exit 3 if more stay unscored: a number, or a share such as 1%.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = "0",
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -59,7 +50,7 @@ def judge(
     from capeval.errors import CapevalError
     from capeval.scoring.gates import CountOrShare
 
-    allowance = CountOrShare.read(max_unscored, "--max-unscored")
+    allowance = CountOrShare.read(declared["max_unscored"], "--max-unscored")
     session = Session(as_json=as_json, quiet=quiet)
     # The captions are the targets: several, and each loaded when it is judged.
     options = JudgeOptions(captions={}, **declared)
@@ -73,6 +64,8 @@ def judge(
             opened = judging.opened
             # Everything is read and checked before anything is called or written.
             expected, todo = await judging.estimate()
+            for line in judging.left_out:
+                session.notice(line, always=True)
             session.notice(f"Judge: {opened.judge.title}")
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
@@ -96,7 +89,7 @@ def judge(
             if results or not failure:
                 _show(session, results, opened, as_json=as_json, full=full)
             names = {result.name for result in results}
-            left = [target.name for target in found if target.name not in names]
+            left = [target.name for target in judging.targets if target.name not in names]
             if left and results:
                 session.notice(f"Not judged: {', '.join(left)}")
             if failure:
@@ -120,7 +113,9 @@ def _show(
 
     if as_json:
         _print_json(results)
-    print_scores({result.name: result.scores for result in results}, session.console, full=full)
+    # Nothing is to be said of a judge that has judged nothing yet, where another's scores remain.
+    shown = {r.name: r.scores for r in results if not r.held or r.scores.counts.scored}
+    print_scores(shown, session.console, full=full)
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
             session.lost(line)
@@ -171,8 +166,12 @@ def _print_json(results: list[Judged]) -> None:
     # Run by run from the files just written: all of them at once may not fit in memory.
     before = "{"
     for result in results:
-        if result.file:
-            text = result.file.read_text(encoding="utf-8").rstrip()
+        if result.file or result.held:
+            text = (
+                result.file.read_text(encoding="utf-8").rstrip()
+                if result.file
+                else dumps(result.scores.model_dump(mode="json"), indent=1)
+            )
             sys.stdout.write(printable_json(f"{before}\n{dumps(result.name)}: {text}"))
             before = ","
     sys.stdout.write("\n}\n" if before == "," else "{}\n")

@@ -48,6 +48,8 @@ def leaderboard(
     elif out is None and (form == "json" or not quiet):
         text = rendered_leaderboard(board, form, by=by)
         typer.echo(printable_json(text) if form == "json" else text)
+    for line in board.notices:
+        output.notice(line)
     for one in board.left_out:
         reason = f"{one.path}: {one.reason}" if one.unfinished else one.reason
         (output.notice if one.unfinished else output.error)(f"left out: {reason}")

@@ -60,6 +60,8 @@ def score(
             raise typer.Exit(4)
         return
     judged = scoring.score_run(**declared)
+    for line in judged.notices:
+        output.notice(line)
     if as_json:
         output.json(judged.scores)
     else:

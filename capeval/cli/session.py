@@ -64,9 +64,9 @@ class Session:
         finally:
             self._stop_bar()
 
-    def notice(self, text: str) -> None:
-        """Print a line on stderr, above the progress."""
-        if self._quiet:
+    def notice(self, text: str, *, always: bool = False) -> None:
+        """Print a line on stderr, above the progress; with --quiet only if it is for `always`."""
+        if self._quiet and not always:
             return
         text = one_line(text, 600)
         if self._bar:

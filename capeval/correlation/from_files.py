@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import IfMissing, Joined, join
-from capeval.correlation.metric_sources import Sources, gather, judged_runs
+from capeval.correlation.metric_sources import Judged, Sources, gather, judged_runs
 from capeval.correlation.protocols import departure
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.video_level import Settings, analyse
@@ -26,7 +26,6 @@ from capeval.rating.human_scores import (
     from_labels,
     is_comparable,
 )
-from capeval.runs.folder import RunFolder
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
 from capeval.scoring import Signature
@@ -43,6 +42,7 @@ class CorrelateRequest:
         run under `runs`, or the judged sample
     metric_columns : columns of the human file that have scores of metrics
     published : whether to add the TUNA paper's rows for reference
+    on_notice : called with a line for each run that cannot be read and is left out
     """
 
     human: Path
@@ -52,6 +52,7 @@ class CorrelateRequest:
     runs: Path = Path("runs")
     missing: IfMissing = "error"
     published: bool = False
+    on_notice: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,12 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
     """Read the human file and every metric; `binary` as for `from_labels`."""
     table = load_human(request.human, request.metric_columns)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
-    runs: list[RunFolder] = []
+    runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
-        runs = judged_runs(request.runs, systems)
+        own = request.annotations is None
+        runs = judged_runs(request.runs, systems, request.on_notice, annotated=own)
     annotations = _annotations(request, runs)
-    sources = gather(request.auto, runs, annotations, systems)
+    sources = gather(request.auto, runs, annotations, systems, request.on_notice)
     for name in request.metric_columns:
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
@@ -149,14 +151,15 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
 
 
 def _annotations(
-    request: CorrelateRequest, runs: Sequence[RunFolder]
+    request: CorrelateRequest, runs: Sequence[Judged]
 ) -> tuple[Annotation, ...] | None:
     if isinstance(request.annotations, tuple):
         return request.annotations
     if request.annotations is not None:
         return annotations_of(request.annotations)
-    places = [*(run.path for run in runs), *(path for _, path in request.auto)]
-    named = {path: where for where in places if (path := annotations_named_by(where)) is not None}
+    places = {one.run.path: one.annotations for one in runs}
+    places |= {path: annotations_named_by(path) for _, path in request.auto}
+    named = {path: where for where, path in places.items() if path is not None}
     if len(named) > 1:
         listed = ", ".join(f"{where}: {path}" for path, where in named.items())
         raise UsageError(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 from capeval.correlation.element_level import Verdicts
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
-from capeval.runs.folder import RunFolder
-from capeval.runs.sources import run_around
-from capeval.runs.verdicts import signature_of, stored_judgments
-from capeval.schema import Annotation, Scored
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import attempt
+from capeval.runs.sources import annotations_named_by, annotations_of, run_around
+from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
+from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, Reference, measures
 from capeval.text import listed
 
@@ -44,41 +47,77 @@ class Sources:
                 raise UsageError(f"{fault} ({', '.join(metric.sources)})") from None
 
 
-def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
+@dataclass(frozen=True)
+class Judged:
+    """A judged run: its judges, the names that it may have in a human file, its annotations."""
+
+    run: RunFolder
+    judges: Sequence[JudgeFolder]
+    names: Sequence[str]
+    annotations: str | None
+
+    @classmethod
+    def read(cls, run: RunFolder, *, annotated: bool) -> Self:
+        """Read what is needed to choose a run, and its annotations if they are to be used.
+
+        Raises
+        ------
+        InputError, UsageError
+            They cannot be read.
+        """
+        judges = run.judges()
+        named = annotations_named_by(run.path) if judges and annotated else None
+        if named is not None:
+            annotations_of(named)
+        return cls(run, judges, _names(run) if judges else (), named)
+
+
+def judged_runs(
+    runs: Path,
+    systems: Collection[str | None],
+    on_notice: Callable[[str], None],
+    *,
+    annotated: bool = True,
+) -> list[Judged]:
     """Return the judged runs of the rated systems; if none is the user's own, the sample's.
 
-    If the human file names no systems, return all runs of the user's own.
+    If the human file names no systems, return all runs of the user's own. A run that cannot be
+    read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
+    notice.
 
     Raises
     ------
     InputError
         No run is judged, or none is of these systems.
     """
-    judged = [run for run in RunFolder.all(runs) if run.judges()]
+    read = partial(Judged.read, annotated=annotated)
+    every = attempt(read, RunFolder.all(runs), on_notice)
+    judged = [one for one in every if one.judges]
     if not judged:
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
             "bundled sample), or name metrics with --metric or --metric-columns",
             file=runs,
         )
-    own = [run for run in judged if not run.name.startswith(_SAMPLE)]
-    sample = [run for run in judged if run.name.startswith(_SAMPLE)]
+    own = [one for one in judged if not one.run.name.startswith(_SAMPLE)]
+    sample = [one for one in judged if one.run.name.startswith(_SAMPLE)]
     if None in systems:
         meant = own or sample
         if len(meant) > 1:
+            names = listed([one.run.name for one in meant])
             raise InputError(
-                f"contains {len(meant)} judged runs ({listed([run.name for run in meant])}), but "
-                "the human file has no column `system`: add it, or name one run with --metric",
+                f"contains {len(meant)} judged runs ({names}), but the human file has no "
+                "column `system`: add it, or name one run with --metric",
                 file=runs,
             )
         return meant
     for several in (own, sample):
-        found = [run for run in several if _system_of(run, systems) in systems]
+        found = [one for one in several if _system_of(one.names, systems) in systems]
         if found:
             return found
     known = [
-        run.name + "".join(f" (model {name})" for name in _names(run)[1:] if name != run.name)
-        for run in judged
+        one.run.name + "".join(f" (model {name})" for name in one.names[1:] if name != one.run.name)
+        for one in judged
     ]
     rated = sorted(str(name) for name in systems)
     raise InputError(
@@ -92,23 +131,25 @@ def judged_runs(runs: Path, systems: Collection[str | None]) -> list[RunFolder]:
 def _names(run: RunFolder) -> list[str]:
     if not run.exists():
         return [run.name]
-    models = {c.model for c in load_captions(run.captions) if c.model}
+    models = {c.model for c in load_captions(run.captions, unfinished=True) if c.model}
     return [run.name, *(models if len(models) == 1 else [])]
 
 
-def _system_of(run: RunFolder, systems: Collection[str | None]) -> str | None:
+def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
     """Return the name of a run in the human file: its own, else its captions' model."""
-    names = _names(run)
     return next((name for name in names if name in systems), names[0])
 
 
 def gather(
     named: Sequence[tuple[str, Path]],
-    runs: Sequence[RunFolder],
+    runs: Sequence[Judged],
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
+    on_notice: Callable[[str], None],
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
+
+    Verdicts of these runs that cannot be read are left out with a notice.
 
     Raises
     ------
@@ -116,12 +157,17 @@ def gather(
         A source is invalid, or judgments lack annotations.
     """
     sources = Sources()
-    for run in runs:
-        for judge in run.judges():
-            _judged(sources, judge.path.name, judge.judgments, annotations, systems)
+    judges = [judge for one in runs for judge in one.judges]
+    for judge, judgments in attempt(
+        lambda judge: (judge, _judgments(judge.judgments, annotations)), judges, on_notice
+    ):
+        _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
+        if notice := judged_again(judge.judgments, judge.path.parent.name):
+            on_notice(notice)
     for name, path in named:
         if _is_judged(path):
-            _judged(sources, name, path, annotations, systems)
+            judgments = _judgments(path, annotations)
+            _judged(sources, name, path, judgments, annotations or (), systems)
         else:
             for metric in load_metrics(path, name):
                 sources.add(metric)
@@ -159,22 +205,26 @@ _REPORTS = {
 }
 
 
-def _judged(
-    sources: Sources,
-    name: str,
-    path: Path,
-    annotations: Sequence[Annotation] | None,
-    systems: Collection[str | None],
-) -> None:
+def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
     if annotations is None:
         raise UsageError(
             f"{path}: these are judgments without a run that names their annotations; name them "
             "with --annotations"
         )
+    return stored_judgments(path, annotations)[0]
+
+
+def _judged(
+    sources: Sources,
+    name: str,
+    path: Path,
+    judgments: Sequence[Judgment],
+    annotations: Sequence[Annotation],
+    systems: Collection[str | None],
+) -> None:
     reference = Reference(annotations)
-    judgments, _ = stored_judgments(path, annotations)
     run = run_around(path)
-    system = _system_of(run, systems) if run and None not in systems else None
+    system = _system_of(_names(run), systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:
         system = next(iter(systems))
     signature = signature_of(annotations, judgments)

@@ -85,39 +85,95 @@ def whole_lines(path: Path) -> list[Any]:
 
 
 class JsonlAppender:
-    """Appends JSON lines; first removes an incomplete last line."""
+    """Appends JSON lines; first removes an incomplete last line.
+
+    What it created and could not fill, because the disk is full, it removes again.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
+        self._created: list[Path] = []
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        size = os.fstat(self._fd).st_size
-        end = _end_of_last_line(self._fd, size)
-        if _is_whole(os.pread(self._fd, size - end, end)):
-            os.write(self._fd, b"\n")
-        else:
-            os.ftruncate(self._fd, end)
+        self._created = [p for p in (self._path, *self._path.parents) if not p.exists()]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            size = os.fstat(self._fd).st_size
+            end = _end_of_last_line(self._fd, size)
+            if _is_whole(os.pread(self._fd, size - end, end)):
+                os.write(self._fd, b"\n")
+            else:
+                os.ftruncate(self._fd, end)
+        except OSError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:
+            status = os.fstat(self._fd)
             os.close(self._fd)
             self._fd = None
+            if status.st_size or not is_still(self._path, status):
+                return
+        remove_empty(self._created)
 
     def append(self, value: Any) -> None:
-        """Write one line; the kernel has it before this returns, so `kill -9` cannot lose it."""
-        if self._fd is None:
-            raise ValueError("the appender is not open")
+        """Write one line; the kernel has it before this returns, so `kill -9` cannot lose it.
+
+        Raises
+        ------
+        InputError
+            The file was moved, replaced or deleted since it was opened.
+        """
+        self.check()
+        descriptor = self._descriptor
         line = memoryview((dumps(value) + "\n").encode("utf-8"))
+        end = os.fstat(descriptor).st_size
         try:
             while line:
-                line = line[os.write(self._fd, line) :]
+                line = line[os.write(descriptor, line) :]
         except OSError as error:
+            os.ftruncate(descriptor, end)
             error.filename = str(self._path)  # Else "no space left" names no file.
             raise
+
+    def check(self) -> None:
+        """Raise `InputError` if the file at this path is no longer the one that is written."""
+        if not is_still(self._path, os.fstat(self._descriptor)):
+            raise replaced(self._path)
+
+    @property
+    def _descriptor(self) -> int:
+        if self._fd is None:
+            raise ValueError("the appender is not open")
+        return self._fd
+
+
+def is_still(path: Path, status: os.stat_result) -> bool:
+    """Return whether a path is the file or folder that had this status."""
+    try:
+        return os.path.samestat(path.stat(), status)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def replaced(path: Path) -> InputError:
+    """Return the error for a file or folder that was taken away while results were written."""
+    return InputError(
+        "was moved, replaced or deleted while results were written to it; put it back, or run the "
+        "command again",
+        file=path,
+    )
+
+
+def remove_empty(created: Iterable[Path]) -> None:
+    """Remove files and empty folders that this process created, innermost first."""
+    with suppress(OSError):
+        for path in created:
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _is_whole(line: bytes) -> bool:

@@ -26,7 +26,12 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
 
     A video that was judged again after a failure has its newer line further down.
     """
-    result: dict[str, Judgment] = {}
+    return {judgment.index: judgment for judgment in judgment_lines(path)}
+
+
+def judgment_lines(path: Path) -> list[Judgment]:
+    """Return every judgment of a file, in its order."""
+    result: list[Judgment] = []
     for value in whole_lines(path):
         index = value.get("index") if isinstance(value, dict) else value
         if isinstance(value, dict) and "status" not in value:
@@ -36,7 +41,7 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
                 file=path,
             )
         try:
-            judgment = JUDGMENT.validate_python(value)
+            result.append(JUDGMENT.validate_python(value))
         except ValidationError as faults:
             field, message = complaint(faults)
             raise InputError(
@@ -46,7 +51,6 @@ def load_judgments(path: Path) -> dict[str, Judgment]:
                 # The path of a field in a union begins with the name of the variant.
                 field=re.sub(r"^(un)?scored(\.|$)", "", field),
             ) from None
-        result[judgment.index] = judgment
     return result
 
 

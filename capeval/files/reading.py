@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,15 @@ def read_bytes(path: Path) -> bytes:
         # ValueError: how Python puts it depends on its version.
         reason = fault.strerror if isinstance(fault, OSError) else "its name has a NUL character"
         raise InputError(f"cannot be read ({reason})", file=path) from None
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn an `OSError` of the block, such as a refused permission, into an `InputError`."""
+    try:
+        yield
+    except OSError as fault:
+        raise InputError(f"cannot be read ({fault.strerror})", file=fault.filename) from None
 
 
 def why_missing(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from capeval.options import (
     INPUTS,
     JUDGE,
+    LIMITS,
     OUTPUT,
     ModelOptions,
     declares,
@@ -43,6 +44,8 @@ class JudgeOptions(ModelOptions):
     explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
         judge.
     repeats : Judge each caption this many times; the majority label counts.
+    max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
+        the exit code is 3, and earlier verdicts of another judge remain in force.
     seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
@@ -69,6 +72,7 @@ class JudgeOptions(ModelOptions):
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
+    max_unscored: str = option("0", panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

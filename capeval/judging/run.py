@@ -191,13 +191,34 @@ async def judge_captions(
 
 @dataclass(frozen=True)
 class JudgingPlan(Plan[Judgment]):
-    """`todo` are pairs of annotation and caption; `stale` counts verdicts by what has changed."""
+    """`todo` are pairs of annotation and caption.
+
+    `stale` counts verdicts to be judged again, by what has changed. `replaced` are the videos whose
+    verdict in force is another judge's: it counts until all of them are judged again. `next_left`
+    as for `VerdictStore.finish`.
+    """
 
     stale: Mapping[str, int]
+    replaced: frozenset[str] = frozenset()
+    next_left: Sequence[Judgment] = ()
+
+
+@dataclass(frozen=True)
+class Held:
+    """Why the verdicts of another judge remain in force: of `videos`, so many are `scored` by the
+    new one, and `unscored`; the others are not judged yet.
+    """
+
+    videos: int
+    scored: int
+    unscored: int
 
 
 class JudgingWork:
-    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`."""
+    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`.
+
+    `max_unscored` is how many captions may lose the verdict of another judge, unscored by this one.
+    """
 
     labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
 
@@ -210,15 +231,17 @@ class JudgingWork:
         only: Collection[str] = (),
         limit: int | None = None,
         seed: int = 0,
+        max_unscored: float = 0,
     ) -> None:
         self._source, self._opened = source, opened
         self._repeats, self._only, self._limit = repeats, only, limit
+        self._max_unscored = max_unscored
         folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
         self.store = VerdictStore(source, folder, seed=seed)
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[Callable[[], None]]:
         """Lock the run; captions in memory have none."""
-        return self._source.run.locked() if self._source.run else nullcontext()
+        return self._source.run.locked() if self._source.run else nullcontext(lambda: None)
 
     def plan(self) -> JudgingPlan:
         """Compare stored verdicts with the current captions, annotations and judge."""
@@ -226,38 +249,54 @@ class JudgingWork:
         source.check()
         by_index = {annotation.index: annotation for annotation in source.annotations}
         stored = self.store.load()
+        in_force = {judgment.index: judgment for judgment in stored.in_force}
+        by_video: dict[str, list[Judgment]] = {}
+        for judgment in stored:
+            by_video.setdefault(judgment.index, []).append(judgment)
         kept: dict[str, Judgment] = {}
         stale: Counter[str] = Counter()
+        replaced = set()
         for caption in source.captions:
-            judgment = stored.get(caption.index)
-            if judgment is None:
+            index, annotation = caption.index, by_index[caption.index]
+            for judgment in by_video.get(index, ()):
+                better = isinstance(judgment, Scored) or not isinstance(kept.get(index), Scored)
+                if better and self._changed(judgment, annotation, caption) is None:
+                    kept[index] = judgment
+            current = in_force.get(index)
+            if not isinstance(current, Scored):
                 continue
-            changed = self._changed(judgment, by_index[caption.index], caption)
-            if changed:
-                stale[changed] += 1
-            else:
-                kept[caption.index] = judgment
+            if changed := self._changed(current, annotation, caption):
+                if not isinstance(kept.get(index), Scored):
+                    stale[changed] += 1
+                if changed_since(current, annotation, caption) is None:
+                    replaced.add(index)
         chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
         todo = [
             (by_index[caption.index], caption)
             for caption in chosen
             if not isinstance(kept.get(caption.index), Scored)
         ]
-        return JudgingPlan(source.name, kept, todo, stale)
+        # Verdicts that were to replace these same ones are themselves replaced.
+        left = [] if replaced else [one for one in stored.next if self._by_another(one)]
+        return JudgingPlan(source.name, kept, todo, stale, frozenset(replaced), left)
 
     def _changed(self, judgment: Judgment, annotation: Annotation, caption: Caption) -> str | None:
         """Return what has changed since a judgment was stored, or None if it is still valid."""
-        judge = self._opened.judge
         if judgment.inputs is None:
             return "origin"
         changed = changed_since(judgment, annotation, caption)
         if changed and changed[0] != "content of the file":
             return changed[0]
+        return self._by_another(judgment) or (changed[0] if changed else None)
+
+    def _by_another(self, judgment: Judgment) -> str | None:
+        """Return how the judge of a judgment differs from this one, or None."""
+        judge = self._opened.judge
         if not is_by(judge, judgment):
             return what_differs(judge, judgment)
         if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) != self._repeats:
             return "repeats"
-        return changed[0] if changed else None
+        return None
 
     def create(self, plan: JudgingPlan) -> None:  # noqa: ARG002 - the same for every plan
         """Write the run's captions and manifest."""
@@ -273,18 +312,27 @@ class JudgingWork:
             record=record,
         )
 
-    def line(
-        self,
-        plan: JudgingPlan,  # noqa: ARG002 - the same for every plan
-        outcome: Judgment,
-    ) -> tuple[Path, Mapping[str, Any]] | None:
+    def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
         """Return where a judgment is appended."""
         folder = self.store.folder
-        return (folder.judgments, judgment_line(outcome)) if folder else None
+        if folder is None:
+            return None
+        return folder.next if plan.replaced else folder.judgments, judgment_line(outcome)
 
-    def finish(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> None:  # noqa: ARG002
-        """Write `judgments.jsonl` and `scores.json`."""
-        self.store.finish(done)
+    def finish(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> None:
+        """Put the verdicts in force, unless those of another judge remain so."""
+        if self.held(plan, done):
+            self.store.hold(done)
+        else:
+            self.store.finish(done, next_left=plan.next_left)
+
+    def held(self, plan: JudgingPlan, done: Mapping[str, Judgment]) -> Held | None:
+        """Return what is missing if the verdicts of another judge remain in force, else None."""
+        lost = [index for index in plan.replaced if not isinstance(done.get(index), Scored)]
+        unscored = sum(index in done for index in lost)
+        if unscored == len(lost) <= self._max_unscored:
+            return None
+        return Held(len(plan.replaced), len(plan.replaced) - len(lost), unscored)
 
     def spent(self) -> Spent:
         """Return what the judge's calls used."""

@@ -102,6 +102,12 @@ def comparison_headline(found: Comparison | Matrix) -> str:
     """Return which run is better, by how much and how surely, in a sentence."""
     mark = "" if found.comparable else "[not comparable] "
     over = f"over the {thousands(found.paired)} videos scored in"
+    part = "; ".join(
+        f"{_name(run)} scored {share(run.scored, run.captioned)}"
+        for run in _runs(found)
+        if run.scored < run.captioned
+    )
+    part = f" ({part})" if part else ""
     if isinstance(found, Comparison):
         f1 = found.overall.all.f1
         better, other = _name(found.second), _name(found.first)
@@ -114,7 +120,7 @@ def comparison_headline(found: Comparison | Matrix) -> str:
         ends = confidence(f1, negative=f1.value < 0)
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
-        return f"{mark}{better} {how} {other} ({ends}{p}{unsure}) {over} both runs."
+        return f"{mark}{better} {how} {other} ({ends}{p}{unsure}) {over} both runs{part}."
     ranked = sorted(found.runs, key=lambda run: -run.f1)
     best, *others = ranked
     pair = _pairs(found)[frozenset((best.name, others[0].name))]
@@ -123,7 +129,7 @@ def comparison_headline(found: Comparison | Matrix) -> str:
     return (
         f"{mark}{_name(best)} has the highest F1 of {len(ranked)} runs, {percent(best.f1)}, "
         f"{gap} points above {_name(others[0])} ({p_equation(pair.p_adjusted)}, Holm{unsure}) "
-        f"{over} all runs."
+        f"{over} all runs{part}."
     )
 
 

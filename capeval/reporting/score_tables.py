@@ -178,20 +178,21 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
-    over = over_videos(counts.scored, counts.annotated)
+    over = over_videos(counts.scored, counts.annotated, counts.captioned)
     return f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
 
 
-def over_videos(scored: int, annotated: int) -> str:
+def over_videos(scored: int, annotated: int, captioned: int) -> str:
     """Return how many videos are behind a number, in words.
 
-    >>> over_videos(997, 1000), over_videos(10, 10), over_videos(1, 1)
-    ('over 997 of 1,000 videos', 'over all 10 videos', 'over 1 video')
+    >>> over_videos(10, 10, 10), over_videos(997, 1000, 999), over_videos(1, 1, 1)
+    ('over all 10 videos', 'over 997 of 1,000 videos (scored 997/999)', 'over 1 video')
     """
     if scored == annotated == 1:
         return "over 1 video"
     part = "all" if scored == annotated else f"{thousands(scored)} of"
-    return f"over {part} {counted(annotated, 'video')}"
+    of_captioned = f" (scored {share(scored, captioned)})" if scored < captioned else ""
+    return f"over {part} {counted(annotated, 'video')}{of_captioned}"
 
 
 def coverage(scores: Scores) -> str:

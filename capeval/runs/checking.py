@@ -129,7 +129,7 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
 
 
 def _short(value: Any) -> str:
-    if value is Missing.MISSING or value is None:
+    if value is Missing.MISSING:
         return "missing"
     return shown(value)
 

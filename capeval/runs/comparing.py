@@ -42,11 +42,10 @@ def compare_judged(
     common = _Common(runs)
     if not common.videos:
         raise UsageError(f"no video is scored in all of these runs: {names}")
-    unknown = [name for name, run in runs.items() if run.identity.judge == "unknown"]
     shared = {
         "comparable": not unlike,
         "unlike": tuple(unlike),
-        "notes": (f"the judge of {', '.join(unknown)} is unknown",) if unknown else (),
+        "notes": tuple(line for run in runs.values() for line in run.notices),
         "annotated": len({index for run in runs.values() for index in run.annotated}),
         "paired": len(common.videos),
         "settings": _settings(runs, draws, seed),

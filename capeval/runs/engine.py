@@ -81,8 +81,11 @@ class Work(Protocol[PlanT, OutcomeT]):
         """How messages name this work."""
         ...
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Hold the run for this process; raise `RunLocked` if another process holds it."""
+    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+        """Hold the run for this process; raise `RunLocked` if another process holds it.
+
+        The value is a function that raises `InputError` if the run's folder was replaced since.
+        """
         ...
 
     def plan(self) -> PlanT:
@@ -172,22 +175,23 @@ async def execute(
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
     loses at most the line being written. Files and folders are created with the first outcome: a
-    start that fails before it, because of a wrong key or model name, leaves nothing.
+    start that fails before it, because of a wrong key or model name, leaves nothing. If the folder
+    or a file in it is replaced meanwhile, the work stops: its outcomes belong to the old one.
 
     Raises
     ------
     RunLocked, InputError, UsageError
-        The work cannot begin.
+        The work cannot begin, or its files were replaced.
     EndpointRefused
         No call can succeed; outcomes recorded before are kept in their files.
     """
-    with work.locked():
+    with work.locked() as check:
         plan = work.plan()
         done: dict[str, OutcomeT] = dict(plan.kept)
         new: set[str] = set()
         tracker = _Tracker(work, plan, progress)
         stopped: BudgetReached | EndpointDown | None = None
-        with _Files(lambda: work.create(plan)) as files:
+        with _Files(lambda: work.create(plan), check) as files:
 
             def record(outcome: OutcomeT) -> None:
                 files.keep(work.line(plan, outcome))
@@ -201,6 +205,7 @@ async def execute(
                 stopped = failure
             # A work that stopped at once has nothing to finish, and must not leave files behind.
             if new or not stopped or any(one.reason is None for one in done.values()):
+                files.check()
                 files.create()
                 work.finish(plan, done)
     return Finished(plan, done, frozenset(new), stopped)
@@ -228,10 +233,16 @@ class _Tracker:
 class _Files(ExitStack):
     """The files that outcomes are appended to, each opened with its first line."""
 
-    def __init__(self, create: Callable[[], None]) -> None:
+    def __init__(self, create: Callable[[], None], check: Callable[[], None]) -> None:
         super().__init__()
         self._create: Callable[[], None] | None = create
+        self._check = check
         self._open: dict[Path, JsonlAppender] = {}
+
+    def check(self) -> None:
+        self._check()
+        for appender in self._open.values():
+            appender.check()
 
     def create(self) -> None:
         if self._create:
@@ -239,6 +250,7 @@ class _Files(ExitStack):
             create()
 
     def keep(self, entry: tuple[Path, Mapping[str, Any]] | None) -> None:
+        self._check()
         self.create()
         if entry is None:
             return

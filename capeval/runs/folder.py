@@ -6,8 +6,8 @@ import codecs
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,16 @@ from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import captions_hash, load_captions
-from capeval.files.jsonl import dumps, write_atomic, write_jsonl
-from capeval.files.reading import parse_json, read_text
+from capeval.files.jsonl import (
+    dumps,
+    is_still,
+    remove_empty,
+    replaced,
+    whole_lines,
+    write_atomic,
+    write_jsonl,
+)
+from capeval.files.reading import parse_json, read_text, reading
 from capeval.schema import Caption
 
 
@@ -29,8 +37,18 @@ class JudgeFolder:
 
     @property
     def judgments(self) -> Path:
-        """`judgments.jsonl`."""
+        """`judgments.jsonl`: the verdicts in force, of one judge."""
         return self.path / "judgments.jsonl"
+
+    @property
+    def next(self) -> Path:
+        """Verdicts that will take the place of those in force when they are complete."""
+        return self.path / "judgments.next.jsonl"
+
+    @property
+    def aside(self) -> Path:
+        """Verdicts about other captions or annotations, of videos without one in force."""
+        return self.path / "judgments.aside.jsonl"
 
     @property
     def scores(self) -> Path:
@@ -45,7 +63,11 @@ class JudgeFolder:
 
     def has_scores(self) -> bool:
         """Return whether there is a `scores.json`."""
-        return self.scores.is_file()
+        return _is_file(self.scores)
+
+    def has_judgments(self) -> bool:
+        """Return whether there is a `judgments.jsonl`."""
+        return _is_file(self.judgments)
 
     def has_verdicts(self) -> bool:
         """Return whether `judgments.jsonl` has at least one whole line.
@@ -63,7 +85,17 @@ class JudgeFolder:
             return False
         except (OSError, ValueError):
             # What cannot be opened is for the reader to complain about.
-            return self.judgments.is_file()
+            return self.has_judgments()
+
+    def has_scored(self) -> bool:
+        """Return whether a caption was scored; files that cannot be read count as if one was."""
+        if not self.has_judgments():
+            return self.has_scores()
+        try:
+            lines = [*whole_lines(self.judgments), *whole_lines(self.next)]
+        except InputError:
+            return True
+        return not all(isinstance(one, dict) and one.get("status") == "unscored" for one in lines)
 
 
 @dataclass(frozen=True)
@@ -77,6 +109,14 @@ class RunFolder:
         """The run's name."""
         return self.path.name
 
+    def __str__(self) -> str:
+        """Return the path as a user would type it: relative to the working folder, if it is in it.
+
+        A run can be found from within, and is then known by its whole path.
+        """
+        here = Path.cwd()
+        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+
     @property
     def captions(self) -> Path:
         """`captions.jsonl`."""
@@ -88,12 +128,12 @@ class RunFolder:
         return self.path / "manifest.json"
 
     def exists(self) -> bool:
-        """Return whether there are captions."""
-        return self.captions.is_file()
+        """Return whether there are captions, or a folder that may not be read."""
+        return _is_file(self.captions)
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest) if self.manifest.exists() else {}
+        return _read_object(self.manifest) if _is_file(self.manifest) else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.
@@ -114,9 +154,10 @@ class RunFolder:
         named : only the judge of this name; if there is none, those whose names begin so
         scored : folders that hold only a `scores.json` as well
         """
-        if not self.path.is_dir():
-            return []
-        found = (JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir())
+        with reading():
+            if not self.path.is_dir():
+                return []
+            found = [JudgeFolder(entry) for entry in sorted(self.path.iterdir()) if entry.is_dir()]
         judges = [one for one in found if one.has_verdicts() or (scored and one.has_scores())]
         if named is None:
             return judges
@@ -134,13 +175,20 @@ class RunFolder:
     def check_captions(self, captions: Sequence[Caption], of: str = "these") -> None:
         """Raise `InputError` if the run holds other captions than those of the file `of`.
 
-        Captions that came from a file, and that no judge has a verdict on, may be replaced by
+        Captions that came from a file, and none of which a judge has scored, may be replaced by
         corrected ones.
         """
         manifest = self.read_manifest()
         # Generated captions cost a GPU or money: they are never replaced.
-        kept = "captions" not in manifest or "generation" in manifest or self.judges(scored=True)
-        if not self._holds(captions) and kept:
+        kept = "captions" not in manifest or "generation" in manifest
+        if "generation" in manifest and not self.exists():
+            raise InputError(
+                "is a run whose captions are being generated; choose another name with --run",
+                file=self.path,
+            )
+        if not self._holds(captions) and (
+            kept or any(judge.has_scored() for judge in self.judges(scored=True))
+        ):
             raise InputError(
                 f"holds other captions than {of}; choose another name with --run", file=self.path
             )
@@ -152,8 +200,7 @@ class RunFolder:
         return captions_hash(stored) == captions_hash(captions)
 
     def store_captions(self, captions: Sequence[Caption]) -> None:
-        """Create the run with these captions, or check that it holds them."""
-        self.check_captions(captions)
+        """Write these captions unless the run holds them."""
         if not self.exists() or not self._holds(captions):
             write_jsonl(
                 self.captions, (caption.model_dump(exclude_none=True) for caption in captions)
@@ -165,28 +212,41 @@ class RunFolder:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 
     @contextmanager
-    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
-        """Lock the run, or a `part` of it; raise `RunLocked` if that takes over `wait` seconds."""
-        is_new = not self.path.exists()
+    def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[Callable[[], None]]:
+        """Lock the run, or a `part` of it; raise `RunLocked` if that takes over `wait` seconds.
+
+        Yields a function that raises `InputError` if the folder is no longer the one locked. What
+        only the lock needed, its file and new folders, is removed at the end.
+        """
+        created = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / (f".lock.{part}" if part else ".lock")
         lock = FileLock(file)
         try:
             lock.acquire(timeout=wait)
+            while not file.exists():  # its last holder removed it before it was ours
+                lock.release()
+                lock.acquire(timeout=wait)
         except Timeout:
             raise RunLocked(
                 f"{self.path}: another capeval process is working on this run; wait for it, or use "
                 "another --run"
             ) from None
+        status = self.path.stat()
+
+        def check() -> None:
+            if not is_still(self.path, status):
+                raise replaced(self.path)
+
         try:
-            yield
+            yield check
         finally:
-            # A start that was refused leaves no folder behind.
-            if is_new and list(self.path.iterdir()) == [file]:
-                file.unlink()
-                with suppress(OSError):
-                    self.path.rmdir()
-            lock.release()
+            try:
+                if is_still(self.path, status):
+                    # While it is held: nobody else can be holding a file of this name.
+                    remove_empty([file, *created])
+            finally:
+                lock.release()
 
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
@@ -201,6 +261,14 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("must be a JSON object", file=path)
     return value
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # Permission denied: there may be one, and who reads it gets an error that says so.
+        return True
 
 
 def _is_whole(line: bytes) -> bool:

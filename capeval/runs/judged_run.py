@@ -17,6 +17,7 @@ from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
 from capeval.runs.verdicts import (
     JudgeIdentity,
+    judged_again,
     judged_by,
     signature_of,
     stored_judgments,
@@ -84,6 +85,22 @@ class JudgedRun:
     def unscored(self) -> dict[str, str]:
         """The reasons of the captions that could not be judged, by index."""
         return {j.index: j.reason for j in self.judgments.values() if not isinstance(j, Scored)}
+
+    @cached_property
+    def notices(self) -> list[str]:
+        """What a reader of the scores must know: they are of a part, or of earlier verdicts."""
+        found = []
+        if self.run and (unjudged := len(self.captions.keys() - self.judgments.keys())):
+            found.append(
+                f"{self.name}: {unjudged:,} of {self.captioned:,} captions "
+                f"{'is' if unjudged == 1 else 'are'} not judged yet; "
+                f"finish with `capeval judge {self.run}`"
+            )
+        if self.identity.judge == JudgeIdentity().judge:
+            found.append(f"{self.name}: the judge is unknown, the verdicts do not record it")
+        if notice := judged_again(self.file, self.name):
+            found.append(notice)
+        return found
 
     @cached_property
     def model(self) -> str | None:

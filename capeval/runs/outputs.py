@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from capeval.config import CONFIG
 from capeval.errors import UsageError
 from capeval.files.jsonl import printable_json, write_atomic
 
@@ -20,8 +21,8 @@ _PLAIN = ("/dev/stdout", "/dev/null")
 # The files of runs, of shards too, the configuration and the cache: another run's may be there, or
 # be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
-    r"(captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|manifest\.json|\.lock(\..*)?"
-    r"|capeval\.toml|replies\.sqlite(-\w+)?",
+    r"(captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments(\.next|\.aside)?\.jsonl"
+    r"|manifest\.json|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )
 
@@ -36,7 +37,8 @@ def check_output(
 
     Parameters
     ----------
-    inputs : files that the command reads; those that do not exist are ignored
+    inputs : files that the command reads, and folders that it reads files of; those that do not
+        exist are ignored; `capeval.toml` is always one
     option : its name in messages
     scores : whether the output is scores, and so may be named scores.json
 
@@ -53,8 +55,8 @@ def check_output(
     if "\0" in str(path):
         raise UsageError(f"{option}: no file can have this name")
     target = Path(os.path.realpath(path))
-    for file in inputs:
-        if _is_same_file(Path(file), target):
+    for file in (*inputs, CONFIG):
+        if _is_same_file(Path(file), target) or _is_file_in(Path(file), target):
             also = "" if str(file) == str(path) else f" (it is {file})"
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
@@ -91,6 +93,15 @@ def _is_same_file(file: Path, target: Path) -> bool:
     try:
         # Hard links have paths of their own.
         return Path(os.path.realpath(file)) == target or file.samefile(target)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_file_in(folder: Path, target: Path) -> bool:
+    try:
+        inside = folder.is_dir() and target.is_file() and target.is_relative_to(folder.resolve())
+        # Around the working folder, earlier outputs are in it too, and may be replaced.
+        return inside and not Path.cwd().is_relative_to(folder.resolve())
     except (OSError, ValueError):
         return False
 

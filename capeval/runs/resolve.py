@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from capeval.errors import InputError, UsageError
-from capeval.files.reading import first_line
+from capeval.errors import CapevalError, InputError, UsageError
+from capeval.files.reading import first_line, reading
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.text import cut, listed, nearest, similar
+
+FolderT = TypeVar("FolderT", RunFolder, JudgeFolder)
+R = TypeVar("R")
 
 RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
@@ -102,6 +106,34 @@ def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     return found
 
 
+def attempt(
+    work: Callable[[FolderT], R], found: Iterable[FolderT], on_notice: Callable[[str], None]
+) -> list[R]:
+    """Return what some work makes of the folders of runs that the user did not name.
+
+    One that cannot be read is left out with a notice; if none can, the first error is raised.
+    """
+    results: list[R] = []
+    faults: list[tuple[Path, CapevalError]] = []
+    for one in found:
+        try:
+            with reading():
+                results.append(work(one))
+        except CapevalError as fault:
+            faults.append((one.path, fault))
+    if faults and not results:
+        raise faults[0][1]
+    for path, left_out in faults:
+        on_notice(why_left_out(path, left_out))
+    return results
+
+
+def why_left_out(run: Path | str, fault: CapevalError) -> str:
+    """Return the notice on a run that is left out; it names the run."""
+    message = str(fault)
+    return f"left out: {message if str(run) in message else f'{run}: {message}'}"
+
+
 def is_taken(name: str, runs: Path = RUNS) -> bool:
     """Say whether a name of the bundled sample, or of its runs, means something of the user's."""
     return any(_holds_captions(place) for place in (runs / name, Path(name)))
@@ -117,11 +149,11 @@ def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what:
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
     if isinstance(typed, Path) or _has_separator(text):
-        if not os.path.lexists(typed):
+        if not _is_there(Path(typed)):
             raise InputError(f"does not exist{_suggestion(Path(typed), runs)}", file=label)
         return Path(typed)
     # Of a name that no file can have (with a NUL, or too long) none exists either.
-    existing = [place for place in (runs / text, Path(text)) if os.path.lexists(place)]
+    existing = [place for place in (runs / text, Path(text)) if _is_there(place)]
     fitting = [place for place in existing if serves(place)]
     if len(fitting) > 1 and not fitting[0].samefile(fitting[1]):
         raise InputError(
@@ -131,6 +163,17 @@ def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what:
         return (fitting or existing)[0]
     names = [run.name for run in RunFolder.all(runs)] + _names_in(Path())
     raise InputError(f"is neither {what} nor a run under {runs}/{nearest(text, names)}", file=label)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except PermissionError:
+        # Whoever reads it gets an error that says so.
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _has_separator(text: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import CapevalError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations, split_format
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.packaged import sample_folder
@@ -56,23 +57,35 @@ class Source:
             self.run.check_captions(self.captions)
 
     def store(self) -> None:
-        """Write the run's captions and manifest."""
+        """Write the run's manifest and captions.
+
+        The manifest comes first: captions alone would be taken for some that nobody can replace.
+        """
         if self.run is None:
             return
-        manifest = self.run.read_manifest()
-        manifest["annotations"] = {
-            "path": self.annotations_path,
-            "sha256": annotations_hash(self.annotations),
-            "count": len(self.annotations),
+        self.check()
+        before = self.run.read_manifest()
+        manifest = before | {
+            "annotations": {
+                "path": self.annotations_path,
+                "sha256": annotations_hash(self.annotations),
+                "count": len(self.annotations),
+            }
         }
-        if self.origin is not None:
-            self.run.store_captions(self.captions)
+        if self.origin is not None and "generation" not in before:
             manifest["captions"] = {
                 "source": self.origin,
                 "sha256": captions_hash(self.captions),
                 "count": len(self.captions),
             }
         self.run.write_manifest(manifest)
+        if self.origin is not None:
+            try:
+                self.run.store_captions(self.captions)
+            except OSError:
+                if not before:  # a full disk: nothing is left of a run that did not begin
+                    self.run.manifest.unlink(missing_ok=True)
+                raise
 
 
 def annotations_file(path: str | Path) -> Path:
@@ -179,18 +192,25 @@ def annotations_named_by(path: Path) -> str | None:
     return None if run is None or named is None else _annotations_near(run, named) or named
 
 
-def files_read(named: Sequence[Path], annotations: str | None, runs: Path | None) -> list[Path]:
+def files_read(
+    named: Sequence[Path], annotations: str | Path | None, runs: Path | None
+) -> list[Path]:
     """Return the files that scores may be read from, so that none of them is overwritten.
+
+    Annotations in the format of a plugin may be a folder: then it is the folder.
 
     Parameters
     ----------
     named : runs, judges' folders, or files
-    annotations : as given; otherwise those that the runs name
+    annotations : as given, besides those that the runs name
     runs : the folder of runs, if all of them are read
     """
     paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
     found = [file for path in paths for file in run_files(path)]
-    texts = [annotations] if annotations is not None else map(annotations_named_by, paths)
+    texts = {None if annotations is None else str(annotations)}
+    for path in paths:
+        with suppress(CapevalError):  # a damaged manifest: its reader says what is wrong with it
+            texts.add(annotations_named_by(path))
     return [*found, *(annotations_file(text) for text in texts if text is not None)]
 
 
@@ -202,7 +222,7 @@ def _annotations_near(run: RunFolder, named: str) -> str | None:
     there = run.path.parent.parent / file
     try:
         digest = annotations_hash(annotations_of(f"{prefix}{there}"))
-    except InputError:
+    except CapevalError:
         return None
     if digest != run.read_manifest()["annotations"].get("sha256"):
         return None

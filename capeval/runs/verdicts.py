@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,8 @@ from capeval.files.captions import load_captions
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import (
     caption_hash,
+    judgment_line,
+    judgment_lines,
     load_judgments,
     reference_hash,
     write_judgments,
@@ -139,7 +141,8 @@ class JudgeIdentity:
     base_url: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        parts = (self.judge, self.base_url and f"at {self.base_url}", self.prompts)
+        where = self.base_url and f"at {self.base_url}"
+        parts = (self.judge, "a baseline" if self.baseline else "", where, self.prompts)
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
 
@@ -234,28 +237,111 @@ def summarise(
     )
 
 
+def judged_again(file: Path, name: str) -> str | None:
+    """Return a notice if other verdicts are to replace those of a file, and some are still missing.
+
+    Parameters
+    ----------
+    file : the verdicts in force
+    name : of their run
+    """
+    folder = JudgeFolder(file.parent)
+    if file.name != folder.judgments.name or not folder.run or not folder.next.is_file():
+        return None
+    try:
+        again = [one for one in judgment_lines(folder.next) if isinstance(one, Scored)]
+        total = sum(isinstance(one, Scored) for one in load_judgments(file).values())
+    except InputError as fault:
+        return str(fault)
+    # Of several judges, the last is the one that was chosen last.
+    by = [(one.inputs and one.inputs.judge, len(one.repeats)) for one in again]
+    number = len({one.index for one, of in zip(again, by, strict=True) if of == by[-1]})
+    return (
+        f"{name}: {number:,} of {total:,} captions are judged again, and these scores are of the "
+        f"earlier verdicts; finish with `capeval judge {folder.run}` and the same options, or "
+        f"delete {folder.next}"
+    )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a judge's folder holds: its verdicts in force, those that will replace them, and those
+    set aside.
+    """
+
+    in_force: Sequence[Judgment] = ()
+    next: Sequence[Judgment] = ()
+    aside: Sequence[Judgment] = ()
+
+    def __iter__(self) -> Iterator[Judgment]:
+        yield from (*self.in_force, *self.next, *self.aside)
+
+
+def _distinct(judgments: Sequence[Judgment]) -> list[Judgment]:
+    return list({dumps(judgment_line(one)): one for one in judgments}.values())
+
+
 class VerdictStore:
-    """Reads and writes `judgments.jsonl` and `scores.json`; without a folder nothing is stored."""
+    """Reads and writes the verdicts and scores of one judge; without a folder nothing is stored.
+
+    `judgments.jsonl` has the verdicts in force. Those of a judge that has changed since are
+    collected in `judgments.next.jsonl`, and replace them when they are complete. A verdict on a
+    text that has changed, or on a video that is no longer captioned or annotated, is kept in
+    `judgments.aside.jsonl` until its video is scored.
+    """
 
     def __init__(self, source: Source, folder: JudgeFolder | None, *, seed: int) -> None:
         self._source, self.folder, self._seed = source, folder, seed
+        self._stored = Stored()
         self._judgments: list[Judgment] = []
 
-    def load(self) -> dict[str, Judgment]:
-        """Return the stored judgments by index."""
-        return load_judgments(self.folder.judgments) if self.folder else {}
-
-    def finish(self, judgments: Mapping[str, Judgment]) -> None:
-        """Score the judgments and write both files, in the annotations' order."""
-        self._judgments = [
-            judgments[annotation.index]
-            for annotation in self._source.annotations
-            if annotation.index in judgments
-        ]
+    def load(self) -> Stored:
+        """Return the stored judgments."""
         if self.folder:
-            write_judgments(self.folder.judgments, self._judgments)
-            text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
-            write_atomic(self.folder.scores, text)
+            files = (self.folder.judgments, self.folder.next, self.folder.aside)
+            self._stored = Stored(*map(judgment_lines, files))
+        return self._stored
+
+    def hold(self, judgments: Mapping[str, Judgment]) -> None:
+        """Keep judgments that cannot be in force yet; they are in their file already."""
+        self._judgments = self._in_order(judgments)
+
+    def finish(self, judgments: Mapping[str, Judgment], *, next_left: Sequence[Judgment]) -> None:
+        """Put the judgments in force, score them, and set aside what nothing replaces.
+
+        Parameters
+        ----------
+        judgments : by one judge
+        next_left : the loaded ones of `next` that another judge is still to complete
+        """
+        self._judgments = self._in_order(judgments)
+        folder, stored = self.folder, self._stored
+        if folder is None:
+            return
+        scored = {one.index for one in self._judgments if isinstance(one, Scored)}
+        left = set(map(id, next_left))
+        done = [one for one in stored.next if id(one) not in left]
+        others = (*stored.in_force, *done)
+        added = [one for one in others if isinstance(one, Scored) and one.index not in scored]
+        aside = [one for one in stored.aside if one.index not in scored]
+        # Killed at any line, what is not yet replaced is still in one of the files.
+        if added:
+            write_judgments(folder.aside, _distinct([*stored.aside, *added]))
+        write_judgments(folder.judgments, self._judgments)
+        text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
+        write_atomic(folder.scores, text)
+        if not next_left:
+            folder.next.unlink(missing_ok=True)
+        elif done:
+            write_judgments(folder.next, next_left)
+        if not (aside or added):
+            folder.aside.unlink(missing_ok=True)
+        elif len(aside) < len(stored.aside):
+            write_judgments(folder.aside, _distinct([*aside, *added]))
+
+    def _in_order(self, judgments: Mapping[str, Judgment]) -> list[Judgment]:
+        annotated = (annotation.index for annotation in self._source.annotations)
+        return [judgments[index] for index in annotated if index in judgments]
 
     @cached_property
     def scores(self) -> Scores:

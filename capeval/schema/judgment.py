@@ -88,13 +88,13 @@ class Provenance(_Noun):
     that answered, as the endpoint named them; and the request parameters that it does not accept.
     """
 
-    judge: str = "unknown"
+    judge: str = Field("unknown", min_length=1)
     prompts: str | None = "unknown"
     base_url: str | None = None
     models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
-    baseline: bool | None = None
+    baseline: bool | None = Field(None, strict=True)
     """What the judge declared; None in verdicts stored before judges declared it."""
     endpoint: str | None = None
     """The endpoint's name where one is configured; see `endpoint_name`."""

@@ -68,7 +68,6 @@ async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wa
     assert manifest["generation"]["prompt"]["source"] == "tuna-cap-v1/caption.txt"
     assert [c.index for c in load_captions(run.captions)] == INDEXES
     assert sorted(entry.name for entry in run.path.iterdir()) == [
-        ".lock",
         "captions.jsonl",
         "manifest.json",
     ]
@@ -393,6 +392,28 @@ async def test_planning_writes_nothing(run: RunFolder, wanted_of: Wanting) -> No
     plan = plan_generation(run, wanted_of(INDEXES), FakeCaptioner(), FakeReader())
     assert len(plan.todo) == 10
     assert not run.path.exists()
+
+
+async def test_an_outdated_caption_remains_until_another_is_written(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, wanted)
+    before = lines(run.captions)
+    for name in ("v3", "v5", "v7"):
+        (wanted.videos / f"{name}.mp4").write_bytes(b"another video")
+    fails = FakeCaptioner(answer=lambda r: Uncaptioned("v5", "no") if r.index == "v5" else None)
+    part = await go(run, replace(wanted, limit=6), fails)
+    assert (part.new, part.ungenerated) == (1, {"v5": "no"})
+    now = lines(run.captions)
+    assert [index for index, old, new in zip(INDEXES, before, now, strict=True) if old != new] == [
+        "v3"
+    ]
+    assert lines(run.path / "ungenerated.jsonl") == [{"index": "v5", "reason": "no"}]
+    captioner = FakeCaptioner()
+    await go(run, wanted, captioner)
+    assert set(captioner.prompts) == {"v5", "v7"}
+    assert not (run.path / "ungenerated.jsonl").exists()
 
 
 async def test_another_video_file_or_an_emptied_caption_is_captioned_again(

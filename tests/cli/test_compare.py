@@ -56,6 +56,16 @@ def test_the_table_reads_from_the_first_to_the_second() -> None:
     assert "baseline" not in done.out
 
 
+def test_a_run_that_is_judged_in_part_says_so_in_the_headline_and_in_a_notice() -> None:
+    file = Path("runs/half/judge/judgments.jsonl")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    done = compare("old", "half")
+    assert "over the 3 videos scored in both runs (half scored 3/5)." in " ".join(done.out.split())
+    notice = "half: 1 of 5 captions is not judged yet; finish with `capeval judge runs/half`"
+    assert notice in " ".join(done.out.split())
+    assert notice in compare("old", "half", "--json").json["notes"]
+
+
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:
     typed = ("old", "new", "--json", "--seed", "3", "--resamples", "500", "--fail-under", "f1=-50")
     here = Path()

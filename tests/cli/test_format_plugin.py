@@ -211,6 +211,20 @@ def test_a_format_that_no_longer_works_stops_later_commands_in_one_line(folder: 
         assert "SystemExit: 0" in done.err + done.out
 
 
+def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) -> None:
+    assert judge(folder, "scenes:scenes.txt").code == 0
+    for command in (("leaderboard",), ("leaderboard", "--out", "scenes.txt")):
+        done = run(folder, *command)  # without the package
+        assert done.err.count("\n") == 1
+        if len(command) == 1:
+            assert done.code == 3
+            assert 'no annotation format is called "scenes"' in done.err
+            assert "left out: runs/captions/lexical-1" in done.err
+        else:
+            assert "--out: scenes.txt is one of the files to be read" in done.err
+    assert (folder / "scenes.txt").read_text() == SCENES
+
+
 def test_a_file_with_a_colon_in_its_name_is_a_path(folder: Path) -> None:
     records = [
         {

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
-from tests.cli.conftest import Workspace, caption
+import pytest
+
+from tests.cli.conftest import ROOT, Endpoint, Workspace, caption
 
 
 def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
@@ -15,7 +19,7 @@ def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
         *("--base-url", "http://127.0.0.1:9/v1", "--judge", "m", "--timeout", "1"),
     )
     assert refused.code in (2, 3), refused.err
-    assert not (work.judged.parent).exists()
+    assert not (work.folder / "runs").exists()
     corrected = [caption(number) for number in range(12)]
     corrected[0]["caption"] = "A corrected caption of a dog."
     work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in corrected))
@@ -33,10 +37,56 @@ def test_a_second_judge_that_is_refused_is_no_judge_of_the_run(
     assert work.run("score", "captions").code == 0
 
 
-def test_a_refused_generate_leaves_no_run(work: Workspace, endpoint: object) -> None:
+@pytest.mark.parametrize("shard", [(), ("--shard", "2/2")])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_refused_generate_leaves_no_run_and_no_lock(
+    shard: tuple[str, ...], there: bool, work: Workspace, endpoint: object
+) -> None:
+    run = work.folder / "runs" / "m"
+    if there:
+        run.mkdir(parents=True)
+        (run / "ungenerated.jsonl").write_text('{"index": "sample_01", "reason": "filtered"}\n')
+    before = sorted(work.folder.rglob("*"))
     refused = work.run(
         *("generate", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--limit", "1"),
-        *("--frames", "2", "--timeout", "1"),
+        *("--frames", "2", "--timeout", "1", *shard),
     )
     assert refused.code in (2, 3), refused.err
-    assert not (work.folder / "runs").exists() or not list((work.folder / "runs").iterdir())
+    assert [path for path in sorted(work.folder.rglob("*")) if "xdg" not in str(path)] == before
+
+
+def test_captions_may_be_corrected_while_none_is_scored(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    endpoint.mood(filter=["unit"])
+    work.fill(3)
+    assert work.judge().code == 3
+    assert {line["status"] for line in work.judgments().values()} == {"unscored"}
+    corrected = [caption(number) | {"caption": f"A dog {number}."} for number in range(3)]
+    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in corrected))
+    endpoint.mood()
+    assert work.judge().code == 0
+    assert work.scores()["counts"]["scored"] == 3
+
+
+# In blocks of 1,024 bytes, as a full disk would: the captions fit, and the first verdict does not.
+@pytest.mark.parametrize(("blocks", "left"), [(0, []), (1, ["captions.jsonl", "manifest.json"])])
+def test_a_full_disk_leaves_no_empty_files(work: Workspace, blocks: int, left: list[str]) -> None:
+    work.fill(1)
+    told = " ".join(f"Dog number {number} barks." for number in range(35))
+    work.write("captions.jsonl", json.dumps({"index": "V000", "caption": told}))
+    command = "judge captions.jsonl --annotations annotations.json --judge lexical"
+    full = subprocess.run(
+        ["bash", "-c", f"ulimit -f {blocks}; exec {sys.executable} -m capeval {command}"],
+        cwd=work.folder,
+        env=work.env(PYTHONPATH=str(ROOT), PYTHONDONTWRITEBYTECODE="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert full.returncode == 2, full
+    assert full.stderr.splitlines()[-1].endswith("File too large")
+    files = [path for path in (work.folder / "runs").rglob("*") if path.is_file()]
+    assert sorted(path.name for path in files) == left
+    assert (work.folder / "runs").exists() == bool(left)
+    assert work.run(*command.split()).code == 0

@@ -29,7 +29,7 @@ def judge(run: str, name: str = "lexical-1", labels: dict[str, str] | None = Non
     """A judged run in the working folder."""
     folder = Path("runs") / run
     (folder / name).mkdir(parents=True)
-    lines = [json.dumps({"index": video.index, "caption": "A dog."}) for video in VIDEOS]
+    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in labels or LABELS]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "annotations.json"}}))
     by = Provenance(judge=name, prompts=None)

@@ -23,6 +23,7 @@ BY = Provenance(judge="lexical-1", prompts=None)
 JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
 JUDGE = RUN / "lexical-1"
+UNFINISHED = "mine: 1 of 3 captions is not judged yet; finish with `capeval judge runs/mine`\n"
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +83,7 @@ def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
     path: str, captioned: int, judge: str
 ) -> None:
     done = score(path, "--annotations", "a.json", "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, UNFINISHED if captioned == 3 else "")
     scores = json.loads(done.out)
     # Of a: 3 of (3 + 2) mentioned and of 6 in all; of b: everything.
     assert scores["overall"]["all"]["precision"]["value"] == (3 / 5 + 1) / 2
@@ -103,14 +104,16 @@ def test_run_knows_its_annotations_and_a_judge_its_run_from_within() -> None:
         score(".", "--json", cwd=JUDGE),
         score("judgments.jsonl", "--json", cwd=JUDGE),
     ]
-    assert [done.err for done in alike] == ["", "", ""]
+    assert all("1 of 3 captions is not judged yet" in done.err for done in alike)
     assert len({done.out for done in alike}) == 1
     assert json.loads(alike[0].out)["counts"]["captioned"] == 3
 
 
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
     done = score("mine", "--out", "deep/scores.json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, UNFINISHED)
+    assert done.out.startswith("mine: F1 ")
+    assert " over 2 of 3 videos (scored 2/3), judged by " in done.out.splitlines()[0]
     assert "mine: captioned 3/3, scored 2/3" in done.out
     assert "capeval:tuna-cap|judge:lexical-1|prompts:none|repeats:1|avg:macro|data:" in done.out
     again = score("mine", "--json")
@@ -247,3 +250,40 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
     done = score("mine")
     assert (done.code, done.out) == (2, "")
     assert done.err == "capeval: mine: name its annotations with --annotations\n"
+
+
+# What was changed in `provenance`, in one line or in all, and what every reader says.
+TAMPERED: dict[str, tuple[Any, bool, str]] = {
+    "number": ({"baseline": 1}, True, "provenance.baseline: must be true or false, not 1"),
+    "text": ({"baseline": "yes"}, True, 'provenance.baseline: must be true or false, not "yes"'),
+    "list": ({"baseline": []}, False, "provenance.baseline: must be true or false, not []"),
+    "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
+    "judge": ({"judge": ""}, True, "provenance.judge: must not be empty"),
+    "no name": ({"judge": None}, True, "provenance.judge: must be a string, not null"),
+    "models": ({"models": "gpt"}, True, 'provenance.models: must be a list, not "gpt"'),
+    "no object": (3, True, "provenance: must be a JSON object, not 3"),
+    "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-1,"),
+    "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_provenance_is_one_line(case: str) -> None:
+    change, every, told = TAMPERED[case]
+    file = JUDGE / "judgments.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines if every else lines[:1]:
+        if change is None:
+            del line["provenance"]
+        else:
+            known = isinstance(change, dict)
+            line["provenance"] = line["provenance"] | change if known else change
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for arguments in (("score", "mine"), ("report", "mine", "--frames", "0"), ("inspect", "a")):
+        done = typed(Path(), *arguments)
+        if case == "all missing":
+            assert done.code == 0
+            assert arguments[0] == "inspect" or told in done.err
+        else:
+            assert (done.code, done.err.count("\n")) == (2, 1), done
+            assert told in done.err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -124,6 +125,49 @@ def test_failed_append_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with JsonlAppender(path) as appender, pytest.raises(ValueError, match="JSON compliant"):
         appender.append({"a": float("nan")})
     assert whole_lines(path) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_full_disk_leaves_whole_lines_and_no_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    path = tmp_path / "new" / "a.jsonl"
+    if there:
+        append_all(path, LINES[:1])
+    write, calls = os.write, []
+
+    def full(descriptor: int, data: Any) -> int:
+        calls.append(data)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:5])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with JsonlAppender(path) as appender, pytest.raises(OSError, match="No space") as error:
+            appender.append(LINES[1])
+    assert error.value.filename == str(path)
+    assert whole_lines(path) == LINES[:1] * there
+    assert path.parent.exists() == there
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced", "folder"])
+def test_a_file_that_is_replaced_takes_no_more_lines(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "run" / "a.jsonl"
+    with JsonlAppender(path) as appender:
+        appender.append(LINES[0])
+        if how == "folder":
+            path.parent.rename(tmp_path / "other")
+        elif how == "deleted":
+            path.unlink()
+        else:
+            path.rename(tmp_path / "other")
+        if how == "replaced":
+            path.write_text("")
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(InputError, match="was moved, replaced or deleted"):
+            appender.append(LINES[1])
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_nan_is_never_written() -> None:

@@ -256,7 +256,9 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
 def test_unknown_judges_are_noted() -> None:
     run("old", "+0 -", by=Provenance())
     run("new", "++ +", by=Provenance())
-    assert compared("old", "new").notes == ("the judge of old, new is unknown",)
+    assert compared("old", "new").notes == tuple(
+        f"{name}: the judge is unknown, the verdicts do not record it" for name in ("old", "new")
+    )
 
 
 def test_gates_are_part_of_what_is_found() -> None:

@@ -3,14 +3,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.sources import Source
 from capeval.schema import Caption
+from tests.scoring.making import annotation
 
 CAPTIONS = [
     Caption(index="a", caption="A dog \ud800.", model="m"),
@@ -48,21 +52,75 @@ def test_same_captions_in_another_order_are_the_same_run(run: RunFolder) -> None
 def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> None:
     before = {path: path.read_bytes() for path in run.path.iterdir()}
     with pytest.raises(InputError, match="holds other captions") as error:
-        run.store_captions(others)
+        run.check_captions(others)
     assert "--run" in str(error.value)
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
-def test_captions_of_a_file_may_be_corrected_until_a_judge_has_a_verdict(run: RunFolder) -> None:
+@pytest.mark.parametrize("there", [False, True])
+def test_captions_that_could_not_be_written_may_be_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    known = [annotation("a", "c1"), annotation("b", "c1")]
+    sources = [
+        Source("mine", run, tuple(known), tuple(captions), "a.json", origin="c.jsonl")
+        for captions in (CAPTIONS[:1], CAPTIONS)
+    ]
+    if there:
+        sources[0].store()
+    for failure in (KeyboardInterrupt, OSError):  # a kill between the files, and a full disk
+        with monkeypatch.context() as patch:
+            patch.setattr("capeval.runs.folder.write_jsonl", Mock(side_effect=failure))
+            with pytest.raises(failure):
+                sources[1].store()
+    sources[1].store()
+    assert list(load_captions(run.captions)) == CAPTIONS
+    assert run.read_manifest()["captions"]["count"] == 2
+
+
+def test_the_manifest_of_generated_captions_names_no_file(run: RunFolder) -> None:
+    run.write_manifest({"generation": {"model": "m"}})
+    known = (annotation("a", "c1"), annotation("b", "c1"))
+    Source("mine", run, known, tuple(CAPTIONS), "a.json", origin="c.jsonl").store()
+    assert sorted(run.read_manifest()) == ["annotations", "generation"]
+
+
+UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "scores", "kept"),
+    [
+        ("", False, False),
+        (UNSCORED, False, False),
+        (UNSCORED, True, False),
+        (UNSCORED + '{"index": "b", "status": "scored"}\n' + UNSCORED, True, True),
+        ("damaged\n" + UNSCORED, False, True),
+        (None, True, True),
+    ],
+)
+def test_captions_of_a_file_may_be_corrected_until_one_is_scored(
+    run: RunFolder, lines: str | None, scores: bool, kept: bool
+) -> None:
     run.write_manifest({"captions": {"source": "c.jsonl"}})
-    empty = run.judge("m", None).judgments
-    empty.parent.mkdir()
-    empty.touch()
-    run.store_captions(CAPTIONS[:1])
-    assert list(load_captions(run.captions)) == CAPTIONS[:1]
-    empty.write_text('{"index": "a", "status": "unscored", "reason": "timed out"}\n')
-    with pytest.raises(InputError, match="holds other captions"):
-        run.store_captions(CAPTIONS)
+    judge = run.judge("m", None)
+    judge.path.mkdir()
+    if lines is not None:
+        judge.judgments.write_text(lines)
+    if scores:
+        judge.scores.write_text("{}")
+    with pytest.raises(InputError, match="holds other captions") if kept else nullcontext():
+        run.check_captions(CAPTIONS[:1])
+
+
+@pytest.mark.parametrize("captions", [True, False])
+def test_generated_captions_are_never_those_of_a_file(run: RunFolder, captions: bool) -> None:
+    if not captions:
+        run.captions.unlink()
+    run.write_manifest({"captions": {"source": "c.jsonl"}, "generation": {"model": "m"}})
+    with pytest.raises(InputError, match="choose another name with --run"):
+        run.check_captions(CAPTIONS[:1])
 
 
 def test_second_process_is_refused_until_the_first_is_done(run: RunFolder) -> None:

@@ -75,7 +75,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"baseline": 0}}, "settings.baseline is 0, but false by the verdicts"),
     ({"settings": {"repeats": True}}, "settings.repeats is true, but 1 by the verdicts"),
     ({"settings": {"models": ["gpt-5"]}}, 'settings.models.1 is "gpt-5", but '),
-    ({"settings": {"base_url": "http://x"}}, 'settings.base_url is "http://x", but missing'),
+    ({"settings": {"base_url": "http://x"}}, 'settings.base_url is "http://x", but null'),
     ({"settings": {"written by": "a later version"}}, "None"),
     ({"overall": {"all": {"f1": {"low": 0.0, "high": 1.0}}}}, "None"),
 ]

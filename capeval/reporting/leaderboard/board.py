@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.config import CONFIG
-from capeval.errors import InputError
+from capeval.errors import CapevalError, InputError
+from capeval.files.reading import reading
 from capeval.reporting.leaderboard.published import Footnote, read_published
 from capeval.reporting.leaderboard.stored import (
     COMPARED,
@@ -26,7 +27,8 @@ from capeval.reporting.numbers import plain_number, share
 from capeval.reporting.score_tables import OVERALL, Measured
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
-from capeval.runs.sources import annotations_file
+from capeval.runs.sources import files_read
+from capeval.runs.verdicts import judged_again
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Sections, those of the user's own runs first, and the runs that were left out."""
+    """Sections, those of the user's own runs first, and the runs that were left out.
+
+    `notices` are about runs that are shown.
+    """
 
     sections: tuple[Section, ...]
     left_out: tuple[LeftOut, ...]
+    notices: tuple[str, ...] = ()
 
 
 def make_leaderboard(
@@ -88,29 +94,31 @@ def make_leaderboard(
     """
     named_folders = [folder for typed in named for folder in find_judges(typed, runs)]
     asked = {folder.path.resolve(): folder for folder in named_folders}
-    found = {folder.path.resolve(): folder for folder in _all_judges(runs)}
+    searched, left = _all_judges(runs)
+    found = {folder.path.resolve(): folder for folder in searched}
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
-    left: list[LeftOut] = []
     with _without_garbage_collection():
         for path, folder in (found | asked).items():
             try:
-                read.append(read_stored(folder, references, catalogue))
-            except Unfinished as fault:
-                if path in asked:
-                    raise InputError(str(fault), file=folder.path) from None
-                left.append(LeftOut(folder.path, str(fault), unfinished=True))
-            except InputError as fault:
+                with reading():
+                    read.append(read_stored(folder, references, catalogue))
+            except CapevalError as fault:
+                unfinished = isinstance(fault, Unfinished)
                 # A run that the user named must be shown; a search skips what it cannot show.
+                if path in asked and unfinished:
+                    raise InputError(str(fault), file=folder.path) from None
                 if path in asked:
                     raise
-                left.append(LeftOut(folder.path, str(fault)))
+                left.append(LeftOut(folder.path, str(fault), unfinished))
     sections = _sections(read, least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
     if not sections and not left:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
-    return Leaderboard(tuple(sections), tuple(left))
+    shown = ((one.entry.folder, one.entry.name) for one in read)
+    again = (judged_again(JudgeFolder(path).judgments, name) for path, name in shown if path)
+    return Leaderboard(tuple(sections), tuple(left), tuple(filter(None, again)))
 
 
 def files_of(
@@ -123,19 +131,20 @@ def files_of(
     InputError
         A run in `named` does not exist.
     """
-    folders = [folder for typed in named for folder in find_judges(typed, runs)]
-    folders += _all_judges(runs)
-    found = [file for folder in folders for file in (folder.judgments, folder.scores)]
-    for path in sorted({folder.path.absolute().parent for folder in folders}):
-        run = RunFolder(path)
-        found += [run.captions, run.manifest]
-        with suppress(InputError):  # a damaged manifest: the run is left out later, with a message
-            found += [annotations_file(own)] if (own := run.annotations_path()) else []
-    return [*found, CONFIG, *([annotations_file(annotations)] if annotations else [])]
+    folders = [folder.path for typed in named for folder in find_judges(typed, runs)]
+    return files_read(folders, annotations, runs)
 
 
-def _all_judges(runs: Path) -> list[JudgeFolder]:
-    return [folder for run in RunFolder.all(runs) for folder in run.judges(scored=True)]
+def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOut]]:
+    """Return the folders of all judges, and the runs that cannot be read."""
+    found: list[JudgeFolder] = []
+    left: list[LeftOut] = []
+    for run in RunFolder.all(runs):
+        try:
+            found += run.judges(scored=True)
+        except InputError as fault:
+            left.append(LeftOut(run.path, str(fault)))
+    return found, left
 
 
 @contextmanager

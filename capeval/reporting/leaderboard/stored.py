@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from capeval.captioners.catalogue import ModelEntry
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
 from capeval.reporting.score_tables import ScoreRow, measured
@@ -71,9 +71,9 @@ def read_stored(
     InputError
         Its files are damaged, or its scores are not those of its verdicts and annotations.
     """
-    if not folder.scores.is_file():
+    if not folder.has_scores():
         raise Unfinished("is not scored yet; finish it with `capeval judge`")
-    if not folder.judgments.is_file():
+    if not folder.has_judgments():
         raise InputError(
             "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
         )
@@ -145,7 +145,7 @@ class References:
 
     def __init__(self, fallback: str | Path | None) -> None:
         self._fallback = fallback
-        self._loaded: dict[str, _Loaded | InputError | UsageError] = {}
+        self._loaded: dict[str, _Loaded | CapevalError] = {}
 
     def of(self, run: RunFolder | None, folder: JudgeFolder, scores: Scores) -> _Loaded:
         """Return a run's own annotations, or those named for runs that have lost theirs.
@@ -171,13 +171,12 @@ class References:
             file=folder.path,
         )
 
-    def _load(self, path: str) -> _Loaded | InputError | UsageError:
+    def _load(self, path: str) -> _Loaded | CapevalError:
         if path not in self._loaded:
             try:
                 annotations = annotations_of(path)
                 self._loaded[path] = Reference(annotations), annotations_hash(annotations)
-            except (InputError, UsageError) as fault:
-                # UsageError: their format's package is no longer installed.
+            except CapevalError as fault:
                 self._loaded[path] = fault
         return self._loaded[path]
 

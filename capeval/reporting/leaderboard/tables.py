@@ -94,8 +94,9 @@ def _headline(board: Leaderboard) -> str:
     baseline = "the baseline " if section.baseline else ""
     count = len(section.entries)
     highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
+    over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     return (
-        f"{name}: F1 {percent(f1)} [{ends}] {over_videos(best.scored or 0, best.annotated or 0)}"
+        f"{name}: F1 {percent(f1)} [{ends}] {over}"
         f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}."
     )
 

@@ -1,0 +1,149 @@
+"""One faulty run under runs/ does not stop a command that was not asked for it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.files.making import record
+from tests.typed import Said, typed
+
+BAD = Path("runs/bad")
+RUNS = ("bad", "one", "two")
+
+
+def damage(name: str, content: str | bytes) -> Callable[[], object]:
+    """Replace a file of the run `bad`."""
+
+    def make() -> None:
+        (file,) = BAD.glob(name)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return make
+
+
+def annotated_by(path: str) -> Callable[[], object]:
+    return damage("manifest.json", json.dumps({"annotations": {"path": path, "sha256": "0"}}))
+
+
+# What happened to the run, and what the notice says.
+FAULTS: dict[str, tuple[Callable[[], object], str]] = {
+    "unreadable": (lambda: BAD.chmod(0), "Permission denied"),
+    "unreadable judge": (lambda: next(BAD.glob("*/")).chmod(0), "Permission denied"),
+    "captions": (damage("captions.jsonl", "{\n{\n"), "captions.jsonl: line 1: broken JSON"),
+    "not UTF-8": (damage("*/judgments.jsonl", b"\xff\n{}\n"), "UTF-8"),
+    "verdicts": (damage("*/judgments.jsonl", '{"index": 3}\n'), "judgments.jsonl: has no"),
+    "manifest": (damage("manifest.json", "[]"), "manifest.json: must be a JSON object"),
+    "no annotations": (annotated_by("gone.json"), "gone.json"),
+    "no format": (annotated_by("gone:a.json"), 'no annotation format is called "gone"'),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three judged runs and ratings of their captions."""
+    folder = tmp_path_factory.mktemp("made")
+    videos = [f"v{n}" for n in range(6)]
+    (folder / "a.json").write_text(json.dumps([record(video) for video in videos]))
+    for name in RUNS:
+        lines = [
+            {"index": v, "caption": f"A dog runs {'fast ' * n}."} for n, v in enumerate(videos)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    files = [f"{name}.jsonl" for name in RUNS]
+    judged = typed(folder, "judge", *files, "--annotations", "a.json", "--judge", "lexical")
+    assert judged.code == 0, judged.err
+    rows = [f"{video},{run},{n}\n" for n, video in enumerate(videos) for run in RUNS]
+    (folder / "human.csv").write_text("video_id,system,score\n" + "".join(rows))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _runs(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    yield
+    for path in (BAD, *BAD.glob("*/")):
+        path.chmod(0o755)
+
+
+def capeval(*arguments: str) -> Said:
+    with without_privileges():
+        return typed(Path(), *arguments)
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Let permissions stop this process, even if the tests run as root."""
+    libc = ctypes.CDLL(None)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    before = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0
+    fewer = (ctypes.c_uint32 * 6)(*before)
+    fewer[0] &= ~0b110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    assert libc.capset(header, fewer) == 0
+    try:
+        yield
+    finally:
+        libc.capset(header, before)
+
+
+COMMANDS = {
+    "leaderboard": (3, "leaderboard"),
+    "judge": (0, "judge --judge lexical --json"),
+    "correlate": (0, "correlate --human human.csv --resamples 99 --missing drop"),
+    "inspect": (0, "inspect v0"),
+    "rate sheet": (0, "rate sheet --videos 3"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_run_is_left_out_with_one_notice(fault: str) -> None:
+    make, why = FAULTS[fault]
+    make()
+    for name, (code, arguments) in COMMANDS.items():
+        if name == "rate sheet" and fault in ("unreadable judge", "not UTF-8", "verdicts"):
+            continue  # it reads no verdicts
+        done = capeval(*arguments.split())
+        assert done.code == code, (name, done)
+        notices = [line for line in done.err.splitlines() if "left out: " in line]
+        assert len(notices) == 1, (name, done.err)
+        assert why in notices[0], name
+        assert "bad" in notices[0], name
+        assert "Traceback" not in done.err
+        if name in ("leaderboard", "inspect"):
+            assert "one" in done.out, name
+            assert "two" in done.out, name
+    compared = capeval("compare", "one", "two")
+    assert (compared.code, compared.err) == (0, "")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_run_that_was_named_is_an_error(fault: str) -> None:
+    make, why = FAULTS[fault]
+    make()
+    for arguments in ("leaderboard bad", "compare one bad", "inspect v0 --run bad"):
+        done = capeval(*arguments.split())
+        said = [line for line in done.err.splitlines() if line.startswith("capeval: ")]
+        assert (done.code, len(said)) == (2, 1), (arguments, done)
+        assert fault == "manifest" or why in said[0] or "gone" in said[0], (arguments, said)
+
+
+def test_where_every_run_is_faulty_the_first_fault_is_the_error() -> None:
+    for run in RUNS:
+        Path("runs", run, "captions.jsonl").write_text("{\n{\n")
+    for arguments in (
+        "judge --judge lexical",
+        "correlate --human human.csv",
+        "inspect v0",
+        "rate sheet",
+    ):
+        done = capeval(*arguments.split())
+        assert done.code == 2, (arguments, done)
+        assert "runs/bad/captions.jsonl: line 1: broken JSON" in done.err.splitlines()[-1]
