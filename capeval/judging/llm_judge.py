@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import CONTRACTS, EventToClassify
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import FormError, read_reply
@@ -17,13 +17,6 @@ from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_n
 from capeval.tracing import about
 
 T = TypeVar("T")
-
-# Characters per token of English prose, an underestimate: it sets limits that must not cut replies.
-_CHARACTERS = 3.0
-
-
-def _tokens(*texts: str) -> int:
-    return round(sum(map(len, texts)) / _CHARACTERS)
 
 
 class LLMJudge(PreparedJudge):
@@ -75,16 +68,20 @@ class LLMJudge(PreparedJudge):
             for number, event in enumerate(annotation.events, start=1)
             if number in matches
         ]
-        labels = await stages.classify(parts) if parts else []
+        labels, reasons = await stages.classify(parts) if parts else ([], [])
         judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
-        relations = [
-            judged.get(number) or lacking(event)
-            for number, event in enumerate(annotation.events, start=1)
-        ]
+        explained = {part.event: given for part, given in zip(parts, reasons, strict=True)}
+        numbered = list(enumerate(annotation.events, start=1))
         return Verdict(
             candidate_events=tuple(events),
             matches=tuple(matches),
-            relations=tuple(relations),
+            relations=tuple(judged.get(number) or lacking(event) for number, event in numbered),
+            explanations=tuple(
+                explained.get(number) or ("",) * len(event.visual_elements)
+                for number, event in numbered
+            )
+            if self.templates.explain
+            else None,
             notes=tuple(notes),
         )
 
@@ -125,15 +122,18 @@ class _Stages:
     notes: list[str]
 
     def __post_init__(self) -> None:
-        self.contract = CONTRACTS[self.judge.templates.contract]
+        self.contract = contract_of(self.judge.templates)
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
+        undivided = self.contract.undivided(caption)
+        if undivided is not None:
+            return undivided
         return await self._ask(
             "split",
             {"caption": self.contract.show_caption(caption)},
             lambda value, notes: self.contract.read_split(value, caption, notes),
-            256 + 2 * _tokens(caption),
+            self.contract.max_tokens("split", 0, caption),
             material=(caption,),
         )
 
@@ -148,7 +148,7 @@ class _Stages:
             lambda value, notes: self.contract.read_matches(
                 value, len(events), len(references), notes
             ),
-            256 + 32 * len(events),
+            self.contract.max_tokens("match", len(events), ""),
             material=(*events, *references),
         )
         repaired = repair_order(matches, [len(words(event)) for event in events])
@@ -160,15 +160,20 @@ class _Stages:
                 )
         return repaired
 
-    async def classify(self, parts: Sequence[EventToClassify]) -> list[tuple[Relation, ...]]:
-        """Stage 3: the relation of each matched event's elements."""
+    async def classify(
+        self, parts: Sequence[EventToClassify]
+    ) -> tuple[list[tuple[Relation, ...]], list[tuple[str, ...]]]:
+        """Stage 3: the relation of each matched event's elements, and the reason for it."""
         shown = self.contract.show_parts(parts)
+        elements = sum(len(part.elements) for part in parts)
         return await self._ask(
             "classify",
             {"match_data": shown},
-            lambda value, notes: self.contract.read_relations(value, parts, notes),
-            # The benchmark's contract echoes everything that it was shown.
-            256 + 32 * sum(len(part.elements) for part in parts) + 2 * _tokens(shown),
+            lambda value, notes: (
+                self.contract.read_relations(value, parts, notes),
+                self.contract.read_reasons(value, parts),
+            ),
+            self.contract.max_tokens("classify", elements, shown),
             material=tuple(part.text for part in parts),
         )
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.judging.contracts import CONTRACTS, Part
+from capeval.judging.contracts import CONTRACTS, EventToClassify
 from capeval.judging.prompts import Stage, load_prompts
 
-PARTS = (Part(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
+PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
 IDS = ("1.1", "1.2")
 
 
