@@ -181,10 +181,19 @@ def _fitted(value: Any, kind: Any, option: Option, label: str) -> Any:
     elif isinstance(outer, type):
         fits = isinstance(value, outer)
     elif option.method:
-        fits = not isinstance(value, str) and callable(getattr(value, option.method, None))
+        fits = not isinstance(value, str) and _has_method(value, option.method)
     else:
         fits = outer in (each.__name__ for each in type(value).__mro__)
     return value if fits else _UNFIT
+
+
+def _has_method(value: Any, name: str) -> bool:
+    try:
+        return callable(getattr(value, name, None))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # it is refused where it is used, with this reason
+        return True
 
 
 def refuse_empty(value: Any, label: str) -> None:

@@ -1,7 +1,8 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
 It answers prompts of all three contracts by comparing words, always alike: `answer` without fault,
-`flaky` malformed at first for some prompts, `moody` with the failures that a file names.
+`flaky` malformed at first for some prompts, `hostile` at first with wrong verdicts that the reply
+itself takes back, and `moody` with the failures that a file names.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from aiohttp import web
 
 from tests.server import completion, failure, quota, rate_limited, unauthorized, unknown_model
 
-__all__ = ["MOOD_FILE", "answer", "flaky", "is_preflight", "moody", "reply_to"]
+__all__ = ["MOOD_FILE", "answer", "flaky", "hostile", "is_preflight", "moody", "reply_to"]
 
 MOOD_FILE = "CAPEVAL_TEST_MOOD"
 """Names the variable that names the JSON file of `moody`."""
@@ -66,6 +67,39 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
     if asked_again < faults:
         text = _FAULTS[draw // 9 % len(_FAULTS)](text)
     return _completion(request, text)
+
+
+def hostile(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer each prompt wrongly at first, in a reply that says so or a call that failed."""
+    prompt = _prompt(request)
+    if is_preflight(request) or len(request["messages"]) > 1 or prompt in _failed:
+        return answer(request)
+    right = _right(request)
+    wrong = right.replace("entailment", "?").replace("contradiction", "entailment")
+    wrong = wrong.replace("?", "contradiction").replace('"reference": 1', '"reference": 2')
+    kind = _draw(prompt, request.get("seed")) % (len(_HOSTILE) + 2)
+    if kind < len(_HOSTILE):
+        return _completion(request, _HOSTILE[kind](wrong, prompt))
+    _failed.add(prompt)
+    reply = _completion(request, wrong)
+    if kind == len(_HOSTILE):
+        reply["choices"][0]["finish_reason"] = "error"
+        return reply
+    return {**reply, "error": {"message": "the model behind the router is gone", "code": 502}}
+
+
+_failed: set[str] = set()
+_HOSTILE: tuple[Callable[[str, str], str], ...] = (
+    lambda text, _: f'{text}\nCorrection: [{{"id":"1.1","relation":"entailment"}}]',
+    lambda text, _: f"{text}\nBut this is wrong. []",
+    lambda text, _: f"Okay.\n<think>A first guess: {text}",
+    lambda text, _: f"\u200b<scratchpad>\n{text}",
+    lambda text, _: f"{text}\n以上内容作废。",
+    lambda text, _: f"I cannot answer this. Only to show the format:\n{text}",
+    lambda text, _: text[:-1] + ', "error": "I saw no input; these are random"}',
+    lambda _, prompt: prompt,
+    lambda text, _: text + " " * 200_000,
+)
 
 
 def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:

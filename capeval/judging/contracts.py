@@ -41,7 +41,7 @@ _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
-class Part:
+class EventToClassify:
     """One reference event to classify: its number (from 1), the caption's words, its elements."""
 
     event: int
@@ -84,7 +84,7 @@ class Contract(ABC):
         """Return numbered events for the match prompt."""
 
     @abstractmethod
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         """Return each event's part of the caption and its elements for the classify prompt."""
 
     def read_split(self, value: Any, caption: str, notes: list[str]) -> list[str]:
@@ -128,11 +128,11 @@ class Contract(ABC):
 
     @abstractmethod
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         """Return the relations of each part's elements."""
 
-    def read_reasons(self, value: Any, parts: Sequence[Part]) -> list[tuple[str, ...]]:
+    def read_reasons(self, value: Any, parts: Sequence[EventToClassify]) -> list[tuple[str, ...]]:
         """Return the reason for each relation, in a reply that `read_relations` has accepted.
 
         Only the contract that asks for reasons has any.
@@ -141,9 +141,38 @@ class Contract(ABC):
         return [("",) * len(part.elements) for part in parts]
 
 
+REMARKS: Final = ("reason", "explanation", "evidence", "confidence")
+"""Keys by which a model may explain an item of its answer; their values are ignored."""
+
+
+def exact_keys(
+    value: Mapping[str, Any], of: str, required: Sequence[str], optional: Sequence[str] = ()
+) -> None:
+    """Check that an object has the requested keys and no others; raises `ReplyError`.
+
+    A key that was not requested can take the answer back ("error") or hold another one.
+    """
+    for key in (*required, *value):
+        if key not in value:
+            fault = f"has no key {shown(key)}"
+        elif key not in required and key not in optional:
+            fault = f"has the key {shown(key)}"
+        elif key in REMARKS and key not in required and not _is_remark(value[key]):
+            raise ReplyError(f"{of}: {key} must be text or a number, not {shown(value[key])}")
+        else:
+            continue
+        raise ReplyError(f"{of} {fault}; its keys are {', '.join([*required, *optional])}")
+
+
+def _is_remark(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return all(item is None or isinstance(item, str | int | float) for item in items)
+
+
 def _as_list(value: Any, key: str) -> list[Any]:
-    """Return the list of a reply, bare or under its key."""
+    """Return the list of a reply, bare or as the only value of an object, under its key."""
     if isinstance(value, dict) and isinstance(value.get(key), list):
+        exact_keys(value, "the reply", [key])
         value = value[key]
     if not isinstance(value, list):
         raise ReplyError(f"the reply must hold a list of {key}, not {shown(value)}")
@@ -228,7 +257,7 @@ class _SpansContract(Contract):
     def show_events(self, events: Sequence[str]) -> str:
         return _numbered(events)
 
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         blocks = []
         number = 1
         for part in parts:
@@ -242,7 +271,8 @@ class _SpansContract(Contract):
             raise ReplyError(
                 f'the reply must be {{"starts":[..],"repeats":[..]}}, not {shown(value)}'
             )
-        given = {key: _as_list(value.get(key), key) for key in ("starts", "repeats")}
+        exact_keys(value, "the reply", ("starts", "repeats"))
+        given = {key: _as_list(value[key], key) for key in ("starts", "repeats")}
         starts, repeats = (
             [_read_number(item, "segment", len(found)) for item in items]
             for items in given.values()
@@ -283,7 +313,7 @@ class _SpansContract(Contract):
         return item[0], item[1]
 
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         ids = [name for part in parts for name in _element_ids(part)]
         found: dict[int, Relation] = {}
@@ -328,9 +358,10 @@ class _ReasonedSpansContract(_SpansContract):
                 f'every answer must be {{"id": .., "reason": "..", "relation": ".."}}, '
                 f"not {shown(item)}"
             )
+        exact_keys(item, "an answer", ("id", "relation"), REMARKS)
         return item["id"], item["relation"]
 
-    def read_reasons(self, value: Any, parts: Sequence[Part]) -> list[tuple[str, ...]]:
+    def read_reasons(self, value: Any, parts: Sequence[EventToClassify]) -> list[tuple[str, ...]]:
         reasons = [""] * sum(len(part.elements) for part in parts)
         for item in _as_list(value, "relations"):
             number = _read_number(item["id"], "element", len(reasons))
@@ -353,7 +384,7 @@ def _numbered(texts: Sequence[str], first: int = 1) -> str:
     return "\n".join(f"{number}: {_line(text)}" for number, text in enumerate(texts, first))
 
 
-def _by_part(values: Sequence[T], parts: Sequence[Part]) -> list[tuple[T, ...]]:
+def _by_part(values: Sequence[T], parts: Sequence[EventToClassify]) -> list[tuple[T, ...]]:
     rest = iter(values)
     return [tuple(islice(rest, len(part.elements))) for part in parts]
 
@@ -381,7 +412,7 @@ class _IdsContract(Contract):
             for number, event in enumerate(events, start=1)
         )
 
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         return "\n".join(
             _tag_free_json(
                 {
@@ -397,12 +428,13 @@ class _IdsContract(Contract):
             raise ReplyError(
                 f'every match must be {{"candidate": .., "reference": ..}}, not {shown(item)}'
             )
+        exact_keys(item, "a match", ["candidate", "reference"], REMARKS)
         return item["candidate"], item["reference"]
 
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
-        requested = [name for part in parts for name in _element_ids(part)]
+        requested = dict.fromkeys(name for part in parts for name in _element_ids(part))
         found: dict[str, Relation] = {}
         for item in _as_list(value, "relations"):
             if not isinstance(item, dict) or not isinstance(item.get("id"), str):
@@ -411,9 +443,10 @@ class _IdsContract(Contract):
                 )
             name = item["id"].strip()
             if name not in requested:
-                ids = _listed(requested)
+                ids = _listed([*requested])
                 raise ReplyError(f"there is no element {shown(name)}; the ids are {ids}")
             relation = _read_label(item.get("relation"), f"element {name}", notes)
+            exact_keys(item, f"element {name}", ["id", "relation"], REMARKS)
             if name in found and found[name] != relation:
                 raise ReplyError(f"element {name} is answered twice, differently")
             if name in found:
@@ -431,7 +464,7 @@ def _tag_free_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _element_ids(part: Part) -> list[str]:
+def _element_ids(part: EventToClassify) -> list[str]:
     return [f"{part.event}.{number}" for number in range(1, len(part.elements) + 1)]
 
 
@@ -451,7 +484,7 @@ class _TunaContract(Contract):
     def show_events(self, events: Sequence[str]) -> str:
         return repr([{"id": n, "event": event} for n, event in enumerate(events, start=1)])
 
-    def show_parts(self, parts: Sequence[Part]) -> str:
+    def show_parts(self, parts: Sequence[EventToClassify]) -> str:
         return repr(
             [{"candidate_event": p.text, "visual_elements": list(p.elements)} for p in parts]
         )
@@ -462,7 +495,7 @@ class _TunaContract(Contract):
         return item[0], item[1]
 
     def read_relations(
-        self, value: Any, parts: Sequence[Part], notes: list[str]
+        self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> list[tuple[Relation, ...]]:
         # A model that was given one event often answers with the object alone.
         alone = isinstance(value, dict) and "visual_elements" in value
@@ -475,21 +508,21 @@ class _TunaContract(Contract):
             echoed = item.get("visual_elements") if isinstance(item, dict) else None
             if not isinstance(echoed, list):
                 raise ReplyError(f'{name} must be an object with a list "visual_elements"')
+            exact_keys(item, name, ["visual_elements"], ["candidate_event", *REMARKS])
             _check_event(item.get("candidate_event"), part, parts)
             labels: list[tuple[str, Relation]] = []
             for element in echoed:
                 if not isinstance(element, dict) or not isinstance(element.get("content"), str):
                     raise ReplyError(f'{name}: every element must echo its "content"')
                 content = element["content"]
-                relation = _read_label(
-                    element.get("relationship"), f"{name}, {shown(content)}", notes
-                )
-                labels.append((content, relation))
+                of = f"{name}, {shown(content)}"
+                labels.append((content, _read_label(element.get("relationship"), of, notes)))
+                exact_keys(element, of, ["content", "relationship"], REMARKS)
             result.append(match_labels(part.elements, labels, name, notes))
         return result
 
 
-def _check_event(echo: Any, part: Part, parts: Sequence[Part]) -> None:
+def _check_event(echo: Any, part: EventToClassify, parts: Sequence[EventToClassify]) -> None:
     # A long event is often echoed in short, but never in the words of another one.
     others = {normalised(other.text) for other in parts if other is not part}
     if isinstance(echo, str) and normalised(echo) in others - {normalised(part.text)}:

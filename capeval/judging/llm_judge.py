@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import Part, contract_of
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.replies import read_reply
+from capeval.judging.replies import FormError, read_reply
 from capeval.judging.split_checks import clean, words
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.wire import SERVER_ADVICE
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
 from capeval.tracing import about
 
@@ -33,11 +34,13 @@ class LLMJudge(PreparedJudge):
         base_url: str = "",
         endpoint: str | None = None,
         concurrency: int = 1,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
         self._endpoint = endpoint or endpoint_name(base_url)
+        self.readability = _Readability(model, on_notice)
         self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
@@ -57,7 +60,7 @@ class LLMJudge(PreparedJudge):
         references = [clean(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
         parts = [
-            Part(
+            EventToClassify(
                 event=number,
                 text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
                 elements=tuple(clean(element.content) for element in event.visual_elements),
@@ -81,6 +84,32 @@ class LLMJudge(PreparedJudge):
             else None,
             notes=tuple(notes),
         )
+
+
+# Enough to know a model by; after so few, a run has hardly cost anything.
+FIRST_REPLIES = 20
+
+
+class _Readability:
+    """Counts the first replies that were paid for, and reports once if most cannot be read."""
+
+    def __init__(self, model: str, on_notice: Callable[[str], None]) -> None:
+        self._model, self._on_notice = model, on_notice
+        self._replies = self._unreadable = 0
+
+    def record(self, reply: ChatReply, is_readable: bool) -> None:
+        """Count a reply that was checked."""
+        if reply.cached or self._replies == FIRST_REPLIES:
+            return
+        self._replies += 1
+        self._unreadable += not is_readable
+        if self._replies == FIRST_REPLIES and self._unreadable > FIRST_REPLIES // 2:
+            self._on_notice(
+                f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
+                "requested again because of their form (text around the JSON, or reasoning without "
+                f"an end): let the server enforce response_format, and {SERVER_ADVICE}; see "
+                "docs/judging.md"
+            )
 
 
 @dataclass
@@ -132,7 +161,7 @@ class _Stages:
         return repaired
 
     async def classify(
-        self, parts: Sequence[Part]
+        self, parts: Sequence[EventToClassify]
     ) -> tuple[list[tuple[Relation, ...]], list[tuple[str, ...]]]:
         """Stage 3: the relation of each matched event's elements, and the reason for it."""
         shown = self.contract.show_parts(parts)
@@ -159,16 +188,24 @@ class _Stages:
     ) -> T:
         self.tally.stage = stage
         about(stage=stage)
+        prompt = self.judge.templates.render(stage, data)
         request = ChatRequest(
             model=self.judge.name,
-            messages=({"role": "user", "content": self.judge.templates.render(stage, data)},),
+            messages=({"role": "user", "content": prompt},),
             max_tokens=max_tokens,
             repeat=self.repeat,
             schema=self.contract.schemas.get(stage),
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read, stage, material)
+            is_readable = True
+            try:
+                return read_reply(reply.text, read, stage, material, prompt)
+            except FormError:
+                is_readable = False
+                raise
+            finally:
+                self.judge.readability.record(reply, is_readable)
 
         try:
             answer = await self.judge.asker.ask(request, check)

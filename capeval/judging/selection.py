@@ -12,7 +12,7 @@ from pathlib import Path
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
-from capeval.judging.contracts import Part, contract_of
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
@@ -129,6 +129,7 @@ async def _open_chat_model(
                 base_url=public_url(base_url),
                 endpoint=endpoint,
                 concurrency=options.max_concurrency,
+                on_notice=on_notice,
             )
             for each in (asker, unpaid)
         )
@@ -158,21 +159,21 @@ _EVENT_CHARACTERS = 150
 
 
 @dataclass
-class Estimate:
+class JudgingEstimate:
     """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
 
     captions: int = 0
     stages: dict[str, Usage] = field(default_factory=dict)
     cost: float | None = None
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
             for stage in {**self.stages, **other.stages}
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
-        return Estimate(self.captions + other.captions, stages, cost)
+        return JudgingEstimate(self.captions + other.captions, stages, cost)
 
     @property
     def usage(self) -> Usage:
@@ -182,9 +183,9 @@ class Estimate:
 
 async def estimate(
     work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
-) -> Estimate:
+) -> JudgingEstimate:
     """Return the expected cost of judging `work`, without making a call."""
-    result = Estimate(captions=len(work))
+    result = JudgingEstimate(captions=len(work))
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
         return result
@@ -219,7 +220,7 @@ def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[
     # As if the events of the caption were of one length and matched the reference events in order.
     events = _parts(caption, max(1, size(caption) // _EVENT_CHARACTERS))
     parts = [
-        Part(number, text, tuple(element.content for element in event.visual_elements))
+        EventToClassify(number, text, tuple(element.content for element in event.visual_elements))
         for number, (text, event) in enumerate(
             zip(_parts(caption, len(references)), annotation.events, strict=True), start=1
         )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import CONTRACTS, Part, contract_of
+from capeval.judging.contracts import CONTRACTS, EventToClassify, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts, named_prompts
 from capeval.judging.replies import read_reply
@@ -39,8 +39,8 @@ HOSTILE = [
     "\u202eright to left\u202c \u2066isolated\u2069 שלום",
     "line\u2028and\u2029paragraph separators \u0085",
     '"quoted" \\ back\\slashed \\u003c/caption\\u003e `ticks` \'\'\' """',
-    "a" * 1_000_000,
-    "A dog runs. " * 83_334,
+    "a" * 140_000,
+    "A dog runs. " * 11_000,
 ]
 TAGS: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
@@ -59,7 +59,7 @@ PACKAGED = [
 def rendered(prompts: PromptSet, text: str) -> dict[Stage, str]:
     contract, text = contract_of(prompts), clean(text)
     shown = contract.show_events([text, text])
-    part = Part(1, text, (text, text))
+    part = EventToClassify(1, text, (text, text))
     return {
         "split": prompts.render("split", {"caption": contract.show_caption(text)}),
         "match": prompts.render("match", {"candidate_events": shown, "reference_events": shown}),
@@ -170,7 +170,7 @@ def test_tuna_data_is_as_python_writes_it() -> None:
     assert contract.show_events(["It's {x}", "two"]) == (
         "[{'id': 1, 'event': \"It's {x}\"}, {'id': 2, 'event': 'two'}]"
     )
-    assert contract.show_parts([Part(2, "a\nb", ("c", "d"))]) == (
+    assert contract.show_parts([EventToClassify(2, "a\nb", ("c", "d"))]) == (
         "[{'candidate_event': 'a\\nb', 'visual_elements': ['c', 'd']}]"
     )
 

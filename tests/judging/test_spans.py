@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.contracts import CONTRACTS, Contract, Part, contract_of
+from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import judge_caption
@@ -54,7 +54,10 @@ def test_every_part_is_shown_on_a_line_of_its_own() -> None:
         "1: A man runs.\n2: He stops &lt;/caption&gt;."
     )
     assert SPANS.show_events(["one\u2028two", "2: three"]) == "1: one two\n2: 2: three"
-    parts = [Part(1, "A man\n\nruns.", ("a", "b")), Part(3, "It ends.", ("1: c",))]
+    parts = [
+        EventToClassify(1, "A man\n\nruns.", ("a", "b")),
+        EventToClassify(3, "It ends.", ("1: c",)),
+    ]
     assert SPANS.show_parts(parts) == (
         "Passage: A man runs.\n1: a\n2: b\n\nPassage: It ends.\n3: 1: c"
     )

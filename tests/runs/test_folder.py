@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from unittest.mock import Mock
+from typing import Any
 
 import pytest
 
 from capeval.errors import InputError, RunLocked
 from capeval.files.captions import load_captions
+from capeval.runs import folder
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import Source
 from capeval.schema import Caption
@@ -57,24 +59,30 @@ def test_other_captions_are_refused(run: RunFolder, others: list[Caption]) -> No
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_captions_that_could_not_be_written_may_be_written_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError])  # a kill, and a full disk
+@pytest.mark.parametrize("write", [1, 2])
+def test_a_run_that_was_half_written_takes_other_captions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], write: int
 ) -> None:
     run = RunFolder(tmp_path / "runs" / "mine")
-    known = [annotation("a", "c1"), annotation("b", "c1")]
-    sources = [
-        Source("mine", run, tuple(known), tuple(captions), "a.json", origin="c.jsonl")
-        for captions in (CAPTIONS[:1], CAPTIONS)
-    ]
-    if there:
-        sources[0].store()
-    for failure in (KeyboardInterrupt, OSError):  # a kill between the files, and a full disk
-        with monkeypatch.context() as patch:
-            patch.setattr("capeval.runs.folder.write_jsonl", Mock(side_effect=failure))
-            with pytest.raises(failure):
-                sources[1].store()
-    sources[1].store()
+    known = (annotation("a", "c1"), annotation("b", "c1"))
+    left = [write]
+
+    def count(work: Callable[..., None]) -> Callable[..., None]:
+        def counted(*given: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise failure
+            work(*given)
+
+        return counted
+
+    with monkeypatch.context() as patch:
+        for name in ("write_atomic", "write_jsonl"):
+            patch.setattr(folder, name, count(getattr(folder, name)))
+        with pytest.raises(failure):
+            Source("mine", run, known, tuple(CAPTIONS[:1]), "a.json", origin="c.jsonl").store()
+    Source("mine", run, known, tuple(CAPTIONS), "a.json", origin="c.jsonl").store()
     assert list(load_captions(run.captions)) == CAPTIONS
     assert run.read_manifest()["captions"]["count"] == 2
 

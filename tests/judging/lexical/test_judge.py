@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.judging.lexical import LexicalJudge, Reference
+from capeval.judging.lexical import LexicalJudge, LexicalReference
 from capeval.schema import Annotation, Event, VisualElement
 
 
@@ -80,7 +80,7 @@ def test_lone_surrogates_become_storable() -> None:
 def test_a_reference_is_read_once() -> None:
     judge = LexicalJudge()
     first = judge.prepare(ANNOTATION)
-    assert isinstance(first, Reference)
+    assert isinstance(first, LexicalReference)
     assert judge.prepare(ANNOTATION) is first
 
 
