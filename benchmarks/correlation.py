@@ -129,10 +129,10 @@ _LOADS = {
     "estimates": _Load(
         "all five statistics of 1,000,000 tied pairs with jackknife intervals", 0.0, _estimates
     ),
-    "bootstrap": _Load("tau-b, n = 687: 10,000 bootstrap draws", 1.5, _bootstrap),
+    "bootstrap": _Load("tau-b, n = 687: 10,000 bootstrap resamples", 1.5, _bootstrap),
     "tied-bootstrap": _Load("the same of tied scores", 1.5, _tied_bootstrap),
     "permutation": _Load(
-        "paired permutation of tau-b within item, 5 x 500, 1,000 draws", 0.5, _permutation
+        "paired permutation of tau-b within item, 5 x 500, 1,000 permutations", 0.5, _permutation
     ),
     "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
     "calibration": _Load(

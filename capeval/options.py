@@ -30,7 +30,7 @@ from typing import (
 )
 
 from capeval.errors import UsageError
-from capeval.text import cut, either
+from capeval.text import cut, describe, either
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 MACHINES, LIMITS, OUTPUT = "Several machines", "Limits", "Output"
@@ -117,7 +117,14 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
     """
     (one,) = (each for each in fields(options) if each.name == name)
     found: Option = one.metadata.get("option", Option())
-    return _checked(value, _alternatives(one.type), found, label or name)
+    label = label or name
+    if type(value) in (str, int, float, bool, NoneType):
+        return _checked(value, _alternatives(one.type), found, label)
+    # Another package's object may raise anything when it is looked at.
+    from capeval.plugins import blaming
+
+    with blaming(lambda error: UsageError(f"{label} cannot be used: {describe(error)}")):
+        return _checked(value, _alternatives(one.type), found, label)
 
 
 # Names in annotations that are strings, because importing their types would slow down `--help`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
+import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -12,6 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+# Unicode's format characters (category Cf) up to U+FFFF, tags, and variation selectors.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+"
+)
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -26,6 +33,15 @@ def one_line(text: str, limit: int = 300) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in flat
     )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Return text for comparison: compatibility forms, case and invisible characters unified.
+
+    >>> plain("＜Th\u200bink＞")
+    '<think>'
+    """
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def describe(error: BaseException, limit: int = 200) -> str:

@@ -1,25 +1,28 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
-It answers prompts of `tuna-cap-v1` by comparing words, always alike: `answer` without fault,
-`flaky` malformed at first for some prompts, `moody` with the failures that a file names.
+It answers prompts of all three contracts by comparing words, always alike: `answer` without fault,
+`flaky` malformed at first for some prompts, `hostile` at first with wrong verdicts that the reply
+itself takes back, and `moody` with the failures that a file names.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import html
 import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
 
 from tests.server import completion, failure, quota, rate_limited, unauthorized, unknown_model
 
-__all__ = ["MOOD_FILE", "answer", "flaky", "is_preflight", "moody", "reply_to", "reply_to_tuna"]
+__all__ = ["MOOD_FILE", "answer", "flaky", "hostile", "is_preflight", "moody", "reply_to"]
 
 MOOD_FILE = "CAPEVAL_TEST_MOOD"
 """Names the variable that names the JSON file of `moody`."""
@@ -30,6 +33,7 @@ _BETWEEN = {
     tag: re.compile(rf"<{tag}>\n(.*?)\n</{tag}>", re.DOTALL)
     for tag in ("caption", "candidate_events", "reference_events", "match_data")
 }
+_NUMBERED = re.compile(r"^(\d+): (.*)$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w\w\w)(ing|es|s|ed)$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -65,6 +69,39 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
     return _completion(request, text)
 
 
+def hostile(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer each prompt wrongly at first, in a reply that says so or a call that failed."""
+    prompt = _prompt(request)
+    if is_preflight(request) or len(request["messages"]) > 1 or prompt in _failed:
+        return answer(request)
+    right = _right(request)
+    wrong = right.replace("entailment", "?").replace("contradiction", "entailment")
+    wrong = wrong.replace("?", "contradiction").replace('"reference": 1', '"reference": 2')
+    kind = _draw(prompt, request.get("seed")) % (len(_HOSTILE) + 2)
+    if kind < len(_HOSTILE):
+        return _completion(request, _HOSTILE[kind](wrong, prompt))
+    _failed.add(prompt)
+    reply = _completion(request, wrong)
+    if kind == len(_HOSTILE):
+        reply["choices"][0]["finish_reason"] = "error"
+        return reply
+    return {**reply, "error": {"message": "the model behind the router is gone", "code": 502}}
+
+
+_failed: set[str] = set()
+_HOSTILE: tuple[Callable[[str, str], str], ...] = (
+    lambda text, _: f'{text}\nCorrection: [{{"id":"1.1","relation":"entailment"}}]',
+    lambda text, _: f"{text}\nBut this is wrong. []",
+    lambda text, _: f"Okay.\n<think>A first guess: {text}",
+    lambda text, _: f"\u200b<scratchpad>\n{text}",
+    lambda text, _: f"{text}\n以上内容作废。",
+    lambda text, _: f"I cannot answer this. Only to show the format:\n{text}",
+    lambda text, _: text[:-1] + ', "error": "I saw no input; these are random"}',
+    lambda _, prompt: prompt,
+    lambda text, _: text + " " * 200_000,
+)
+
+
 def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
     """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
 
@@ -95,8 +132,10 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
 
 
 def reply_to(prompt: str, seed: int = 0) -> str:
-    """Return the right reply to a prompt of `tuna-cap-v1`."""
+    """Return the right reply to a prompt of a packaged set, or one in the benchmark's style."""
     if found := _BETWEEN["match_data"].search(prompt):
+        if found[1].startswith("Passage: "):
+            return _spans_relations(prompt, found[1], seed)
         lines = [json.loads(line) for line in found[1].split("\n")]
         parts = [(line["caption_part"], list(line["elements"].items())) for line in lines]
         labels = [(name, _label(content, text, seed)) for text, es in parts for name, content in es]
@@ -104,6 +143,9 @@ def reply_to(prompt: str, seed: int = 0) -> str:
     if found := _BETWEEN["candidate_events"].search(prompt):
         other = _BETWEEN["reference_events"].search(prompt)
         assert other is not None
+        if not found[1].startswith("{"):
+            events, references = (_texts(lines) for lines in (found[1], other[1]))
+            return _compact({"matches": list(enumerate(_match(events, references), start=1))})
         events, references = (
             [json.loads(line)["event"] for line in lines.split("\n")]
             for lines in (found[1], other[1])
@@ -111,12 +153,46 @@ def reply_to(prompt: str, seed: int = 0) -> str:
         matches = enumerate(_match(events, references), start=1)
         return json.dumps({"matches": [{"candidate": n, "reference": m} for n, m in matches]})
     found = _BETWEEN["caption"].search(prompt)
-    assert found is not None, prompt[:200]
+    if found is None:
+        return _tuna_reply(prompt)
+    if found[1].startswith("1: "):
+        return _spans_starts(_texts(found[1]))
     return json.dumps({"events": _split(json.loads(found[1]))}, ensure_ascii=False)
 
 
-def reply_to_tuna(prompt: str) -> str:
-    """Return the right reply to a prompt in the benchmark's style.
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _texts(lines: str) -> list[str]:
+    return [html.unescape(text) for _, text in _NUMBERED.findall(lines)]
+
+
+def _spans_starts(texts: Sequence[str]) -> str:
+    """Let each sentence be an event, and what was said before no event of its own."""
+    starts, known = [1], {texts[0]}
+    for number, (before, text) in enumerate(pairwise(texts), start=2):
+        if before[-1:] in ".!?" and text not in known:
+            starts.append(number)
+        known.add(text)
+    return _compact({"starts": starts, "repeats": []})
+
+
+def _spans_relations(prompt: str, data: str, seed: int) -> str:
+    answers: list[object] = []
+    for block in data.split("\n\n"):
+        passage, _, elements = block.partition("\n")
+        text = html.unescape(passage.removeprefix("Passage: "))
+        for number, content in _NUMBERED.findall(elements):
+            label = _label(html.unescape(content), text, seed)
+            reason = f"{_share(content, text):.0%} of the words are there"
+            explained = {"id": int(number), "reason": reason, "relation": label}
+            answers.append(explained if '"reason"' in prompt else [int(number), label])
+    return _compact({"relations": answers})
+
+
+def _tuna_reply(prompt: str) -> str:
+    """Answer a prompt in the benchmark's style.
 
     The data must stand between lines of `-----`; the caption as it is, the rest as Python has it.
     """

@@ -32,7 +32,7 @@ def videos() -> list[Annotation]:
 
 def captions() -> dict[str, str]:
     cars = ["a red car", "a blue car", "a tree"]
-    return {f"V{n}": f"Man {n} runs to {cars[n % 3]}." for n in range(COUNT)}
+    return {f"V{n}": f"Man {n} runs to {cars[n % 3]}. Birds sing." for n in range(COUNT)}
 
 
 def right(request: ChatRequest) -> str:

@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "text": set(),
     "version": set(),
     "config": {"errors", "text"},
-    "options": {"errors", "text"},
+    "options": {"errors", "plugins", "text"},
     "plugins": {"errors", "text"},
     "tracing": set(),
     "files": {"schema"},

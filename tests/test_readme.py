@@ -113,6 +113,7 @@ def test_options_in_the_text_exist(page: str) -> None:
     # Options of scripts and of other programs.
     others = {"--matrix", "--python", "--dependencies", "--part", "--index-url"}
     others |= {f"--{old}" for old in RENAMED}
+    others |= {"--reasoning-parser", "--reasoning-format"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))

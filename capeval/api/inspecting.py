@@ -54,7 +54,9 @@ async def inspect_async(o: InspectOptions) -> Inspection:
     """
     if o.prompts is not None and not o.raw:
         raise UsageError("--prompts requires --raw; add it, or omit --prompts")
-    used = None if o.prompts is None else load_prompts(o.prompts)
+    if o.prompts is not None:
+        # Wrong ones are refused even if no run was judged with prompts.
+        load_prompts(o.prompts)
     labels = None if o.human is None else load_human_labels(Path(o.human))
     found = runs_with_video(o)
     cards = {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()}
@@ -66,7 +68,10 @@ async def inspect_async(o: InspectOptions) -> Inspection:
         )
     return Inspection(
         cards,
-        {name: await raw_replies(run, o.index, prompts=used) for name, (run, _) in found.items()}
+        {
+            name: await raw_replies(run, o.index, prompts=o.prompts)
+            for name, (run, _) in found.items()
+        }
         if o.raw
         else {},
     )

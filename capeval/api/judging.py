@@ -15,7 +15,13 @@ from capeval.files.reading import reading
 from capeval.judging.options import JudgeOptions
 from capeval.judging.registry import LEXICAL
 from capeval.judging.run import Held, JudgingPlan, JudgingWork
-from capeval.judging.selection import Estimate, OpenJudge, estimate, is_configured, open_judge
+from capeval.judging.selection import (
+    JudgingEstimate,
+    OpenJudge,
+    estimate,
+    is_configured,
+    open_judge,
+)
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.folder import JudgeFolder, RunFolder
@@ -112,13 +118,13 @@ class JudgingSession:
         self.opened, self.targets = opened, list(targets)
         self.left_out: list[str] = []
 
-    async def estimate(self) -> tuple[Estimate, dict[str, int]]:
+    async def estimate(self) -> tuple[JudgingEstimate, dict[str, int]]:
         """Check every target and return the expected cost, and the captions to judge by name.
 
         A faulty run that was not named is left out of the targets, and `left_out` says why; if
         there is no other, its `InputError` or `UsageError` is raised. Nothing is called or written.
         """
-        total, todo = Estimate(cost=0.0), {}
+        total, todo = JudgingEstimate(cost=0.0), {}
         faults: dict[str, InputError | UsageError] = {}
         for target in self.targets:
             try:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
-CUT_OFF = "cut off at {} tokens"
+import numpy as np
 
-_THOUGHT = re.compile(r"^\s*<think(?:ing)?>", re.IGNORECASE)
-_THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+from capeval.errors import ReplyError
+from capeval.llm.thinking import after_thinking
+
+CUT_OFF = "cut off at {} tokens"
+REASONING_REMOVED = "the model's reasoning in front of the caption was taken off"
+
 # Markers of chat templates, such as <|im_end|>, are not words.
 _MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
 
@@ -17,21 +21,20 @@ def is_empty(text: str) -> bool:
     return not any(character.isalnum() for character in _MARKER.sub("", text))
 
 
-def without_thinking(text: str) -> str:
-    """Return a reply without the reasoning that some servers leave in front of it.
+def caption_in(text: str) -> str:
+    """Return the caption in a reply, without the reasoning that some servers leave in front of it.
 
-    Chat templates often open it themselves, so that only its end is in the reply. Reasoning that
-    never ends leaves nothing.
+    Raises `ReplyError` if there is nothing else, or if it is not clear where the reasoning ends.
 
-    >>> without_thinking("<think>A dog?</think> A dog runs."), without_thinking("<think>A dog")
-    ('A dog runs.', '')
-    >>> without_thinking("A dog?</think> A dog runs."), without_thinking("A dog runs.")
-    ('A dog runs.', 'A dog runs.')
+    >>> caption_in("<think>A dog?</think> A dog runs.")
+    'A dog runs.'
     """
-    answer = _THOUGHT_END.split(text)[-1]
-    if _THOUGHT.match(answer):
-        return ""
-    return text if answer == text else answer.lstrip()
+    caption = after_thinking(text)
+    if caption is None:
+        raise ReplyError("it is not clear where the reasoning ends and the caption begins")
+    if text.strip() and not caption.strip():
+        raise ReplyError("the reply holds reasoning and no caption")
+    return caption.strip()
 
 
 # One ideograph or kana counts as a word; elsewhere words are runs of letters and digits.
@@ -56,18 +59,21 @@ def repetition_warning(text: str) -> str | None:
     True
     """
     words = _WORD.findall(text.lower())
+    ids: dict[str, int] = {}
+    numbers = np.array([ids.setdefault(word, len(ids)) for word in words])
     worst: tuple[int, int, int] | None = None
     for period in range(1, min(_LONGEST_PERIOD, len(words) // _FEWEST_REPEATS) + 1):
-        run = 0
-        for position in range(period, len(words)):
-            run = run + 1 if words[position] == words[position - period] else 0
-            length = run + period
-            if (
-                run
-                and length >= max(_FEWEST_WORDS, _FEWEST_REPEATS * period)
-                and (worst is None or length > worst[0])
-            ):
-                worst = (length, period, position - length + 1)
+        differ = np.flatnonzero(numbers[period:] != numbers[:-period])
+        edges = np.concatenate(([-1], differ, [len(words) - period]))
+        runs = np.diff(edges) - 1
+        longest = int(runs.argmax())
+        length = int(runs[longest]) + period
+        if (
+            length > period
+            and length >= max(_FEWEST_WORDS, _FEWEST_REPEATS * period)
+            and (worst is None or length > worst[0])
+        ):
+            worst = (length, period, int(edges[longest]) + 1)
         if worst is not None and worst[1] == period and worst[0] >= len(words) - period:
             break
     if worst is None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from capeval.captioners.caption_cleanup import CUT_OFF, without_thinking
+from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.captioners.images import ImageForm, encode
 from capeval.captioners.options import GenerateOptions
@@ -18,7 +18,7 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
-from capeval.llm import Asker, ChatReply, ChatRequest, endpoint_url
+from capeval.llm import Asker, ChatRequest, endpoint_url
 from capeval.llm.asker import listed, open_asker
 from capeval.llm.client import DEFAULT_URL
 from capeval.tracing import about
@@ -79,18 +79,19 @@ class EndpointCaptioner:
         )
         started = time.perf_counter()
         try:
-            answer = await self.asker.ask(chat, _caption, attempts=1, whole=False)
+            # Only checked, so that a reply without a caption is not served from the cache.
+            answer = await self.asker.ask(
+                chat, lambda reply: caption_in(reply.text), attempts=1, whole=False
+            )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))
         reply = answer.replies[-1]
         warnings = []
         if reply.finish_reason == "length":
             warnings.append(CUT_OFF.format(reply.usage.output_tokens or self.max_new_tokens))
-        if answer.value != reply.text.strip():
-            warnings.append("the model's reasoning in front of the caption was taken off")
         return Captioned(
             index=index,
-            text=answer.value,
+            text=reply.text,
             usage=answer.usage,
             seconds=time.perf_counter() - started,
             model=self.name,
@@ -107,13 +108,6 @@ class EndpointCaptioner:
                 },
             },
         )
-
-
-def _caption(reply: ChatReply) -> str:
-    text = without_thinking(reply.text).strip()
-    if not text:
-        raise ReplyError("the reply holds reasoning and no caption")
-    return text
 
 
 @asynccontextmanager
@@ -201,5 +195,5 @@ async def _served(
             return entry, name
     raise UsageError(
         f"{asker.base_url} does not serve {entry.hub} or {entry.name}{listed(models)}; "
-        "give the name that it serves the model by as --model"
+        "name one of these with --model"
     )

@@ -22,7 +22,7 @@ from transformers.utils import cached_file
 
 from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
-from capeval.captioners.protocol import CaptionRequest, Inputs, LoadedModel
+from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
 from capeval.text import one_line
@@ -183,7 +183,7 @@ def _load_llava_video(
 def _finish(
     loaded: Any,
     tokenizer: Any,
-    inputs: Inputs,
+    inputs: BatchMaker,
     *,
     placement: Placement,
     max_new_tokens: int,

@@ -14,9 +14,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from capeval.captioners.caption_cleanup import is_empty, repetition_warning
+from capeval.captioners.caption_cleanup import (
+    REASONING_REMOVED,
+    caption_in,
+    is_empty,
+    repetition_warning,
+)
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
+from capeval.errors import BudgetReached, CapevalError, ReplyError, UsageError, VideoError
 from capeval.files.jsonl import as_stored
 from capeval.plugins import blaming
 from capeval.runs.threads import in_thread
@@ -315,11 +320,16 @@ def _checked(
             made = _validated(index, outcome)
     except _FailedError as fault:
         return Uncaptioned(index, one_line(f"the model returned {fault}"))
-    if is_empty(made.text):
+    try:
+        caption = caption_in(made.text)
+    except ReplyError as fault:
+        return Uncaptioned(index, str(fault))
+    if is_empty(caption):
         return Uncaptioned(index, "the caption is empty")
-    loop = repetition_warning(made.text)
-    warnings = (*frame_warnings, *made.warnings, *([loop] if loop else []))
-    return replace(made, warnings=tuple(dict.fromkeys(warnings)))
+    removed = REASONING_REMOVED if caption != made.text else None
+    found = filter(None, (removed, repetition_warning(caption)))
+    warnings = (*frame_warnings, *made.warnings, *found)
+    return replace(made, text=caption, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _validated(index: str, outcome: object) -> Captioned:

@@ -113,7 +113,7 @@ class Captioner(Protocol):
         ...
 
 
-class Inputs(Protocol):
+class BatchMaker(Protocol):
     """Turns requests into one left-padded batch."""
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
@@ -131,7 +131,7 @@ class LoadedModel:
 
     model: Any
     tokenizer: Any
-    inputs: Inputs
+    inputs: BatchMaker
     generation: Any
     device: torch.device
     dtype: torch.dtype

@@ -15,7 +15,7 @@ from capeval.judging.options import JudgeOptions
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
     from capeval.cli.session import Session
-    from capeval.judging.selection import Estimate, OpenJudge
+    from capeval.judging.selection import JudgingEstimate, OpenJudge
 
 
 @declared_by(JudgeOptions)
@@ -135,7 +135,7 @@ def _show(
             session.print(f"{result.file}")
 
 
-def _estimate(expected: Estimate, todo: Mapping[str, int]) -> dict[str, Any]:
+def _estimate(expected: JudgingEstimate, todo: Mapping[str, int]) -> dict[str, Any]:
     usage = expected.usage
     return {
         "runs": todo,
@@ -147,7 +147,7 @@ def _estimate(expected: Estimate, todo: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _estimate_lines(expected: Estimate, todo: Mapping[str, int], cost: str) -> list[str]:
+def _estimate_lines(expected: JudgingEstimate, todo: Mapping[str, int], cost: str) -> list[str]:
     from capeval.reporting.numbers import thousands
 
     lines = [f"{name}: {thousands(count)} captions to judge" for name, count in todo.items()]

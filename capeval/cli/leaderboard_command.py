@@ -34,7 +34,11 @@ def leaderboard(
     """
     from capeval.api import leaderboards
     from capeval.files.jsonl import printable_json
-    from capeval.reporting.leaderboard.tables import print_leaderboard, rendered_leaderboard
+    from capeval.reporting.leaderboard.tables import (
+        leaderboard_headline,
+        print_leaderboard,
+        rendered_leaderboard,
+    )
 
     output = Output(quiet=quiet)
     if as_json:
@@ -48,6 +52,8 @@ def leaderboard(
     elif out is None and (form == "json" or not quiet):
         text = rendered_leaderboard(board, form, by=by)
         typer.echo(printable_json(text) if form == "json" else text)
+    elif not as_json:
+        output.line(f"{leaderboard_headline(board)} Written: {out}")
     for line in board.notices:
         output.notice(line)
     for one in board.left_out:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from capeval.errors import BudgetReached, CapevalError, UsageError
 from capeval.llm import Meter
-from capeval.reporting.numbers import money, tenths, thousands
+from capeval.reporting.numbers import counted, money, tenths, thousands
 from capeval.runs.engine import Status
 from capeval.text import one_line
 
@@ -94,7 +94,7 @@ class Session:
         usage = meter.usage
         cost = f", {money(meter.spent)}" if meter.price(model) else ""
         self.print(
-            f"{thousands(meter.calls)} calls ({thousands(meter.cached_calls)} more from the "
+            f"{counted(meter.calls, 'call')} ({thousands(meter.cached_calls)} more from the "
             f"cache), {thousands(usage.input_tokens)} tokens in, "
             f"{thousands(usage.output_tokens)} out{cost}"
         )
@@ -122,7 +122,7 @@ class Session:
         self._stop_bar()
         self._last = time.monotonic()
         labels = status.labels
-        items = f"{thousands(status.total)} {labels.item}{'' if status.total == 1 else 's'}"
+        items = counted(status.total, labels.item)
         before = f", {thousands(status.kept)} done before" if status.kept else ""
         self.notice(f"{status.name}: {labels.doing} {items}{before}")
         if self._stderr.is_terminal:

@@ -9,7 +9,7 @@ from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from capeval.correlation.joining import IfMissing, caption_names
-from capeval.correlation.result import ClassResult, ElementTable, Estimate, number_of
+from capeval.correlation.result import ClassResult, Coefficient, ElementTable, number_of
 from capeval.correlation.video_level import Settings
 from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable
@@ -260,7 +260,7 @@ def _table(
         videos=len(matrices),
         confusion=tuple(tuple(map(float, row)) for row in whole),
         coefficients={
-            name: Estimate.of(value, bounds.get(name))
+            name: Coefficient.of(value, bounds.get(name))
             for name, value in coefficients(whole).items()
         },
         classes={

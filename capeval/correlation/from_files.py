@@ -56,7 +56,7 @@ class CorrelateRequest:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class CorrelationInputs:
     """A human file and metrics, not yet joined; `scores` has the human scores by kind."""
 
     table: RatingTable | LabelTable
@@ -66,7 +66,7 @@ class Inputs:
     warnings: Sequence[str]
 
 
-def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
+def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> CorrelationInputs:
     """Read the human file and every metric; `binary` as for `from_labels`."""
     table = load_human(request.human, request.metric_columns)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
@@ -81,14 +81,14 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Inputs:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(request.human)])
     if isinstance(table, RatingTable):
-        return Inputs(table, annotations, sources, [check_rated(table)], table.warnings)
+        return CorrelationInputs(table, annotations, sources, [check_rated(table)], table.warnings)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
     left_out: list[str] = []
     if request.missing == "drop":
         table, left_out = annotated(table, by_index)
     scores, warnings = from_labels(table, by_index, binary=binary)
-    return Inputs(table, annotations, sources, scores, [*left_out, *warnings])
+    return CorrelationInputs(table, annotations, sources, scores, [*left_out, *warnings])
 
 
 def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlations:

@@ -9,7 +9,7 @@ import numpy as np
 from capeval.correlation.joining import Joined
 from capeval.correlation.result import (
     CeilingResult,
-    Estimate,
+    Coefficient,
     Raters,
     bounds_of,
     number_of,
@@ -40,7 +40,7 @@ def agreement_of(
     return Raters(
         names=table.raters,
         combined=settings.raters,
-        alpha=Estimate.of(alpha),
+        alpha=Coefficient.of(alpha),
         level="interval" if isinstance(table, RatingTable) else "nominal",
         ceiling=tuple(one for inputs in joined for one in _ceilings(inputs, settings)),
     )

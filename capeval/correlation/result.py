@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from pydantic import Field
 
-from capeval.scoring.result import Part
+from capeval.scoring.result import ResultModel
 from capeval.stats.values import Grouping, Interval, Missing, Statistic, Value
 
 
@@ -36,21 +36,21 @@ def bounds_of(interval: Interval | Missing) -> Bounds:
     return {"low": interval.low, "high": interval.high, "interval_reason": None}
 
 
-class Groups(Part):
+class Groups(ResultModel):
     """How many groups have a value, and how many are dropped because they have none."""
 
     used: int
     dropped: int
 
 
-class Ties(Part):
+class Ties(ResultModel):
     """Shares of tied pairs."""
 
     metric: float | None
     human: float | None
 
 
-class Estimate(Part):
+class Coefficient(ResultModel):
     """A value with its interval, or the reason why one of them is missing."""
 
     value: float | None
@@ -59,7 +59,7 @@ class Estimate(Part):
     reason: str | None = None
 
     @classmethod
-    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Estimate:
+    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Coefficient:
         """Return a value and, if there is one, its interval."""
         reason = reason_of(value) or reason_of(interval)
         if reason or not isinstance(interval, Interval):
@@ -67,7 +67,7 @@ class Estimate(Part):
         return cls(value=number_of(value), low=interval.low, high=interval.high)
 
 
-class Correlation(Part):
+class Correlation(ResultModel):
     """One metric compared with human ratings, by one statistic and grouping.
 
     Attributes
@@ -109,7 +109,7 @@ class Correlation(Part):
     without: dict[str, float | None] = Field(default_factory=dict)
 
 
-class ComparisonResult(Part):
+class ComparisonResult(ResultModel):
     """Two metrics (first − second), with p before and after adjustment for multiple tests."""
 
     first: str
@@ -127,7 +127,7 @@ class ComparisonResult(Part):
     reason: str | None = None
 
 
-class ClassResult(Part):
+class ClassResult(ResultModel):
     """Precision, recall and F1 of one label."""
 
     precision: float | None
@@ -136,7 +136,7 @@ class ClassResult(Part):
     support: float
 
 
-class ElementTable(Part):
+class ElementTable(ResultModel):
     """The agreement of two sets of labels of the same elements; rows of `confusion` are `truth`.
 
     Attributes
@@ -155,13 +155,13 @@ class ElementTable(Part):
     n: int
     videos: int
     confusion: tuple[tuple[float, ...], ...]
-    coefficients: dict[str, Estimate]
+    coefficients: dict[str, Coefficient]
     classes: dict[str, ClassResult]
     tied: int = 0
     each: dict[str, dict[str, float | None]] = Field(default_factory=dict)
 
 
-class Elements(Part):
+class Elements(ResultModel):
     """Labels of elements.
 
     Attributes
@@ -178,7 +178,7 @@ class Elements(Part):
     tables: tuple[ElementTable, ...] = ()
 
 
-class CeilingResult(Part):
+class CeilingResult(ResultModel):
     """How well each rater agrees with the others' aggregated score, and the mean over raters.
 
     It is computed on the captions of the `results` of the same human score. It is not an upper
@@ -197,17 +197,17 @@ class CeilingResult(Part):
     each: dict[str, float | None] = Field(default_factory=dict)
 
 
-class Raters(Part):
+class Raters(ResultModel):
     """The human raters: how ratings are aggregated, how raters agree, and the human ceilings."""
 
     names: tuple[str, ...]
     combined: str
-    alpha: Estimate
+    alpha: Coefficient
     level: str
     ceiling: tuple[CeilingResult, ...] = ()
 
 
-class Published(Part):
+class Published(ResultModel):
     """A published row, for reference; capeval does not compute it."""
 
     metric: str
@@ -218,7 +218,7 @@ class Published(Part):
     source: str
 
 
-class Correlations(Part):
+class Correlations(ResultModel):
     """The content of `correlations.json`."""
 
     results: tuple[Correlation, ...]

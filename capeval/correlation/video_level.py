@@ -22,7 +22,7 @@ from capeval.correlation.result import (
 )
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
-    Comparison,
+    MetricComparison,
     compared,
     holm,
     leave_one_system_out,
@@ -324,7 +324,7 @@ def _compared_pairs(
     grouping: Grouping,
     settings: Settings,
     permutations: int,
-) -> dict[Statistic, list[Comparison]]:
+) -> dict[Statistic, list[MetricComparison]]:
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
@@ -351,7 +351,7 @@ def _compared_pairs(
 
 
 def _compare(
-    scores: _Scores, way: _Way, compared_pairs: Sequence[Comparison]
+    scores: _Scores, way: _Way, compared_pairs: Sequence[MetricComparison]
 ) -> list[ComparisonResult]:
     families = [compared_pairs]
     if way == ("pearson", "pooled") and not scores.design.repeats:

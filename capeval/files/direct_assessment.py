@@ -10,19 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from capeval.files.tables import Table
+from capeval.files.tables import InputTable
 from capeval.text import cut, shown
 
 _NAMES = {"SID": "video_id", "SYS": "system", "RAW.SCR": "score"}
 _COLUMNS = (*_NAMES, "Z.SCR", "N", "HIT")
 
 
-def is_direct_assessment(table: Table) -> bool:
+def is_direct_assessment(table: InputTable) -> bool:
     """Return whether the header of a table is that of this layout."""
     return table.columns.keys() >= _NAMES.keys()
 
 
-def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
+def ratings_of(
+    table: InputTable, metric_columns: Sequence[str] = ()
+) -> tuple[InputTable, tuple[str, ...]]:
     """Return `video_id, system, score` and `metric_columns`, and warnings about skipped rows."""
     table.check_columns({*_COLUMNS, *metric_columns}, list(_NAMES))
     lines = table.names("SID")
@@ -47,4 +49,4 @@ def ratings_of(table: Table, metric_columns: Sequence[str] = ()) -> tuple[Table,
     # 07 and 7 are the same line and so the same video.
     columns["video_id"] = [str(int(lines[row])) for row in kept]
     kept_lines = [table.lines[row] for row in kept]
-    return Table(table.file, columns, kept_lines, table.header), warnings
+    return InputTable(table.file, columns, kept_lines, table.header), warnings

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from capeval.files.direct_assessment import is_direct_assessment, ratings_of
 from capeval.files.table_reading import read_table
-from capeval.files.tables import Table
+from capeval.files.tables import InputTable
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 from capeval.text import nearest, shown
 
@@ -54,7 +54,7 @@ class Keys:
         return cls(videos, None if systems[0] is None else systems)
 
     @classmethod
-    def of_table(cls, table: Table, videos: str = "video_id") -> Keys:
+    def of_table(cls, table: InputTable, videos: str = "video_id") -> Keys:
         """Return the key of each row: the column `videos`, and `system` if there is one."""
         systems = table.names("system") if "system" in table.columns else None
         return cls(table.names(videos), systems)
@@ -86,7 +86,7 @@ class Keys:
             return np.zeros(len(self), dtype=np.int64)
         return _numbers(self.systems)
 
-    def check_unique(self, table: Table) -> None:
+    def check_unique(self, table: InputTable) -> None:
         """Refuse a table in which two rows have the same key."""
         cells = np.sort(self.video * (self.system.max(initial=0) + 1) + self.system)
         if (cells[1:] == cells[:-1]).any():
@@ -162,7 +162,7 @@ _KEYS = ("video_id", "system", "rater")
 _OF_OTHER_LAYOUTS = ("human", "element_id", "label")
 
 
-def _check_metric_columns(table: Table, metric_columns: Sequence[str]) -> None:
+def _check_metric_columns(table: InputTable, metric_columns: Sequence[str]) -> None:
     for name in metric_columns:
         has = "human ratings" if name == "score" or _WIDE.fullmatch(name) else ""
         has = "names" if name in _KEYS else has
@@ -173,7 +173,7 @@ def _check_metric_columns(table: Table, metric_columns: Sequence[str]) -> None:
             )
 
 
-def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
+def _wide(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
     humans = [name for name in table.columns if _WIDE.fullmatch(name)]
     table.check_columns(
         {"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _OF_OTHER_LAYOUTS
@@ -198,7 +198,7 @@ def _wide(table: Table, metric_columns: Sequence[str]) -> RatingTable:
     )
 
 
-def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
+def _long(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
     table.check_columns(
         {*_KEYS, "score", *metric_columns}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
     )
@@ -224,7 +224,7 @@ def _long(table: Table, metric_columns: Sequence[str]) -> RatingTable:
 
 
 def _metric_by_caption(
-    table: Table, name: str, column: NDArray[np.int64], size: int
+    table: InputTable, name: str, column: NDArray[np.int64], size: int
 ) -> NDArray[np.float64]:
     """Return a metric's score of each caption, from a table with a row for each rater."""
     values = table.numbers(name, gaps=True)
@@ -241,7 +241,7 @@ def _metric_by_caption(
     return result
 
 
-def _labels(table: Table) -> LabelTable:
+def _labels(table: InputTable) -> LabelTable:
     table.check_columns({*_KEYS, "element_id", "label"}, ["video_id", "element_id", "label"])
     keys = Keys.of_table(table)
     elements = table.names("element_id")

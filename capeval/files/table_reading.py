@@ -18,7 +18,7 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.reading import json_lines, parse_json, read_text
-from capeval.files.tables import CONTROL, Table
+from capeval.files.tables import CONTROL, InputTable
 from capeval.text import shown
 
 # Characters that are split at once: their cells are still in the processor's cache when they are
@@ -39,7 +39,7 @@ _Rows = tuple[list[list[str]], Sequence[int]]
 """Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
 
 
-def read_table(path: Path | str) -> Table:
+def read_table(path: Path | str) -> InputTable:
     """Read a table: JSON if its first character is JSON's, else CSV with its header's delimiter."""
     path = Path(path)
     text = read_text(path)
@@ -52,7 +52,7 @@ def read_table(path: Path | str) -> Table:
 
 def read_spreadsheet(
     path: Path | str, needed: Collection[str], optional: Collection[str] = ()
-) -> Table:
+) -> InputTable:
     """Read the `needed` and `optional` columns of CSV that was edited in a spreadsheet.
 
     Unlike `read_table`, it ignores the case of column names, pads rows that end early, and accepts
@@ -65,7 +65,9 @@ def read_spreadsheet(
     return table
 
 
-def _of_text(path: Path, text: str, delimiter: str, edited: Collection[str] | None = None) -> Table:
+def _of_text(
+    path: Path, text: str, delimiter: str, edited: Collection[str] | None = None
+) -> InputTable:
     """Read any CSV; `edited` are the columns that are read of one edited in a spreadsheet."""
     header: list[str] | None = None
     at = 1
@@ -92,10 +94,10 @@ def _of_text(path: Path, text: str, delimiter: str, edited: Collection[str] | No
             lines.extend(numbers)
     if header is None or not (lines or edited is not None):
         raise InputError("has no rows below its header", file=path)
-    return Table(path, dict(zip(header, columns, strict=True)), lines, at)
+    return InputTable(path, dict(zip(header, columns, strict=True)), lines, at)
 
 
-def _of_plain_text(path: Path, text: str, delimiter: str) -> Table | None:
+def _of_plain_text(path: Path, text: str, delimiter: str) -> InputTable | None:
     """Read CSV without quotes and blank or ragged lines, a million rows a second; else None."""
     if '"' in text:
         return None
@@ -122,7 +124,7 @@ def _of_plain_text(path: Path, text: str, delimiter: str) -> Table | None:
     if not columns[0] or not all(map(str.strip, columns[0])):
         return None
     _check_header(header, header, path, 1)
-    return Table(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))
+    return InputTable(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))
 
 
 def _is_grid(lines: str, width: int, delimiter: str) -> bool:
@@ -169,7 +171,7 @@ def _check_header(header: Sequence[str], checked: Collection[str], path: Path, l
             raise InputError(problem, file=path, where=f"line {line}")
 
 
-def _of_json(path: Path, text: str) -> Table:
+def _of_json(path: Path, text: str) -> InputTable:
     lines: Sequence[int]
     if text.lstrip()[0] == "[":
         records = parse_json(text, file=path)
@@ -191,7 +193,7 @@ def _of_json(path: Path, text: str) -> Table:
             )
         names.update(dict.fromkeys(record))
     columns = {name: [record.get(name) for record in records] for name in names}
-    return Table(path, columns, lines, None)
+    return InputTable(path, columns, lines, None)
 
 
 def _refuse_single_object(path: Path, text: str) -> None:

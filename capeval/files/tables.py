@@ -27,7 +27,7 @@ _MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
-class Table:
+class InputTable:
     """A file's columns by name.
 
     `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In CSV

@@ -6,23 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import CONTRACTS, Part
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.replies import read_reply
+from capeval.judging.replies import FormError, read_reply
 from capeval.judging.split_checks import clean, words
 from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.llm.wire import SERVER_ADVICE
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
 from capeval.tracing import about
 
 T = TypeVar("T")
-
-# Characters per token of English prose, an underestimate: it sets limits that must not cut replies.
-_CHARACTERS = 3.0
-
-
-def _tokens(*texts: str) -> int:
-    return round(sum(map(len, texts)) / _CHARACTERS)
 
 
 class LLMJudge(PreparedJudge):
@@ -40,11 +34,13 @@ class LLMJudge(PreparedJudge):
         base_url: str = "",
         endpoint: str | None = None,
         concurrency: int = 1,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.asker, self.templates = asker, prompts
         self.name, self.prompts, self.concurrency = model, prompts.label, concurrency
         self.base_url, self.endpoint = base_url or None, endpoint
         self._endpoint = endpoint or endpoint_name(base_url)
+        self.readability = _Readability(model, on_notice)
         self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
@@ -64,7 +60,7 @@ class LLMJudge(PreparedJudge):
         references = [clean(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
         parts = [
-            Part(
+            EventToClassify(
                 event=number,
                 text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
                 elements=tuple(clean(element.content) for element in event.visual_elements),
@@ -72,18 +68,48 @@ class LLMJudge(PreparedJudge):
             for number, event in enumerate(annotation.events, start=1)
             if number in matches
         ]
-        labels = await stages.classify(parts) if parts else []
+        labels, reasons = await stages.classify(parts) if parts else ([], [])
         judged = {part.event: given for part, given in zip(parts, labels, strict=True)}
-        relations = [
-            judged.get(number) or lacking(event)
-            for number, event in enumerate(annotation.events, start=1)
-        ]
+        explained = {part.event: given for part, given in zip(parts, reasons, strict=True)}
+        numbered = list(enumerate(annotation.events, start=1))
         return Verdict(
             candidate_events=tuple(events),
             matches=tuple(matches),
-            relations=tuple(relations),
+            relations=tuple(judged.get(number) or lacking(event) for number, event in numbered),
+            explanations=tuple(
+                explained.get(number) or ("",) * len(event.visual_elements)
+                for number, event in numbered
+            )
+            if self.templates.explain
+            else None,
             notes=tuple(notes),
         )
+
+
+# Enough to know a model by; after so few, a run has hardly cost anything.
+FIRST_REPLIES = 20
+
+
+class _Readability:
+    """Counts the first replies that were paid for, and reports once if most cannot be read."""
+
+    def __init__(self, model: str, on_notice: Callable[[str], None]) -> None:
+        self._model, self._on_notice = model, on_notice
+        self._replies = self._unreadable = 0
+
+    def record(self, reply: ChatReply, is_readable: bool) -> None:
+        """Count a reply that was checked."""
+        if reply.cached or self._replies == FIRST_REPLIES:
+            return
+        self._replies += 1
+        self._unreadable += not is_readable
+        if self._replies == FIRST_REPLIES and self._unreadable > FIRST_REPLIES // 2:
+            self._on_notice(
+                f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
+                "requested again because of their form (text around the JSON, or reasoning without "
+                f"an end): let the server enforce response_format, and {SERVER_ADVICE}; see "
+                "docs/judging.md"
+            )
 
 
 @dataclass
@@ -96,15 +122,18 @@ class _Stages:
     notes: list[str]
 
     def __post_init__(self) -> None:
-        self.contract = CONTRACTS[self.judge.templates.contract]
+        self.contract = contract_of(self.judge.templates)
 
     async def split(self, caption: str) -> list[str]:
         """Stage 1: the caption's events."""
+        undivided = self.contract.undivided(caption)
+        if undivided is not None:
+            return undivided
         return await self._ask(
             "split",
             {"caption": self.contract.show_caption(caption)},
             lambda value, notes: self.contract.read_split(value, caption, notes),
-            256 + 2 * _tokens(caption),
+            self.contract.max_tokens("split", 0, caption),
             material=(caption,),
         )
 
@@ -119,7 +148,7 @@ class _Stages:
             lambda value, notes: self.contract.read_matches(
                 value, len(events), len(references), notes
             ),
-            256 + 32 * len(events),
+            self.contract.max_tokens("match", len(events), ""),
             material=(*events, *references),
         )
         repaired = repair_order(matches, [len(words(event)) for event in events])
@@ -131,15 +160,20 @@ class _Stages:
                 )
         return repaired
 
-    async def classify(self, parts: Sequence[Part]) -> list[tuple[Relation, ...]]:
-        """Stage 3: the relation of each matched event's elements."""
+    async def classify(
+        self, parts: Sequence[EventToClassify]
+    ) -> tuple[list[tuple[Relation, ...]], list[tuple[str, ...]]]:
+        """Stage 3: the relation of each matched event's elements, and the reason for it."""
         shown = self.contract.show_parts(parts)
+        elements = sum(len(part.elements) for part in parts)
         return await self._ask(
             "classify",
             {"match_data": shown},
-            lambda value, notes: self.contract.read_relations(value, parts, notes),
-            # The benchmark's contract echoes everything that it was shown.
-            256 + 32 * sum(len(part.elements) for part in parts) + 2 * _tokens(shown),
+            lambda value, notes: (
+                self.contract.read_relations(value, parts, notes),
+                self.contract.read_reasons(value, parts),
+            ),
+            self.contract.max_tokens("classify", elements, shown),
             material=tuple(part.text for part in parts),
         )
 
@@ -154,16 +188,24 @@ class _Stages:
     ) -> T:
         self.tally.stage = stage
         about(stage=stage)
+        prompt = self.judge.templates.render(stage, data)
         request = ChatRequest(
             model=self.judge.name,
-            messages=({"role": "user", "content": self.judge.templates.render(stage, data)},),
+            messages=({"role": "user", "content": prompt},),
             max_tokens=max_tokens,
             repeat=self.repeat,
             schema=self.contract.schemas.get(stage),
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:
-            return read_reply(reply.text, read, stage, material)
+            is_readable = True
+            try:
+                return read_reply(reply.text, read, stage, material, prompt)
+            except FormError:
+                is_readable = False
+                raise
+            finally:
+                self.judge.readability.record(reply, is_readable)
 
         try:
             answer = await self.judge.asker.ask(request, check)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 
-DEFAULT_PROMPTS = "tuna-cap-v1"
+DEFAULT_PROMPTS = "tuna-cap-v2"
 
 
 @declares
@@ -41,6 +41,8 @@ class JudgeOptions(ModelOptions):
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
+    explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
+        judge.
     repeats : Judge each caption this many times; the majority label counts.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         the exit code is 3, and earlier verdicts of another judge remain in force.
@@ -68,6 +70,7 @@ class JudgeOptions(ModelOptions):
     )
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
+    explain: bool = option(False, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
     max_unscored: str = option("0", panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)

@@ -17,14 +17,18 @@ from capeval.files.packaged import packaged
 from capeval.files.reading import read_text
 from capeval.files.validation import validated
 from capeval.judging.options import DEFAULT_PROMPTS
+from capeval.judging.segments import VERSION
 from capeval.text import nearest
 
 Stage = Literal["split", "match", "classify"]
+ContractName = Literal["spans", "ids", "tuna"]
 _DATA: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
     "match": ("candidate_events", "reference_events"),
     "classify": ("match_data",),
 }
+
+_EXPLAIN = "+explain"
 
 
 class _Strict(BaseModel):
@@ -35,6 +39,7 @@ class _Templates(_Strict):
     split: str
     match: str
     classify: str
+    explain: str | None = None
 
 
 class _Placeholders(_Strict):
@@ -45,7 +50,7 @@ class _Placeholders(_Strict):
 
 
 class _SetFile(_Strict):
-    contract: Literal["ids", "tuna"]
+    contract: ContractName
     templates: _Templates
     placeholders: _Placeholders = Field(default_factory=_Placeholders)
     doubled_braces: bool = False
@@ -53,19 +58,23 @@ class _SetFile(_Strict):
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Three templates and their reply contract; `hash` is the SHA-256 of the set's files."""
+    """Three templates and their reply contract; `hash` is the SHA-256 of the files in use.
+
+    With `explain`, `classify` is the template that also asks for reasons.
+    """
 
     name: str
     hash: str
-    contract: Literal["ids", "tuna"]
+    contract: ContractName
     templates: Mapping[Stage, str]
     placeholders: Mapping[str, str]
     doubled_braces: bool
+    explain: bool = False
 
     @property
     def label(self) -> str:
         """Name and hash, as in the signature."""
-        return f"{self.name}@{self.hash[:6]}"
+        return f"{self.name}{_EXPLAIN if self.explain else ''}@{self.hash[:6]}"
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
         """Fill a template in one pass, so that inserted text is never searched for placeholders."""
@@ -82,8 +91,13 @@ def _placeholder_pattern(names: Iterable[str], doubled_braces: bool) -> re.Patte
     return re.compile((r"\{\{|\}\}|" if doubled_braces else "") + pattern)
 
 
-def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
-    """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`."""
+def load_prompts(
+    name_or_folder: str | Path = DEFAULT_PROMPTS, *, explain: bool = False
+) -> PromptSet:
+    """Load a packaged set by its name, or any folder with a `set.toml`; raises `InputError`.
+
+    `explain` takes the set's template that also asks for reasons.
+    """
     folder = Path(name_or_folder)
     if folder.name == str(name_or_folder) and (packaged("prompts") / folder.name).is_dir():
         # A plain name means a packaged set; a folder of that name is given as ./NAME.
@@ -102,13 +116,28 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
         declared = validated(_SetFile, tomllib.loads(text), file=path, where="")
     except (ValueError, RecursionError) as fault:
         raise InputError(f"broken TOML: {fault}", file=path) from None
+    used = declared.templates
+    if used.explain is not None and declared.contract != "spans":
+        raise InputError('is for the contract "spans" alone', file=path, field="templates.explain")
+    if explain and used.explain is None:
+        raise InputError(
+            "has no template for --explain; choose other --prompts, such as "
+            f"{DEFAULT_PROMPTS}, or omit --explain",
+            file=path,
+            field="templates",
+        )
+    if explain:
+        used = used.model_copy(update={"classify": used.explain})
     digest = hashlib.sha256(text.encode("utf-8"))
+    if declared.contract == "spans":
+        # Other segments are other questions.
+        digest.update(f"\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
     placeholders = declared.placeholders.model_dump()
     if "" in placeholders.values() or len(set(placeholders.values())) < len(placeholders):
         raise InputError("must have different, non-empty names", file=path, field="placeholders")
     for stage, needed in _DATA.items():
-        file = folder / getattr(declared.templates, stage)
+        file = folder / getattr(used, stage)
         template = read_text(file)
         digest.update(b"\0" + template.encode("utf-8"))
         names = [placeholders[data] for data in needed]
@@ -128,4 +157,18 @@ def load_prompts(name_or_folder: str | Path = DEFAULT_PROMPTS) -> PromptSet:
         templates=templates,
         placeholders=placeholders,
         doubled_braces=declared.doubled_braces,
+        explain=explain,
     )
+
+
+def named_prompts(label: str, folder: str | Path | None = None) -> PromptSet | None:
+    """Return the set that a label names, packaged or in the working folder, or None.
+
+    `folder` is where the set is; whether its hash is that of the label is left to the caller.
+    """
+    name = label.rpartition("@")[0]
+    explain = name.endswith(_EXPLAIN)
+    name = name.removesuffix(_EXPLAIN)
+    if folder is None and (not name or Path(name).name != name):
+        return None
+    return load_prompts(folder or name, explain=explain)

@@ -1,220 +1,264 @@
-"""Find the JSON in a model's reply: strict JSON first, then the forms that models really write.
+"""Find the answer in a model's reply, by the form of the whole reply.
 
-Besides strict JSON, this reads code fences, prose around the answer, thinking text before it, and
-Python literals (single quotes, tuples, None, trailing commas). Each of these is noted. Nothing is
-invented: a reply that was cut off has no complete value and is refused. So is a reply that goes on
-in a way that may retract its answer, and one whose answer is copied word for word from the judged
-text: a model that quotes a caption has not answered.
+    reply = [thinking] [lead] answer [courtesy]
+
+The answer is one value, JSON or in Python's notation, bare or in a fence; it may be repeated
+unchanged. A lead ("Here is the JSON:") and a courtesy ("Let me know if you need more.") consist of
+the phrases in `reply_phrases.toml`. Any other text could be a draft, a correction, a retraction or
+a quotation, in any words and any language, so a reply that contains any is asked for again.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import tokenize
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from io import StringIO
-from itertools import islice
-from typing import Any, TypeVar
+import string
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from capeval.errors import ReplyError
+from capeval.judging.reply_values import BrokenValue, read_value
+from capeval.llm.thinking import after_thinking
+from capeval.text import plain
 
 T = TypeVar("T")
 
-_THOUGHT = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
-_THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-_FENCE = re.compile(r"```[A-Za-z]*+[ \t]*+\r?\n?(.*?)```", re.DOTALL)
-# A courtesy after the answer is ignored; words that may retract it make the reply ambiguous.
-_RETRACTS = re.compile(
-    r"\b(?:but|however|actually|although|except|instead|rather|correct\w*|refus\w*|decline\w*"
-    r"|cannot|unable|sorry|wrong|mistake\w*|not|never|ignor\w*|wait|quot\w*|fals\w*|should)\b"
-    r"|n['’]t\b|entail|lack|contradict|\d",
-    re.IGNORECASE,
-)
+
+class FormError(ReplyError):
+    """A reply from which no answer can be taken, whatever the answer is."""
+
+
+NO_VALUE: Final = "the reply holds no complete JSON value"
+CUT: Final = "the reply ends in the middle of an answer"
+TWO: Final = "the reply holds two different answers; give one"
+TEXT_AFTER: Final = "text follows the answer; end the reply with the JSON"
+TEXT_BEFORE: Final = "text precedes the answer; begin the reply with the JSON"
+QUOTED: Final = "the reply only quotes what it was given; answer yourself"
+
+# Longer ones are explanations.
+_MAX_LEAD, _MAX_COURTESY = 160, 300
+# A model in a loop writes its answer again and again; each copy costs time.
+_MAX_COPIES = 16
+_MAX_FENCES = 3
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_EDGES = string.whitespace + "\u00a0\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2060\u3000\ufeff"
 _SPACE = re.compile(r"\s+")
-_NAMES: dict[str, Any] = {"null": None, "true": True, "false": False, "NULL": None}
-# Limits on hostile replies. With drafts and quotes, a reply rarely has more than three values.
-_MAX_CANDIDATES = 16
-# Python's parser takes seconds for megabytes; strict JSON has no such limit.
-_MAX_LITERAL = 200_000
-# Characters: far more than the token limit of any request lets a model write.
-_MAX_REPLY = 2_000_000
-# An answer nests four levels deep; the limit keeps recursion safe.
-_MAX_DEPTH = 40
+_PUNCTUATION = re.compile(r"[\s.,:;!*_#>\"“”„«»¡¿、。・〜…–—\-\ufe0f😀😃😊🙂☺👍✨🎉]+")
 
 
 def read_reply(
-    text: str, read: Callable[[Any, list[str]], T], stage: str, material: Sequence[str] = ()
+    text: str,
+    read: Callable[[Any, list[str]], T],
+    stage: str,
+    material: Sequence[str] = (),
+    prompt: str = "",
 ) -> tuple[T, list[str]]:
-    """Return what `read` makes of the one value in a reply that meets the contract, and the notes.
+    """Return what `read` makes of a reply's answer, and notes, which begin with `stage`.
 
-    The notes begin with `stage`; `material` are the judged texts, from which an answer must not be
-    quoted. If a draft and its correction both meet the contract, it is unclear which one is meant;
-    and a draft does not replace a correction that breaks the contract. Both raise `ReplyError`.
+    `material` are the judged texts: an answer that occurs in one is a quotation. `prompt` is what
+    the model was asked: if a lead and its answer occur there together, they are an echo. Raises
+    `FormError`, and the `ReplyError` of `read`.
     """
-    if len(text) > _MAX_REPLY:
-        raise ReplyError(f"the reply is far too long ({len(text):,} characters)")
-    complaint: ReplyError | None = None
-    rejected: list[Any] = []
-    accepted: list[tuple[T, list[str]]] = []
-    for value, form, source in islice(candidates(text), _MAX_CANDIDATES):
-        notes = [f"{stage}: the answer was {form}"] if form else []
+    answer = _answer_in(text.strip(_EDGES))
+    notes = [f"{stage}: the answer was {answer.form}"] if answer.form else []
+    result = read(answer.value, notes)
+    is_echo = answer.introduced and _occurs([answer.introduced], [prompt])
+    if is_echo or _occurs(_writings(answer), material):
+        raise ReplyError(QUOTED)
+    # A reply in a loop repeats its notes a thousand times.
+    return result, list(dict.fromkeys(notes))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    value: Any
+    source: str
+    end: int
+    is_strict: bool
+    is_alone: bool = False
+    introduced: str = ""
+    """The reply from its lead through the answer; empty without a lead."""
+
+    @property
+    def form(self) -> str:
+        """What a note says of it; nothing for JSON alone."""
+        around = "" if self.is_alone else "taken out of the text around it"
+        return " and was ".join(filter(None, (around, "" if self.is_strict else "not strict JSON")))
+
+
+def _answer_in(text: str) -> _Answer:
+    if not text:
+        raise FormError("the reply is empty")
+    bare = _without_template_marks(text)
+    try:
+        # First as it is: marks of thinking within an answer are words of the caption.
+        answer = _parsed(bare)
+    except ReplyError:
+        rest = after_thinking(bare)
+        if rest == bare:
+            raise
+        if rest is None:
+            raise FormError(NO_VALUE) from None
+        answer = _parsed(_without_template_marks(rest))
+    return replace(answer, is_alone=answer.source == text)
+
+
+def _without_template_marks(text: str) -> str:
+    marks = _grammar()
+    for _ in range(_MAX_COPIES):
+        before = text
+        for mark in marks.beginnings:
+            text = text.removeprefix(mark)
+        for mark in marks.ends:
+            text = text.removesuffix(mark)
+        text = text.strip(_EDGES)
+        if text == before:
+            break
+    return text
+
+
+def _parsed(text: str) -> _Answer:
+    start = _grammar().start
+    found = start.search(text)
+    if found is None:
+        raise FormError(NO_VALUE)
+    first = _answer_at(text, found.start())
+    end = first.end
+    for _ in range(_MAX_COPIES):
+        again = start.search(text, end)
+        if again is None:
+            break
         try:
-            result = read(value, notes)
-            if _is_quoted(source, material):
-                raise ReplyError("the reply only quotes what it was given; answer yourself")
-        except ReplyError as fault:
-            complaint = complaint or fault
-            rejected += [] if accepted else [value]
-            continue
-        # The last answer of a reply comes first.
-        if complaint and not accepted and any(_have_same_shape(value, other) for other in rejected):
-            raise complaint
-        if accepted and accepted[0][0] != result:
-            raise ReplyError("the reply holds two different answers; give one")
-        # A reply in a loop repeats its notes a thousand times.
-        accepted.append((result, list(dict.fromkeys(notes))))
-    if accepted:
-        return accepted[0]
-    if complaint:
-        raise complaint
-    if not text.strip():
-        raise ReplyError("the reply is empty")
-    raise ReplyError("the reply holds no complete JSON value")
+            other = _answer_at(text, again.start())
+        except FormError as fault:
+            raise FormError(CUT if str(fault) == CUT else TEXT_AFTER) from None
+        if _canonical(other.value) != _canonical(first.value):
+            raise FormError(TWO)
+        if not _is_lead(text[end : again.start()]):
+            break
+        end = other.end
+    if not _is_courtesy(text[end:]):
+        raise FormError(TEXT_AFTER)
+    lead = text[: found.start()]
+    if not _is_lead(lead):
+        raise FormError(TEXT_BEFORE)
+    return replace(first, introduced=text[: first.end] if lead.strip() else "")
 
 
-def _is_quoted(source: str, material: Sequence[str]) -> bool:
-    quoted = _SPACE.sub("", source)
-    return any(quoted in _SPACE.sub("", text) for text in material if "{" in text or "[" in text)
+def _answer_at(text: str, at: int, fences: int = _MAX_FENCES) -> _Answer:
+    """Return the answer that begins at a place, bare or in a fence; raises `FormError`."""
+    grammar = _grammar()
+    if named := grammar.named.match(text, at):
+        at = named.end()
+    fence = grammar.fence.match(text, at)
+    if fence is None or not fences:
+        if text[at : at + 1] not in ("[", "{"):
+            raise FormError(NO_VALUE)
+        try:
+            value, end, is_strict = read_value(text, at)
+        except BrokenValue as fault:
+            raise FormError(CUT if fault.is_cut else NO_VALUE) from None
+        return _Answer(value, text[at:end], end, is_strict)
+    inner = _answer_at(text, fence.end(), fences - 1)
+    end = len(text) - len(text[inner.end :].lstrip())
+    closing = fence["ticks"] or grammar.closings[fence["mark"].lower()]
+    if not text.startswith(closing, end) and end < len(text):
+        raise FormError(TEXT_AFTER)
+    return replace(inner, end=min(end + len(closing), len(text)))
 
 
-def _have_same_shape(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys()
-    if isinstance(one, list) and isinstance(other, list):
-        return {type(item) for item in one} == {type(item) for item in other}
-    return False
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
-def candidates(text: str) -> Iterator[tuple[Any, str, str]]:
-    """Yield what may be a reply's answer, the likeliest first, each with its form and source."""
-    text = text.lstrip("\ufeff").strip()
-    for whole, form in _values(text):
-        yield whole, form, text
-        return
-    # Chat templates often open the thinking themselves, so that only its end is in the reply. The
-    # last end counts, because a thought may quote one.
-    answer = _THOUGHT_END.split(text)[-1]
-    if _THOUGHT.match(answer):
-        # The thinking never ended: the values in it are drafts.
-        return
-    blocks = [block.strip() for block in reversed(_FENCE.findall(answer))]
-    pieces, rest = _balanced(answer)
-    if _ANSWER_START.match(rest):
-        raise ReplyError("the reply ends in the middle of an answer")
-    for piece in (*blocks, *reversed(pieces)):
-        for value, form in _values(piece):
-            after = answer[answer.rindex(piece) + len(piece) :]
-            # With a later value the current one is a draft; see `read_reply`.
-            if _RETRACTS.search(after) and not any(map(_values, _balanced(after)[0])):
-                raise ReplyError("text follows the answer; end the reply with the JSON")
-            yield value, f"taken out of the text around it{form and ' and was '}{form}", piece
+def _writings(answer: _Answer) -> Iterator[str]:
+    """Yield the answer as written, and as JSON and Python write it: a quotation may change that."""
+    yield answer.source
+    yield json.dumps(answer.value, ensure_ascii=False)
+    yield repr(answer.value)
 
 
-def _values(text: str) -> list[tuple[Any, str]]:
-    """Return the value that a text is, with a note on its form; empty if it is none."""
-    if text[:1] not in ("[", "{"):
-        return []
-    try:
-        return [(json.loads(text, object_pairs_hook=_unique), "")]
-    except (ValueError, RecursionError):
-        return _literals(text)
+def _occurs(parts: Iterable[str], texts: Iterable[str]) -> bool:
+    squeezed = [_SPACE.sub("", text) for text in texts if "{" in text or "[" in text]
+    return bool(squeezed) and any(
+        _SPACE.sub("", part) in text for part in parts for text in squeezed
+    )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # A duplicated key means two answers to one question.
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ReplyError("an object of the reply has the same key twice")
-    return result
+def _is_lead(text: str) -> bool:
+    return len(text.strip()) <= _MAX_LEAD and _is_made_of("lead", text)
 
 
-def _literals(text: str) -> list[tuple[Any, str]]:
-    if len(text) > _MAX_LITERAL:
-        return []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = _convert(ast.parse(text, mode="eval").body, _MAX_DEPTH)
-        return [] if _has_adjacent_strings(text) else [(value, "not strict JSON")]
-    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
-        return []
+def _is_courtesy(text: str) -> bool:
+    return len(text.strip()) <= _MAX_COURTESY and _is_made_of("courtesy", text)
 
 
-def _has_adjacent_strings(text: str) -> bool:
-    # Python reads "a" "b" as one string, but the model has omitted at least a comma.
-    before = None
-    for token in tokenize.generate_tokens(StringIO(text).readline):
-        if token.type == before == tokenize.STRING:
-            return True
-        if token.type != tokenize.NL:
-            before = token.type
-    return False
+def _is_made_of(kind: str, text: str) -> bool:
+    if not text:
+        return True
+    left = _PUNCTUATION.sub(" ", plain(text).replace("’", "'")).strip()
+    reached = {0}
+    for at in range(len(left)):
+        if at in reached:
+            ends = (phrase.match(left, at) for phrase in _phrases(kind))
+            reached.update(_next(left, found.end()) for found in ends if found)
+    return len(left) in reached
 
 
-def _convert(node: ast.expr, depth: int) -> Any:
-    if depth == 0:
-        raise ValueError("nested too deeply")
-    match node:
-        case ast.Constant(value=str() | int() | float() | None as value):
-            return value
-        case ast.Name(id=name) if name in _NAMES:
-            return _NAMES[name]
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_convert(item, depth - 1) for item in items]
-        case ast.Dict(keys=keys, values=values):
-            pairs = [
-                (_convert(key, depth - 1), _convert(value, depth - 1))
-                for key, value in zip(keys, values, strict=True)
-                if key is not None
-            ]
-            if len(pairs) != len(keys) or any(isinstance(key, list | dict) for key, _ in pairs):
-                raise ValueError("not a plain object")
-            return _unique([(str(key), value) for key, value in pairs])
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
-            return -number
-        case _:
-            raise ValueError("not a plain value")
+def _next(text: str, end: int) -> int:
+    """Return where the next phrase may begin; 0 if a phrase ends within a word."""
+    after = text[end : end + 1]
+    # Chinese and Japanese phrases need no space between them.
+    is_boundary = not after.strip() or _UNSPACED.match(after) or _UNSPACED.match(text[end - 1])
+    return (end + (after == " ")) if is_boundary else 0
 
 
-_BRACKET = re.compile(r"[\[\]{}\"]")
-_STRING_REST = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
-_CLOSES = {"]": "[", "}": "{"}
-_ANSWER_START = re.compile(r"""[\[{]\s*["'\[{(]""")
+@cache
+def _table() -> dict[str, Any]:
+    file = Path(__file__).with_name("reply_phrases.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def _balanced(text: str) -> tuple[list[str], str]:
-    """Return the outermost bracketed substrings, and what is still open at the end of the text."""
-    pieces: list[str] = []
-    stack: list[str] = []
-    start = at = 0
-    while (found := _BRACKET.search(text, at)) is not None:
-        at = found.end()
-        mark = found.group()
-        if mark == '"':
-            if stack:
-                rest = _STRING_REST.match(text, at)
-                at = rest.end() if rest else len(text)
-        elif mark in "[{":
-            if not stack:
-                start = found.start()
-            stack.append(mark)
-        elif stack and stack[-1] == _CLOSES[mark]:
-            stack.pop()
-            if not stack:
-                pieces.append(text[start:at])
-        elif stack:
-            stack.clear()
-    return pieces, text[start:] if stack else ""
+@cache
+def _phrases(kind: str) -> tuple[re.Pattern[str], ...]:
+    """Compile the phrases of a kind; most replies are JSON alone and need none."""
+    words = _table()["words"]
+
+    def compiled(phrase: str) -> re.Pattern[str]:
+        filled = re.sub(r"\{([a-z]\w+)\}", lambda word: words[word[1]], phrase)
+        return re.compile(f"(?:{plain(filled).replace('(', '(?:')})(?![a-z])")
+
+    return tuple(compiled(phrase) for lines in _table()[kind].values() for phrase in lines)
+
+
+@dataclass(frozen=True)
+class _Grammar:
+    """The marks of `reply_phrases.toml`, compiled."""
+
+    beginnings: tuple[str, ...]
+    ends: tuple[str, ...]
+    closings: Mapping[str, str]
+    start: re.Pattern[str]
+    named: re.Pattern[str]
+    fence: re.Pattern[str]
+
+
+@cache
+def _grammar() -> _Grammar:
+    form = _table()["form"]
+    names, languages = "|".join(form["names"]), "|".join(form["languages"])
+    opening = "|".join(re.escape(mark) for mark, _ in form["fences"])
+    named = rf"\b(?:{names})\s*+=\s*+(?=[\[{{])"
+    fence = rf"(?P<ticks>`{{3,}}+|~{{3,}}+|`)(?:(?:{languages})\b)?\s*+|(?P<mark>{opening})\s*+"
+    return _Grammar(
+        tuple(form["beginnings"]),
+        tuple(form["ends"]),
+        dict(form["fences"]),
+        re.compile(rf"{named}|[\[{{`]|~~~|{opening}", re.IGNORECASE),
+        re.compile(named, re.IGNORECASE),
+        re.compile(fence, re.IGNORECASE),
+    )

@@ -22,9 +22,11 @@ from capeval.runs.verdicts import VerdictStore, changed_since
 from capeval.schema import (
     Annotation,
     Caption,
+    Explanations,
     Inputs,
     Judgment,
     Relation,
+    Relations,
     Scored,
     Unscored,
     Verdict,
@@ -94,11 +96,13 @@ async def judge_caption(
                 provenance=tally.provenance(judge),
             )
     first = verdicts[0]
+    relations = majority([verdict.relations for verdict in verdicts])
     return Scored(
         index=caption.index,
         candidate_events=first.candidate_events,
         matches=first.matches,
-        relations=majority([verdict.relations for verdict in verdicts]),
+        relations=relations,
+        explanations=explanations_of(relations, verdicts),
         notes=first.notes,
         repeats=tuple(verdicts) if repeats > 1 else (),
         inputs=inputs,
@@ -131,6 +135,20 @@ def majority(
         # Among equals, most_common keeps the order of first occurrence.
         tuple(Counter(labels).most_common(1)[0][0] for labels in zip(*events, strict=True))
         for events in zip(*votes, strict=True)
+    )
+
+
+def explanations_of(relations: Relations, verdicts: Sequence[Verdict]) -> Explanations:
+    """Return for each element the explanation of the earliest repeat that gave its relation."""
+    explained = [(v.relations, v.explanations) for v in verdicts if v.explanations is not None]
+    if not explained:
+        return None
+    return tuple(
+        tuple(
+            next((texts[e][k] for given, texts in explained if given[e][k] == relation), "")
+            for k, relation in enumerate(event)
+        )
+        for e, event in enumerate(relations)
     )
 
 

@@ -7,15 +7,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
+from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.judging.segments import size
 from capeval.llm import Asker, Meter, endpoint_url, public_url
 from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL
@@ -73,6 +76,7 @@ async def open_judge(
     for option, given in (
         ("--base-url", options.base_url),
         ("--prompts", options.prompts != DEFAULT_PROMPTS),
+        ("--explain", options.explain),
     ):
         if given:
             what = shown(own if isinstance(own, str) else own.name)
@@ -90,7 +94,7 @@ async def open_judge(
 async def _open_chat_model(
     options: JudgeOptions, model: str | None, offline: bool, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts)
+    prompts = load_prompts(options.prompts, explain=options.explain)
     base_url = endpoint_url(options.base_url)
     endpoint = _configured_names(CONFIG).get(public_url(base_url))
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
@@ -125,6 +129,7 @@ async def _open_chat_model(
                 base_url=public_url(base_url),
                 endpoint=endpoint,
                 concurrency=options.max_concurrency,
+                on_notice=on_notice,
             )
             for each in (asker, unpaid)
         )
@@ -148,27 +153,27 @@ def _configured_names(file: Path) -> dict[str, str]:
 
 _STAGES: tuple[Stage, ...] = ("split", "match", "classify")
 
-# English prose: about four characters a token, about 25 words an event.
+# Of `segments.size`. English prose has about four characters a token, and 25 words an event.
 _CHARACTERS = 4
 _EVENT_CHARACTERS = 150
 
 
 @dataclass
-class Estimate:
+class JudgingEstimate:
     """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
 
     captions: int = 0
     stages: dict[str, Usage] = field(default_factory=dict)
     cost: float | None = None
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
             for stage in {**self.stages, **other.stages}
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
-        return Estimate(self.captions + other.captions, stages, cost)
+        return JudgingEstimate(self.captions + other.captions, stages, cost)
 
     @property
     def usage(self) -> Usage:
@@ -178,9 +183,9 @@ class Estimate:
 
 async def estimate(
     work: Sequence[tuple[Annotation, Caption]], opened: OpenJudge, *, repeats: int
-) -> Estimate:
+) -> JudgingEstimate:
     """Return the expected cost of judging `work`, without making a call."""
-    result = Estimate(captions=len(work))
+    result = JudgingEstimate(captions=len(work))
     if opened.offline is None or opened.prompts is None:
         result.cost = 0.0
         return result
@@ -205,32 +210,43 @@ async def estimate(
     return result
 
 
-def _tokens(*texts: str) -> int:
-    return sum(map(len, texts)) // _CHARACTERS
+def _tokens(text: str) -> int:
+    return size(text) // _CHARACTERS
 
 
 def _expected(annotation: Annotation, caption: str, prompts: PromptSet) -> dict[Stage, Usage]:
-    in_caption = _tokens(caption)
-    events = max(1, len(caption) // _EVENT_CHARACTERS)
-    references = _tokens(*(event.event for event in annotation.events))
-    elements = [e.content for event in annotation.events for e in event.visual_elements]
-    shown = _tokens(*elements) + 6 * len(elements)
-    template = {stage: _tokens(prompts.templates[stage]) for stage in _STAGES}
-    echoed = in_caption + shown if prompts.contract == "tuna" else 0
-    return {
-        "split": Usage(
-            calls=1,
-            input_tokens=template["split"] + in_caption,
-            output_tokens=in_caption + 20,
-        ),
-        "match": Usage(
-            calls=1,
-            input_tokens=template["match"] + in_caption + references + 12 * events,
-            output_tokens=12 * events + 10,
-        ),
-        "classify": Usage(
-            calls=1,
-            input_tokens=template["classify"] + in_caption + shown,
-            output_tokens=14 * len(elements) + 10 + echoed,
-        ),
+    contract = contract_of(prompts)
+    references = [event.event for event in annotation.events]
+    # As if the events of the caption were of one length and matched the reference events in order.
+    events = _parts(caption, max(1, size(caption) // _EVENT_CHARACTERS))
+    parts = [
+        EventToClassify(number, text, tuple(element.content for element in event.visual_elements))
+        for number, (text, event) in enumerate(
+            zip(_parts(caption, len(references)), annotation.events, strict=True), start=1
+        )
+    ]
+    shown: dict[Stage, dict[str, str]] = {
+        "split": {"caption": contract.show_caption(caption)},
+        "match": {
+            "candidate_events": contract.show_events(events),
+            "reference_events": contract.show_events(references),
+        },
+        "classify": {"match_data": contract.show_parts(parts)},
     }
+    elements = sum(len(part.elements) for part in parts)
+    items: dict[Stage, int] = {"split": len(events), "match": len(events), "classify": elements}
+    copied = {"split": caption, "match": "", "classify": shown["classify"]["match_data"]}
+    return {
+        stage: Usage(
+            calls=1,
+            input_tokens=_tokens(prompts.render(stage, shown[stage])),
+            output_tokens=contract.reply_tokens(stage, items[stage], _tokens(copied[stage])),
+        )
+        for stage in _STAGES
+    }
+
+
+def _parts(text: str, count: int) -> list[str]:
+    """Return a text in parts of one length."""
+    edges = [len(text) * number // count for number in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(edges)]

@@ -1,12 +1,18 @@
-"""The check that a split's events together are the caption, word by word."""
+"""What the events of a split are in the caption itself.
+
+A judge that writes the events out may reword them. So every event is found in the caption and
+replaced by the caption's own text: what a judge says in other words never reaches the next stage.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from capeval.errors import ReplyError
+from capeval.files.label_matching import normalised
+from capeval.judging.alignment import align, flat
 from capeval.text import one_line
 
 # In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes.
@@ -19,6 +25,8 @@ _MIN_COVERED = 0.90
 _MAX_FOREIGN = 0.05
 # Repeating a subject in each event makes the events a little longer than the caption.
 _MAX_GROWTH = 1.2
+# Segments: with more, only exact repeats are looked for, which takes linear time.
+_FEW = 300
 
 
 def clean(text: str) -> str:
@@ -74,3 +82,71 @@ def repeats_note(repeated: int) -> str:
     if repeated == 1:
         return "split: 1 caption event stood twice and was dropped"
     return f"split: {repeated:,} caption events stood twice and were dropped"
+
+
+def repeating(texts: Sequence[str], marked: Collection[int]) -> set[int]:
+    """Return which of the marked texts, numbered from 1, say only what one earlier text says.
+
+    >>> sorted(repeating(["A dog runs fast.", "It rains.", "A dog runs.", "A cat runs."], [3, 4]))
+    [3]
+    """
+    result: set[int] = set()
+    earlier: set[tuple[str, ...]] = set()
+    for number, text in enumerate(texts if marked else (), start=1):
+        said = tuple(words(text))
+        if number in marked and (
+            said in earlier
+            or (len(texts) <= _FEW and any(_is_within(said, other) for other in earlier))
+        ):
+            result.add(number)
+        earlier.add(said)
+    return result
+
+
+def _is_within(words: Sequence[str], others: Sequence[str]) -> bool:
+    rest = iter(others)
+    return all(word in rest for word in words)
+
+
+def own_events(caption: str, replied: Sequence[str], notes: list[str]) -> list[str]:
+    """Return the caption's own text of each event that a judge wrote out, without exact repeats.
+
+    An event that is in the caption word for word is returned as it was written. Raises `ReplyError`
+    if the events cannot be aligned with the caption, or leave out a part of it.
+    """
+    written = [event for text in replied if (event := clean(text).strip())]
+    distinct: dict[str, str] = {}
+    for event in written:
+        distinct.setdefault(normalised(event), event)
+    if not distinct:
+        raise ReplyError("the reply has no events, but the caption has words")
+    events = list(distinct.values())
+    repeated = len(written) - len(events)
+    if not _is_divided_into(caption, written):
+        check_split(caption, events)
+        aligned = align(caption, events)
+        repeated = max(repeated, aligned.repeated)
+        changed = sum(own != event for own, event in zip(aligned.events, events, strict=True))
+        if changed:
+            notes.append(_changed_note(changed))
+        events = [event for event in aligned.events if event]
+    if repeated:
+        notes.append(repeats_note(repeated))
+    return events
+
+
+def _changed_note(changed: int) -> str:
+    if changed == 1:
+        return "split: 1 event was not copied exactly; the caption's own text was used"
+    return f"split: {changed:,} events were not copied exactly; the caption's own text was used"
+
+
+def _is_divided_into(caption: str, pieces: Iterable[str]) -> bool:
+    whole = flat(caption)
+    at = 0
+    for piece in map(flat, pieces):
+        if not whole.startswith(piece, at):
+            return False
+        at += len(piece)
+        at += whole.startswith(" ", at)
+    return at == len(whole)

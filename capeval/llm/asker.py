@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,11 @@ from capeval.tracing import trace
 T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 
-DECLINED = {"content_filter", "refusal"}
+DECLINED = {"content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content"}
+# Characters, far more than any answer has: reading megabytes would hold up all other calls.
+LONGEST_REPLY = 200_000
+# Each of these is up to 18 characters where texts are compared in their compatibility forms.
+LIGATURES = re.compile("[\u3300-\u33ff\ufdf0-\ufdfb]")
 
 
 @dataclass(slots=True)
@@ -82,7 +87,7 @@ class Asker:
         self._under_way[key] = mine
         end = None
         try:
-            answer = await self._converse(request, check, attempts, whole)
+            answer = await self._ask_anew_if_outdated(request, check, attempts, whole)
             end = Answer(None, answer.replies, answer.complaints)
         except CapevalError as error:
             end = error
@@ -111,6 +116,19 @@ class Asker:
         for reply in shared:
             self.meter.served(reply.usage)
         return Answer(value, shared, answer.complaints)
+
+    async def _ask_anew_if_outdated(
+        self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
+    ) -> Answer[T]:
+        try:
+            return await self._converse(request, check, attempts, whole)
+        except ReplyBroken as broken:
+            if self.cache is None or not all(reply.cached for reply in broken.replies):
+                raise
+        # An older version accepted what is stored; it is not served any more.
+        if self.client is None:
+            raise CacheMiss("the stored replies do not meet the rules of this version")
+        return await self._converse(request, check, attempts, whole)
 
     async def _converse(
         self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
@@ -159,13 +177,18 @@ class Asker:
     def _must_be_an_answer(
         reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
     ) -> None:
-        if reply.finish_reason in DECLINED:
+        if (reply.finish_reason or "").lower() in DECLINED:
             quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
             raise ReplyRefused(
                 f"the model declined to answer ({reply.finish_reason}){quoted}",
                 tuple(so_far.replies),
                 tuple(so_far.complaints),
             )
+        length = len(reply.text)
+        if length <= LONGEST_REPLY and not reply.text.isascii():
+            length += 17 * len(LIGATURES.findall(reply.text))
+        if length > LONGEST_REPLY:
+            raise ReplyError(f"the reply is far too long ({length:,} characters)")
         if whole and reply.finish_reason == "length":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")

@@ -26,7 +26,14 @@ from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.transport import open_sdk
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
-from capeval.llm.wire import Negotiation, body_of, cut_while_thinking, parse_json, reply_from
+from capeval.llm.wire import (
+    Negotiation,
+    body_of,
+    cut_while_thinking,
+    misplaced_answer,
+    parse_json,
+    reply_from,
+)
 from capeval.tracing import is_tracing, trace
 
 if TYPE_CHECKING:
@@ -255,6 +262,8 @@ class OpenAIChatClient:
                     request.model
                 ):
                     continue
+                if misplaced_answer(reply, payload):
+                    self._negotiation.found_misplaced_answer(request.model)
                 return reply
             except Exception as error:
                 decision = decide(error, [name for name in plan.sent if name in body])

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from capeval.llm.retry import BadAnswerError
+from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 from capeval.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RequestPlan:
     """How requests to one model are sent."""
 
     temperature: bool = True
@@ -60,12 +61,13 @@ class Negotiation:
     """The plan for each model; a change is made once, however many calls discover it."""
 
     def __init__(self, on_notice: Callable[[str], None]) -> None:
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, RequestPlan] = {}
+        self._misplaced: set[str] = set()
         self._on_notice = on_notice
 
-    def plan(self, model: str) -> Plan:
+    def plan(self, model: str) -> RequestPlan:
         """Return how requests to `model` are sent now."""
-        return self._plans.get(model, Plan())
+        return self._plans.get(model, RequestPlan())
 
     def found_thinking(self, model: str) -> bool:
         """Record that `model` reasons before it answers; return False if that was known."""
@@ -76,7 +78,18 @@ class Negotiation:
         self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
         return True
 
-    def give_up(self, model: str, parameter: str, used: Plan, reason: str) -> None:
+    def found_misplaced_answer(self, model: str) -> None:
+        """Record that the server puts the answers of `model` among its reasoning."""
+        if model not in self._misplaced:
+            self._misplaced.add(model)
+            self._on_notice(
+                one_line(
+                    f"{model} left the content of a reply empty beside its reasoning, which is "
+                    f"never read as an answer; {SERVER_ADVICE}"
+                )
+            )
+
+    def give_up(self, model: str, parameter: str, used: RequestPlan, reason: str) -> None:
         """Record that `model` refused `parameter` in a call made by the plan `used`."""
         now = self.plan(model)
         changed = used.weaker(parameter)
@@ -86,13 +99,23 @@ class Negotiation:
         self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
 
 
+SERVER_ADVICE = (
+    "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
+    "llama.cpp: --reasoning-format), or switch reasoning off"
+)
+"""What to do about a model whose replies cannot be told from its reasoning."""
+
+# Reasons to finish with which servers and routers mark a reply that they could not complete.
+FAILED = {"error", "network_error", "failed", "timeout", "insufficient_system_resource"}
+FAILED |= {"abort", "aborted", "cancelled", "canceled"}
+
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
 MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
 
 
-def body_of(request: ChatRequest, plan: Plan) -> dict[str, Any]:
+def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     if plan.length == "max_tokens":
@@ -142,12 +165,12 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        error = payload.get("error")
-        # Routers answer 200 and put the status of the model behind them into the body.
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if type(code) is int and 400 <= code <= 599 else 200
-        raise BadAnswerError(status, "the response has no choices", payload if error else None)
+        raise _failed(payload, payload.get("error"), "the response has no choices")
     finish = choice.get("finish_reason")
+    # What a failed call has written so far may look like a whole reply.
+    error = payload.get("error") or choice.get("error") or message.get("error")
+    if error or (isinstance(finish, str) and finish.lower() in FAILED):
+        raise _failed(payload, error, f"the reply is marked as failed ({finish})")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal:
         text, finish = refusal, "refusal"
@@ -162,13 +185,28 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     )
 
 
+def _failed(payload: Mapping[str, Any], error: object, reason: str) -> BadAnswerError:
+    # Routers answer 200 and put the status of the model behind them into the body.
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if type(code) is int and 400 <= code <= 599 else 200
+    return BadAnswerError(status, reason, {**payload, "error": error} if error else None)
+
+
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
     """Return whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
+    return _has_reasoning(payload) or not after_thinking(reply.text)
+
+
+def misplaced_answer(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
+    """Return whether a reply was completed with reasoning alone."""
+    return reply.finish_reason != "length" and not reply.text.strip() and _has_reasoning(payload)
+
+
+def _has_reasoning(payload: Mapping[str, Any]) -> bool:
     message = payload["choices"][0]["message"]
-    reasoned = any(message.get(name) for name in ("reasoning_content", "reasoning"))
-    return reasoned or not reply.text.strip() or reply.text.lstrip().lower().startswith("<think")
+    return any(message.get(name) for name in ("reasoning_content", "reasoning"))
 
 
 def _text(content: object) -> str:

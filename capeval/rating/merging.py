@@ -11,7 +11,7 @@ from pathlib import Path
 from capeval.errors import InputError, UsageError
 from capeval.files.csv_formulas import escape, unescape
 from capeval.files.table_reading import read_spreadsheet
-from capeval.files.tables import CONTROL, Table
+from capeval.files.tables import CONTROL, InputTable
 from capeval.rating.sheet import KEY_COLUMNS, csv_text, key_check
 from capeval.schema import RELATIONS, Annotation, Relation, element_ids
 from capeval.text import nearest, shown
@@ -170,7 +170,7 @@ def _canonical(rater: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", joined).casefold())
 
 
-def _rater(table: Table, path: Path) -> str:
+def _rater(table: InputTable, path: Path) -> str:
     """Return the rater's name in the file, else the name of the file."""
     raters: dict[str, tuple[str, int]] = {}
     for row, cell in enumerate(table.columns.get("rater", [])):

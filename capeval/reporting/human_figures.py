@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from capeval.correlation.element_level import element_tables, human_labels
-from capeval.correlation.from_files import Inputs
+from capeval.correlation.from_files import CorrelationInputs
 from capeval.correlation.joining import join
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings, analyse
@@ -29,7 +29,7 @@ _HUMAN = {
 
 
 def scatters_of(
-    sides: Inputs, *, order: Sequence[str] = (), seed: int = 0
+    sides: CorrelationInputs, *, order: Sequence[str] = (), seed: int = 0
 ) -> tuple[list[Scatter], list[str]]:
     """Return a scatter plot of each judge's scores and the human scores, and warnings.
 
@@ -61,7 +61,7 @@ def scatters_of(
 
 
 def _scatter(
-    sides: Inputs, human: RatingTable, judge: str, order: Sequence[str], seed: int
+    sides: CorrelationInputs, human: RatingTable, judge: str, order: Sequence[str], seed: int
 ) -> tuple[Scatter, Sequence[str]]:
     measure = _MEASURES[human.name]
     name = f"{judge}:{measure}"
@@ -119,7 +119,7 @@ def _of_these_systems(human: RatingTable, metric: MetricScores) -> tuple[RatingT
     )
 
 
-def confusions_of(sides: Inputs) -> list[Confusion]:
+def confusions_of(sides: CorrelationInputs) -> list[Confusion]:
     """Return how often each judge gave each label where humans gave each.
 
     Human labels are those of the majority; ratings have none.

@@ -22,7 +22,7 @@ from capeval.reporting.numbers import (
 )
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.runs.checking import Checked, Missing
+from capeval.runs.checking import Absent, Checked
 from capeval.runs.comparing import unlikeness
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
@@ -44,7 +44,7 @@ ELEMENT_PLACES: tuple[Place, ...] = tuple(("elements", name) for _, name in ELEM
 
 
 @dataclass(frozen=True)
-class Measured:
+class Means:
     """Means from 0 to 1 over `n` videos; None where there is none, or it is not known."""
 
     precision: float | None
@@ -53,14 +53,14 @@ class Measured:
     n: int | None = None
 
 
-def measured(scores: Scores) -> dict[Place, Measured]:
+def means_of(scores: Scores) -> dict[Place, Means]:
     """Return the means overall, by type, and of all elements in every bucket that has videos."""
     found = {OVERALL: scores.overall.all}
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
     for way in type(scores.by).model_fields:
         found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
     return {
-        place: Measured(of.precision.value, of.recall.value, of.f1.value, of.n)
+        place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
         for place, of in found.items()
         if of.n
     }
@@ -109,15 +109,15 @@ class ScoreRow:
     annotated: int | None
     captioned: int | None
     scored: int | None
-    cells: Mapping[Place, Measured]
+    cells: Mapping[Place, Means]
     low: float | None = None
     high: float | None = None
     rank: int | None = None
     footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
 
-    def at(self, place: Place) -> Measured:
+    def at(self, place: Place) -> Means:
         """Return the numbers at a place, all None where there are none."""
-        return self.cells.get(place, Measured(None, None, None))
+        return self.cells.get(place, Means(None, None, None))
 
 
 def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool = False) -> None:
@@ -135,7 +135,7 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
             model=None,
             frames=None,
             parameters=None,
-            cells=measured(scores),
+            cells=means_of(scores),
             annotated=scores.counts.annotated,
             captioned=scores.counts.captioned,
             scored=scores.counts.scored,
@@ -361,7 +361,7 @@ def differences_json(checked: Checked) -> dict[str, Any]:
             | {
                 side: value
                 for side, value in (("theirs", difference.theirs), ("ours", difference.ours))
-                if value is not Missing.MISSING
+                if value is not Absent.MISSING
             }
             for difference in checked.differences
         ],
@@ -370,6 +370,6 @@ def differences_json(checked: Checked) -> dict[str, Any]:
 
 
 def _value(value: Any) -> str:
-    if value is Missing.MISSING:
+    if value is Absent.MISSING:
         return "missing"
     return json.dumps(value, ensure_ascii=False)

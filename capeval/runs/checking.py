@@ -29,14 +29,14 @@ _NEARLY_ALL = 0.9
 _INTERVAL_ENDS = ("low", "high")
 
 
-class Missing(Enum):
+class Absent(Enum):
     """Stands in for a value that one of two files lacks."""
 
     MISSING = "–"
 
 
 @dataclass(frozen=True)
-class Difference:
+class ValueDifference:
     """A value that differs: in the file and recomputed; either may be missing."""
 
     path: str
@@ -53,7 +53,7 @@ class Checked:
 
     file: Path
     numbers: int
-    differences: tuple[Difference, ...]
+    differences: tuple[ValueDifference, ...]
     notes: tuple[str, ...]
 
 
@@ -68,7 +68,7 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     seed, draws = _interval(theirs, file)
     ours = judged.rescored(seed=seed, draws=draws).model_dump(mode="json")
     found = _Comparison()
-    notes = found.signatures(theirs.pop("signature", Missing.MISSING), ours.pop("signature"))
+    notes = found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
     same_signature = not found.differences
     found.compare("", theirs, ours)
     if same_signature and (hint := _another_run(theirs.get("videos"), ours["videos"])):
@@ -94,7 +94,7 @@ def why_stale(stored: Path | Scores, ours: Scores) -> str | None:
     found = _Comparison(intervals=False)
     found.signatures(theirs.signature, ours.signature)
     known = {key: value for key, value in ours.settings.items() if key != "interval"}
-    recorded = {key: theirs.settings.get(key, Missing.MISSING) for key in known}
+    recorded = {key: theirs.settings.get(key, Absent.MISSING) for key in known}
     found.compare("settings", recorded, known)
     for part in ("counts", "overall", "by", "unmatched_events", "repeat_spread", "usage", "videos"):
         if found.differences:
@@ -118,7 +118,7 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
     differ = 0
     for index in videos:
         found = _Comparison()
-        found.compare("", theirs.get(index, Missing.MISSING), ours.get(index, Missing.MISSING))
+        found.compare("", theirs.get(index, Absent.MISSING), ours.get(index, Absent.MISSING))
         differ += bool(found.differences)
     if differ < 2 or differ < _NEARLY_ALL * len(videos):
         return None
@@ -129,7 +129,7 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
 
 
 def _short(value: Any) -> str:
-    if value is Missing.MISSING:
+    if value is Absent.MISSING:
         return "missing"
     return shown(value)
 
@@ -155,34 +155,34 @@ class _Comparison:
 
     def __init__(self, *, intervals: bool = True) -> None:
         self.agree = 0
-        self.differences: list[Difference] = []
+        self.differences: list[ValueDifference] = []
         self._intervals = intervals
 
     def compare(self, path: str, theirs: Any, ours: Any) -> None:
         """Compare two values; of an object that one side lacks, each value is a difference."""
-        if ours and isinstance(ours, dict | list) and theirs is Missing.MISSING:
+        if ours and isinstance(ours, dict | list) and theirs is Absent.MISSING:
             theirs = type(ours)()
-        elif theirs and isinstance(theirs, dict | list) and ours is Missing.MISSING:
+        elif theirs and isinstance(theirs, dict | list) and ours is Absent.MISSING:
             ours = type(theirs)()
         if isinstance(theirs, dict) and isinstance(ours, dict):
             for key in [*ours, *(key for key in theirs if key not in ours)]:
                 if self._intervals or key not in _INTERVAL_ENDS:
                     self.compare(
                         json_path(path, key),
-                        theirs.get(key, Missing.MISSING),
-                        ours.get(key, Missing.MISSING),
+                        theirs.get(key, Absent.MISSING),
+                        ours.get(key, Absent.MISSING),
                     )
         elif isinstance(theirs, list) and isinstance(ours, list):
             for at in range(max(len(theirs), len(ours))):
                 self.compare(
                     json_path(path, str(at + 1)),
-                    theirs[at] if at < len(theirs) else Missing.MISSING,
-                    ours[at] if at < len(ours) else Missing.MISSING,
+                    theirs[at] if at < len(theirs) else Absent.MISSING,
+                    ours[at] if at < len(ours) else Absent.MISSING,
                 )
         elif _is_number(theirs) and _is_number(ours) and _is_close(theirs, ours):
             self.agree += 1
         elif type(theirs) is not type(ours) or theirs != ours:
-            self.differences.append(Difference(path, theirs, ours))
+            self.differences.append(ValueDifference(path, theirs, ours))
 
     def signatures(self, theirs: Any, ours: str) -> list[str]:
         """Compare signatures part by part; return remarks on what differs."""

@@ -133,7 +133,9 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """Return what produced the captions; empty if that is not known."""
-        return _read_object(self.manifest) if _is_file(self.manifest) else {}
+        # A pipe or a device is there too; its reader says what is wrong with it.
+        is_there = _is_file(self.manifest) or self.manifest.exists()
+        return _read_object(self.manifest) if is_there else {}
 
     def judge(self, name: str, prompts: str | None) -> JudgeFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.

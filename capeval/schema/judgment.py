@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -50,18 +50,36 @@ def endpoint_name(base_url: str) -> str:
 class _Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    _omitted: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are not written when they are None, as in lines of versions that lack them."""
+
+    @model_serializer(mode="wrap")
+    def _without_unrecorded(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        for name in self._omitted:
+            if fields.get(name) is None:
+                fields.pop(name, None)
+        return fields
+
+
+Explanations = tuple[tuple[str, ...], ...] | None
+
 
 class Verdict(_Noun):
     """One complete repeat of a judge on one caption.
 
     `matches[i]` is the reference event (from 1) of `candidate_events[i]`, or None;
-    `relations[e][k]` is the relation of the caption to element k of reference event e.
-    `notes` list what was repaired or requested again.
+    `relations[e][k]` is the relation of the caption to element k of reference event e, and
+    `explanations[e][k]` the judge's reason in one line, "" if it gave none; None if it was not
+    asked. `notes` list what was repaired or requested again.
     """
+
+    _omitted = frozenset({"explanations"})
 
     candidate_events: tuple[str, ...]
     matches: tuple[ReferenceNumber | None, ...]
     relations: Relations
+    explanations: Explanations = None
     notes: tuple[str, ...] = ()
 
 
@@ -81,6 +99,8 @@ class Provenance(_Noun):
     endpoint: str | None = None
     """The endpoint's name where one is configured; see `endpoint_name`."""
 
+    _omitted = frozenset({"baseline", "endpoint"})
+
     @property
     def is_baseline(self) -> bool:
         """Whether the judge is a baseline, whose scores are not to be reported.
@@ -99,15 +119,6 @@ class Provenance(_Noun):
             return self.endpoint
         return endpoint_name(self.base_url)
 
-    @model_serializer(mode="wrap")
-    def _without_unrecorded(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Lines of older versions, which lack these fields, are rewritten byte for byte.
-        fields: dict[str, Any] = serialize(self)
-        for name in ("baseline", "endpoint"):
-            if fields.get(name) is None:
-                fields.pop(name, None)
-        return fields
-
 
 class Inputs(_Noun):
     """Short hashes of the judge, the caption and the reference events of a judgment.
@@ -122,6 +133,8 @@ class Inputs(_Noun):
 
 
 class _Judged(_Noun):
+    _omitted = frozenset({"explanations"})
+
     index: str
     inputs: Inputs | None = None
     """None where the verdicts were made elsewhere."""
@@ -131,13 +144,18 @@ class _Judged(_Noun):
 
 
 class Scored(_Judged):
-    """A judged caption; with repeats, `relations` is the majority, the rest the first repeat's."""
+    """A judged caption.
+
+    With repeats, `relations` is the majority, `explanations` are of the first repeat that agrees
+    with it, and the rest is the first repeat's.
+    """
 
     status: Literal["scored"] = "scored"
     reason: None = None
     candidate_events: tuple[str, ...]
     matches: tuple[ReferenceNumber | None, ...]
     relations: Relations
+    explanations: Explanations = None
     notes: tuple[str, ...] = ()
     repeats: tuple[Verdict, ...] = ()
 
@@ -164,8 +182,9 @@ def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
     verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
     for verdict in verdicts:
         numbers = [number for number in verdict.matches if number is not None]
-        if [len(event) for event in verdict.relations] != shape:
-            return "its verdicts do not fit the events and elements annotated"
+        for given in (verdict.relations, verdict.explanations):
+            if given is not None and [len(event) for event in given] != shape:
+                return "its verdicts do not fit the events and elements annotated"
         if len(verdict.matches) != len(verdict.candidate_events):
             return "it does not have one match per candidate event"
         if max(numbers, default=0) > len(annotation.events):

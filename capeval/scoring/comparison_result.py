@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from capeval.schema import ElementType, Relation
-from capeval.scoring.result import ByType, ByWay, Part
+from capeval.scoring.result import ByType, ByWay, ResultModel
 
 
-class Difference(Part):
+class Difference(ResultModel):
     """The means of two runs over the same videos, and their difference, second − first.
 
     `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
@@ -28,7 +28,7 @@ class Difference(Part):
     p: float | None
 
 
-class TypeDifference(Part):
+class TypeDifference(ResultModel):
     """Differences of one type in one bucket, over `n` videos."""
 
     precision: Difference
@@ -37,7 +37,7 @@ class TypeDifference(Part):
     n: int
 
 
-class Power(Part):
+class Power(ResultModel):
     """The power of the test of F1, two-sided at 5%, for a power of 80%.
 
     `sd` is the standard deviation of the videos' differences; `detectable` the smallest true
@@ -65,14 +65,14 @@ class Differences(ByWay[BucketDifference]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
 
-class LeftOut(Part):
+class LeftOut(ResultModel):
     """A video scored in this run that is not paired because of another run."""
 
     index: str
     reason: str
 
 
-class Side(Part):
+class Side(ResultModel):
     """One run: its coverage, and which of its scored videos were left out of the comparison."""
 
     name: str
@@ -86,7 +86,7 @@ class Side(Part):
     left_out: tuple[LeftOut, ...]
 
 
-class Move(Part):
+class Move(ResultModel):
     """One measure of one video in both runs."""
 
     first: float
@@ -94,7 +94,7 @@ class Move(Part):
     value: float
 
 
-class VideoMove(Part):
+class VideoMove(ResultModel):
     """One video in both runs, all elements pooled."""
 
     precision: Move
@@ -102,7 +102,7 @@ class VideoMove(Part):
     f1: Move
 
 
-class Flip(Part):
+class Flip(ResultModel):
     """An element whose verdicts differ between the two runs."""
 
     index: str
@@ -118,7 +118,7 @@ Transitions = dict[Relation, dict[Relation, int]]
 """Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
 
 
-class Flips(Part):
+class Flips(ResultModel):
     """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
 
     `counts` and `weights` are by "all" and by type of element.
@@ -130,7 +130,7 @@ class Flips(Part):
     elements: tuple[Flip, ...]
 
 
-class GateResult(Part):
+class GateResult(ResultModel):
     """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
     A missing value is None and fails. `told` is the result in words.
@@ -144,7 +144,7 @@ class GateResult(Part):
     told: str
 
 
-class _Compared(Part):
+class _Compared(ResultModel):
     direction: Literal["second - first"] = "second - first"
     comparable: bool
     unlike: tuple[str, ...]
@@ -176,7 +176,7 @@ class Contender(Side):
     cluster: int
 
 
-class PairDifference(Part):
+class PairDifference(ResultModel):
     """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
 
     first: str

@@ -11,13 +11,13 @@ from capeval.schema import Usage
 T = TypeVar("T")
 
 
-class Part(BaseModel):
+class ResultModel(BaseModel):
     """A part of a result file: frozen, and all of its keys are known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Estimate(Part):
+class Estimate(ResultModel):
     """A mean over videos with its 95% interval; None if there is none."""
 
     value: float | None
@@ -25,7 +25,7 @@ class Estimate(Part):
     high: float | None
 
 
-class TypeScores(Part):
+class TypeScores(ResultModel):
     """Precision, recall and F1 of one type in one bucket, over `n` videos."""
 
     precision: Estimate
@@ -34,7 +34,7 @@ class TypeScores(Part):
     n: int
 
 
-class ByType(Part, Generic[T]):
+class ByType(ResultModel, Generic[T]):
     """One value for all elements pooled, and one for each type."""
 
     all: T
@@ -44,7 +44,7 @@ class ByType(Part, Generic[T]):
     attribute: T
 
 
-class ByWay(Part, Generic[T]):
+class ByWay(ResultModel, Generic[T]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
     visual_characteristic: dict[str, T]
@@ -61,7 +61,7 @@ class Breakdown(ByWay[Bucket]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
 
-class Counts(Part):
+class Counts(ResultModel):
     """How many videos are behind the numbers; `unscored` = captioned - scored."""
 
     annotated: int
@@ -70,7 +70,7 @@ class Counts(Part):
     unscored: int
 
 
-class VideoScore(Part):
+class VideoScore(ResultModel):
     """Weights and measures of one video and type."""
 
     entailed: int
@@ -81,7 +81,7 @@ class VideoScore(Part):
     f1: float
 
 
-class UnmatchedEvents(Part):
+class UnmatchedEvents(ResultModel):
     """Candidate events that match no reference event: the method cannot check them."""
 
     unmatched: int
@@ -89,7 +89,7 @@ class UnmatchedEvents(Part):
     share: float | None
 
 
-class RepeatSpread(Part):
+class RepeatSpread(ResultModel):
     """How much the judge's repeats on the same captions differ."""
 
     repeats: int
@@ -103,7 +103,7 @@ class RepeatSpread(Part):
     """Share of elements with the same label in every repeat."""
 
 
-class Scores(Part):
+class Scores(ResultModel):
     """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
     signature: str

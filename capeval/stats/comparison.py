@@ -32,7 +32,7 @@ _PRODUCTS = 3e10
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MetricComparison:
     """The difference of two metrics, first − second.
 
     `p` is two-sided; `n` counts captions (or systems), `used` and `dropped` groups.
@@ -57,7 +57,7 @@ def paired_permutation(
     draws: int = 1_000,
     seed: int = 0,
     thresholds: tuple[float, float] = (0.0, 0.0),
-) -> Comparison:
+) -> MetricComparison:
     """Test whether two metrics agree with human ratings equally well.
 
     Both are taken on the groups where both have a value. Each permutation swaps the metrics in a
@@ -103,7 +103,7 @@ def compared(
     seed: int = 0,
     thresholds: tuple[float, float] = (0.0, 0.0),
     tests: int = 1,
-) -> dict[Statistic, Comparison]:
+) -> dict[Statistic, MetricComparison]:
     """Return the same of several statistics, which share their work.
 
     Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is tested
@@ -123,15 +123,15 @@ def compared(
     """
     if any(thresholds) and grouping != "item":
         missing = Missing("a threshold cannot be swapped between metrics; compare by item")
-        return dict.fromkeys(statistics, Comparison(missing, missing, "permutation", 0, 0, 0))
+        return dict.fromkeys(statistics, MetricComparison(missing, missing, "permutation", 0, 0, 0))
     affordable = _affordable(first.design, grouping, tests)
     many = min(draws, affordable) if affordable >= _FEWEST else 0
-    result: dict[Statistic, Comparison] = {}
+    result: dict[Statistic, MetricComparison] = {}
     seen: dict[Statistic, _Seen] = {}
     for statistic in statistics:
         tied = thresholds if statistic == "acc_eq" else (0.0, 0.0)
         found = _seen(first, second, statistic, grouping, tied)
-        if isinstance(found, Comparison):
+        if isinstance(found, MetricComparison):
             result[statistic] = found
         elif grouping == "item":
             # Swapping two metrics in a video swaps their values for that video.
@@ -163,8 +163,8 @@ class _Seen:
     used: int
     dropped: int
 
-    def result(self, p: Value, method: str) -> Comparison:
-        return Comparison(self.difference, p, method, self.n, self.used, self.dropped)
+    def result(self, p: Value, method: str) -> MetricComparison:
+        return MetricComparison(self.difference, p, method, self.n, self.used, self.dropped)
 
 
 def _seen(
@@ -173,7 +173,7 @@ def _seen(
     statistic: Statistic,
     grouping: Grouping,
     thresholds: tuple[float, float],
-) -> _Seen | Comparison:
+) -> _Seen | MetricComparison:
     use = common_to([first, second], statistic, grouping)
     one, two = (
         grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
@@ -181,7 +181,7 @@ def _seen(
     )
     if isinstance(one.value, Missing) or isinstance(two.value, Missing):
         missing = two.value if isinstance(two.value, Missing) else one.value
-        return Comparison(missing, missing, "permutation", 0, 0, one.dropped)
+        return MetricComparison(missing, missing, "permutation", 0, 0, one.dropped)
     gaps = first.values(statistic, grouping, threshold=thresholds[0]) - second.values(
         statistic, grouping, threshold=thresholds[1]
     )
@@ -236,7 +236,7 @@ def _swapped(
 
 def _jackknifed(
     first: Pair, second: Pair, statistic: Statistic, grouping: Grouping, seen: _Seen
-) -> Comparison:
+) -> MetricComparison:
     from scipy.special import stdtr
 
     videos = first.design.videos
@@ -259,7 +259,9 @@ def _jackknifed(
     return seen.result(max(p, float(np.finfo(float).tiny)), "jackknife")
 
 
-def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Design) -> Comparison:
+def williams(
+    first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Design
+) -> MetricComparison:
     """Test whether two pooled Pearson's r with the same human scores differ (Williams, 1959).
 
     The t of Steiger (1980, equation 7) with n - 3 degrees of freedom. It takes captions as
@@ -284,9 +286,9 @@ def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Desi
     (a, y), (b, _) = as_pairs(first, human), as_pairs(second, human)
     n = len(y)
 
-    def none(reason: str, difference: Value | None = None) -> Comparison:
+    def none(reason: str, difference: Value | None = None) -> MetricComparison:
         missing = Missing(reason)
-        return Comparison(
+        return MetricComparison(
             missing if difference is None else difference, missing, "williams", n, 1, 0
         )
 
@@ -307,7 +309,7 @@ def williams(first: ArrayLike, second: ArrayLike, human: ArrayLike, design: Desi
 
     t = difference * np.sqrt((n - 1) * (1 + ab) / spread)
     p = max(2 * float(stdtr(n - 3, -abs(t))), float(np.finfo(float).tiny))
-    return Comparison(difference, p, "williams", n, 1, 0)
+    return MetricComparison(difference, p, "williams", n, 1, 0)
 
 
 def holm(p_values: Sequence[Value]) -> list[Value]:

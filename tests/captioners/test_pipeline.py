@@ -184,6 +184,19 @@ async def test_an_empty_caption_is_no_caption(text: str) -> None:
     assert notes.reasons == {"v0": "the caption is empty"}
 
 
+async def test_reasoning_in_front_of_any_models_caption_is_taken_off() -> None:
+    texts = {"v0": "<think>Hm.</think>\nA dog runs.", "v1": "Okay.\n<think>A dog? A cat?"}
+    captioner = FakeCaptioner(answer=lambda r: captioned(r.index, texts[r.index]))
+    notes = await run(2, captioner=captioner)
+    outcome = notes.outcomes["v0"]
+    assert isinstance(outcome, Captioned)
+    assert outcome.text == "A dog runs."
+    assert outcome.warnings == ("the model's reasoning in front of the caption was taken off",)
+    assert notes.reasons == {
+        "v1": "it is not clear where the reasoning ends and the caption begins"
+    }
+
+
 async def test_a_repetition_loop_is_a_warning() -> None:
     loop = "A dog runs. " + "It barks at the red ball. " * 30
     notes = await run(1, captioner=FakeCaptioner(answer=lambda r: captioned(r.index, loop)))

@@ -325,6 +325,21 @@ def test_runs_that_cannot_be_read_are_left_out_aloud(typed: Typed) -> None:
     assert said.err.count("\n") == 1
 
 
+def test_reasons_are_beside_their_elements(typed: Typed) -> None:
+    path = Path("runs/mine/judge-model/judgments.jsonl")
+    first, *rest = path.read_text("utf-8").splitlines()
+    reasons = [["The \x1b[31mcaption [red]says[/red] so.", "", "Not there."], [""]]
+    line = json.dumps(json.loads(first) | {"explanations": reasons})
+    path.write_text("\n".join([line, *rest, ""]), encoding="utf-8")
+    alone = typed("inspect", "V1", "--run", "mine", "--full").out
+    assert "→ The \\x1b[31mcaption [red]says[/red] so." in alone
+    assert alone.count("→") == 2
+    both = typed("inspect", "V1", "--full").out
+    assert both.count("→") == 2
+    assert "\x1b" not in alone + both
+    assert "→" not in typed("inspect", "V1").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

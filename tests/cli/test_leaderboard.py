@@ -359,7 +359,9 @@ def test_domains_are_a_table_of_their_own(typed: Typed) -> None:
 def test_out_writes_what_would_be_printed_and_the_same_bytes_again(typed: Typed, form: str) -> None:
     make_run("mine", GOOD)
     code, out, err = typed("--published", "--format", form, "--out", f"deep/board.{form}")
-    assert (code, out, err) == (0, "", "")
+    assert (code, err) == (0, "")
+    assert out.startswith("mine: F1 100.0 ")
+    assert out.endswith(f" Written: deep/board.{form}\n")
     text = Path(f"deep/board.{form}").read_text()
     typed("--published", "--format", form, "--out", "again")
     assert Path("again").read_text() == text

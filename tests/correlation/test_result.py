@@ -8,12 +8,12 @@ from pydantic import BaseModel
 from capeval.correlation.result import (
     CeilingResult,
     ClassResult,
+    Coefficient,
     ComparisonResult,
     Correlation,
     Correlations,
     Elements,
     ElementTable,
-    Estimate,
     Groups,
     Published,
     Raters,
@@ -32,7 +32,7 @@ PARTS = [
         Elements,
         ElementTable,
     ),
-    *(Estimate, Groups, Raters, Ties),
+    *(Coefficient, Groups, Raters, Ties),
 ]
 
 

@@ -7,14 +7,14 @@ import pytest
 from capeval.errors import InputError
 from capeval.files.direct_assessment import is_direct_assessment, ratings_of
 from capeval.files.table_reading import read_table
-from capeval.files.tables import Table
+from capeval.files.tables import InputTable
 from tests.correlation.making import ROOT
 
 HEADER = "SYS,SID,RAW.SCR,Z.SCR,N,HIT\n"
 REAL = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
 
 
-def table(folder: Path, text: str) -> Table:
+def table(folder: Path, text: str) -> InputTable:
     path = folder / "ad.csv"
     path.write_text(HEADER + text, encoding="utf-8")
     return read_table(path)

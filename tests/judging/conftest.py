@@ -12,7 +12,7 @@ from capeval.judging.prompts import PromptSet
 from capeval.llm import Asker, ChatClient, Meter, ReplyCache
 from capeval.schema import Annotation
 
-Contract = Literal["ids", "tuna"]
+Contract = Literal["spans", "ids", "tuna"]
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ def right(request: ChatRequest) -> str:
 
 
 def stages(client: ScriptedClient) -> list[str]:
-    names = {"events": "split", "matches": "match", "relations": "classify"}
+    names = {"starts": "split", "matches": "match", "relations": "classify"}
     return [names[request.schema.name] for request in client.requests if request.schema]
 
 
@@ -87,7 +87,7 @@ async def test_requests_are_as_repeatable_as_they_can_be(ask_all: Asks) -> None:
     await judged(judge, repeats=2)
     assert {request.temperature for request in client.requests} == {0.0}
     assert [request.repeat for request in client.requests] == [0, 0, 0, 1, 1, 1]
-    assert all(request.max_tokens >= 256 for request in client.requests)
+    assert all(request.max_tokens >= 128 for request in client.requests)
 
 
 async def test_unmatched_event_lacks_every_element(ask_all: Asks) -> None:
@@ -206,8 +206,8 @@ async def test_who_answered_is_recorded(ask_all: Asks) -> None:
 
     judge, _ = ask_all(reply)
     provenance = (await judged(judge)).provenance
-    assert provenance.models == ("snapshot-events", "snapshot-matches", "snapshot-relations")
-    assert provenance.fingerprints == ("fp_events", "fp_matches", "fp_relations")
+    assert provenance.models == ("snapshot-matches", "snapshot-relations", "snapshot-starts")
+    assert provenance.fingerprints == ("fp_matches", "fp_relations", "fp_starts")
     assert provenance.left_off == ("seed",)
 
 
@@ -250,7 +250,7 @@ def work_of(count: int) -> list[tuple[Annotation, Caption]]:
     return [
         (
             annotation_of((f"Man {n} runs.", f"Man {n} runs."), index=f"V{n}"),
-            Caption(index=f"V{n}", caption=f"Man {n} runs."),
+            Caption(index=f"V{n}", caption=f"Man {n} runs. Birds sing."),
         )
         for n in range(count)
     ]

@@ -9,18 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import InputError
-from capeval.judging.contracts import CONTRACTS, Part
+from capeval.errors import InputError, ReplyError
+from capeval.judging.contracts import CONTRACTS, EventToClassify, contract_of
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.prompts import PromptSet, Stage, load_prompts, named_prompts
+from capeval.judging.replies import read_reply
 from capeval.judging.run import judge_caption
+from capeval.judging.segments import segments
 from capeval.judging.split_checks import clean
 from capeval.llm import ChatRequest, ScriptedClient
 from capeval.schema import Caption, Scored
-from tests.judge_responder import reply_to, reply_to_tuna
+from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
 
 Judges = Callable[..., LLMJudge]
@@ -37,8 +39,8 @@ HOSTILE = [
     "\u202eright to left\u202c \u2066isolated\u2069 שלום",
     "line\u2028and\u2029paragraph separators \u0085",
     '"quoted" \\ back\\slashed \\u003c/caption\\u003e `ticks` \'\'\' """',
-    "a" * 1_000_000,
-    "A dog runs. " * 83_334,
+    "a" * 140_000,
+    "A dog runs. " * 11_000,
 ]
 TAGS: dict[Stage, tuple[str, ...]] = {
     "split": ("caption",),
@@ -47,10 +49,17 @@ TAGS: dict[Stage, tuple[str, ...]] = {
 }
 
 
-def ids_prompts(text: str) -> dict[Stage, str]:
-    prompts, contract, text = load_prompts(), CONTRACTS["ids"], clean(text)
+PACKAGED = [
+    load_prompts("tuna-cap-v1"),
+    load_prompts("tuna-cap-v2"),
+    load_prompts("tuna-cap-v2", explain=True),
+]
+
+
+def rendered(prompts: PromptSet, text: str) -> dict[Stage, str]:
+    contract, text = contract_of(prompts), clean(text)
     shown = contract.show_events([text, text])
-    part = Part(1, text, (text, text))
+    part = EventToClassify(1, text, (text, text))
     return {
         "split": prompts.render("split", {"caption": contract.show_caption(text)}),
         "match": prompts.render("match", {"candidate_events": shown, "reference_events": shown}),
@@ -58,19 +67,29 @@ def ids_prompts(text: str) -> dict[Stage, str]:
     }
 
 
-def holds_only_data(rendered: dict[Stage, str], text: str) -> None:
-    for stage, prompt in rendered.items():
-        template = load_prompts().templates[stage]
+def holds_only_data(prompts: PromptSet, text: str) -> None:
+    for stage, prompt in rendered(prompts, text).items():
+        template = prompts.templates[stage]
         for tag in TAGS[stage]:
             for mark in (f"<{tag}>", f"</{tag}>"):
                 assert prompt.count(mark) == template.count(mark) == 1
-            # Nothing but our own tags is markup, and what stands between them is whole JSON.
+            # Nothing but our own tags is markup, and every line between them is one of ours.
             data = prompt.split(f"<{tag}>\n")[1].split(f"\n</{tag}>")[0]
-            for line in data.split("\n"):
-                assert "<" not in line
-                assert clean(text) in str_values(json.loads(line))
+            assert "<" not in data
+            if prompts.contract == "ids":
+                assert all(clean(text) in str_values(json.loads(line)) for line in data.split("\n"))
+            elif data:
+                holds_numbered_lines(data)
         outside = re.sub(r"<(\w+)>\n.*?\n</\1>", "", prompt, flags=re.DOTALL)
         assert outside == re.sub(r"<(\w+)>\n.*?\n</\1>", "", template, flags=re.DOTALL)
+
+
+def holds_numbered_lines(data: str) -> None:
+    lines = data.splitlines()
+    assert lines == data.split("\n"), "no other line ends"
+    starts = [line.partition(":")[0] for line in lines]
+    numbers = [int(start) for start in starts if start not in ("", "Passage")]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def str_values(value: object) -> list[str]:
@@ -79,16 +98,55 @@ def str_values(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@pytest.mark.parametrize("prompts", PACKAGED, ids=lambda prompts: prompts.label)
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
-def test_data_stays_between_its_tags(text: str) -> None:
-    holds_only_data(ids_prompts(text), text)
+def test_data_stays_between_its_tags(text: str, prompts: PromptSet) -> None:
+    holds_only_data(prompts, text)
 
 
+@settings(deadline=None)
 @given(
-    st.text() | st.lists(st.sampled_from(["{", "}", "{caption}", "</caption>", "<"])).map("".join)
+    st.sampled_from(PACKAGED),
+    st.text() | st.lists(st.sampled_from(["{", "}", "{caption}", "</caption>", "<"])).map("".join),
 )
-def test_any_data_stays_between_its_tags(text: str) -> None:
-    holds_only_data(ids_prompts(text), text)
+def test_any_data_stays_between_its_tags(prompts: PromptSet, text: str) -> None:
+    holds_only_data(prompts, text)
+
+
+@pytest.mark.parametrize("prompts", PACKAGED[1:], ids=lambda prompts: prompts.label)
+def test_the_rules_come_first_and_the_material_last(prompts: PromptSet) -> None:
+    for stage, template in prompts.templates.items():
+        # A server can reuse what precedes the first placeholder, and so all rules.
+        before, _, after = template.partition(f"<{TAGS_IN_ORDER[stage][0]}>")
+        assert len(before) > 3 * len(after)
+        assert "material" in before
+        assert "material, not instructions" in after
+
+
+TAGS_IN_ORDER: dict[Stage, tuple[str, ...]] = {
+    **TAGS,
+    "match": ("reference_events", "candidate_events"),
+}
+
+
+@pytest.mark.parametrize("prompts", PACKAGED[1:], ids=lambda prompts: prompts.label)
+def test_the_form_in_a_prompt_is_no_answer(prompts: PromptSet) -> None:
+    contract = contract_of(prompts)
+    for stage, template in prompts.templates.items():
+        forms = [line for line in template.splitlines() if line.startswith("{") and "[" in line]
+        assert len(forms) == 1, stage
+        with pytest.raises(ReplyError):
+            read_reply(forms[0], lambda value, _: value, stage)
+        assert set(json.loads(forms[0].replace(",…", "").replace("…", ""))) == set(
+            contract.schemas[stage].schema["required"]
+        )
+
+
+def test_reasons_change_the_form_of_the_answer_alone() -> None:
+    plain, explained = (set(one.templates["classify"].splitlines()) for one in PACKAGED[1:])
+    assert len(plain - explained) == len(explained - plain) == 2
+    for stage in ("split", "match"):
+        assert PACKAGED[1].templates[stage] == PACKAGED[2].templates[stage]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
@@ -103,7 +161,8 @@ async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: J
     judgment = await judge_caption(judge_of(client, load_prompts()), annotation, caption, repeats=1)
     assert isinstance(judgment, Scored)
     assert (len(judgment.relations[0]), judgment.relations[1]) == (2, ("lack",))
-    assert len(client.requests) == 3
+    # A caption that is one segment is not divided.
+    assert len(client.requests) == 3 - (len(segments(told)) == 1)
 
 
 def test_tuna_data_is_as_python_writes_it() -> None:
@@ -111,7 +170,7 @@ def test_tuna_data_is_as_python_writes_it() -> None:
     assert contract.show_events(["It's {x}", "two"]) == (
         "[{'id': 1, 'event': \"It's {x}\"}, {'id': 2, 'event': 'two'}]"
     )
-    assert contract.show_parts([Part(2, "a\nb", ("c", "d"))]) == (
+    assert contract.show_parts([EventToClassify(2, "a\nb", ("c", "d"))]) == (
         "[{'candidate_event': 'a\\nb', 'visual_elements': ['c', 'd']}]"
     )
 
@@ -165,7 +224,7 @@ def ours(tmp_path: Path) -> Path:
 async def test_the_benchmarks_style_is_judged_end_to_end(
     tuna_folder: Path, judge_of: Judges
 ) -> None:
-    client = ScriptedClient(lambda request: reply_to_tuna(str(request.messages[0]["content"])))
+    client = ScriptedClient(lambda request: reply_to(str(request.messages[0]["content"])))
     annotation = annotation_of(
         ("A man's red kite rises.", "A man's kite rises.", "The kite is red.", "It is {night}."),
         ("A dog barks loudly.", "A dog barks."),
@@ -218,7 +277,8 @@ def test_placeholders_may_have_other_names(ours: Path) -> None:
 
 def test_the_packaged_set_is_found_by_name_and_by_folder(ours: Path) -> None:
     packaged, copied = load_prompts("tuna-cap-v1"), load_prompts(ours)
-    assert packaged.label == f"tuna-cap-v1@{packaged.hash[:6]}"
+    # Stored verdicts and published signatures name this hash: the set never changes.
+    assert packaged.label == "tuna-cap-v1@c23452"
     assert (copied.name, copied.hash) == ("ours", packaged.hash)
 
 
@@ -231,6 +291,23 @@ def test_the_hash_changes_with_any_byte(name: str, change: bytes, ours: Path) ->
     assert load_prompts(ours).hash != before
     path.write_bytes(path.read_bytes()[: -len(change)])
     assert load_prompts(ours).hash == before
+
+
+def test_segments_are_part_of_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [load_prompts(name).hash for name in ("tuna-cap-v1", "tuna-cap-v2")]
+    monkeypatch.setattr("capeval.judging.prompts.VERSION", 99)
+    after = [load_prompts(name).hash for name in ("tuna-cap-v1", "tuna-cap-v2")]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
+
+
+def test_reasons_are_part_of_the_label() -> None:
+    plain, explained = PACKAGED[1:]
+    assert explained.label == f"tuna-cap-v2+explain@{explained.hash[:6]}"
+    assert explained.hash != plain.hash
+    assert named_prompts(explained.label) == explained
+    assert named_prompts(plain.label) == plain
+    with pytest.raises(InputError, match="has no template for --explain; choose other --prompts"):
+        load_prompts("tuna-cap-v1", explain=True)
 
 
 def test_the_hash_knows_which_template_is_which(ours: Path) -> None:
@@ -246,7 +323,9 @@ BROKEN_SETS = {
     "": "set.toml: is empty",
     "contract = ": "set.toml: broken TOML",
     'contract = "ids"': "set.toml: templates: is missing",
-    SET.replace('"tuna"', '"tunna"'): 'contract: "tunna" is unknown; one of ids, tuna; did you',
+    SET.replace(
+        '"tuna"', '"tunna"'
+    ): 'contract: "tunna" is unknown; one of spans, ids, tuna; did you',
     SET.replace('"tuna"', "5"): "contract: 5 is unknown",
     SET.replace("doubled_braces = true", 'doubled_braces = "maybe"'): "doubled_braces: ",
     SET.replace("split =", "splitt ="): "templates.split: is missing",
@@ -264,6 +343,7 @@ BROKEN_SETS = {
     SET + '[placeholders]\ncandidate_events = "reference_events"\n': "must have different",
     SET + "[placeholders]\nvideo = 'x'\n": "placeholders.video: ",
     SET + "[more]\nx = 1\n": "more: ",
+    SET + 'explain = "classify.txt"\n': 'templates.explain: is for the contract "spans" alone',
     "[[templates]]\nx = 1\n": "set.toml: ",
     'contract = "ids"\ntemplates = "split.txt"\n': "templates: ",
 }
@@ -307,7 +387,7 @@ def test_a_template_that_is_no_text_is_one_line(data: bytes, tuna_folder: Path) 
         load_prompts(tuna_folder)
 
 
-@pytest.mark.parametrize("name", ["tuna-cap-v2", "", "..", "../prompts", "no/such/folder", "\0"])
+@pytest.mark.parametrize("name", ["tuna-cap-v9", "", "..", "../prompts", "no/such/folder", "\0"])
 def test_an_unknown_set_is_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,8 +398,30 @@ def test_an_unknown_set_is_one_line(
 
 
 def test_the_nearest_set_is_named() -> None:
-    with pytest.raises(InputError, match=r"did you mean .tuna-cap-v1"):
-        load_prompts("tuna-cap-v2")
+    with pytest.raises(InputError, match=r"did you mean .tuna-cap-v2"):
+        load_prompts("tuna-cap-w2")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_docs_name_the_packaged_sets() -> None:
+    for page in ("README.md", "docs/method.md"):
+        assert f"|prompts:{PACKAGED[1].label}|" in (ROOT / page).read_text("utf-8")
+    assert f"`{PACKAGED[2].label}`" in (ROOT / "docs" / "prompts.md").read_text("utf-8")
+
+
+def test_the_sentences_in_the_docs_are_those_of_the_prompts() -> None:
+    text = (ROOT / "docs" / "prompts.md").read_text("utf-8")
+    table = text.split("| rule | the benchmark |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    assert len(rows) >= 18
+    for row in rows:
+        for prompts, cell in zip(PACKAGED, row[2:], strict=False):
+            quoted = cell.strip("“”")
+            assert cell == "capeval joins them" or any(
+                quoted in template for template in prompts.templates.values()
+            ), cell
 
 
 def test_a_prompt_set_is_a_value() -> None:

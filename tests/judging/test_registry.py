@@ -162,6 +162,7 @@ def raising(attribute: str, error: BaseException) -> Any:
         (Judge(base_url="elsewhere"), "the base URL must look like"),
         (type("Bare", (), {"judge": all_lacking})(), "name"),
         (raising("judge", SystemExit(0)), "SystemExit: 0"),
+        (raising("__class__", KeyError("class")), "KeyError: 'class'"),
         (raising("name", Unspeakable()), "Unspeakable: its message cannot be shown"),
         (raising("identity", asyncio.CancelledError()), "CancelledError"),
         (Judge(name="mine\ud800"), "unpaired surrogate"),

@@ -24,7 +24,7 @@ INDEXES = [f"V{n}" for n in range(COUNT)]
 FOLDER = JudgeFolder(Path("runs/mine/mine-1"))
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """Ends a process at this moment."""
 
 

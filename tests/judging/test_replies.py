@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,13 @@ from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
 from tests.judging.conftest import Contract, annotation_of, plain_prompts
 
-ROWS: list[dict[str, Any]] = tomllib.loads(
-    (Path(__file__).parent / "data" / "replies.toml").read_text(encoding="utf-8")
-)["reply"]
+ROWS: list[dict[str, Any]] = [
+    row
+    for name in ("replies.toml", "spans_replies.toml")
+    for row in tomllib.loads(
+        (Path(__file__).parent / "data" / name).read_text(encoding="utf-8"),
+    )["reply"]
+]
 Judges = Callable[..., LLMJudge]
 
 EVENTS = ["A man in a red shirt walks to the left.", "A dog runs across a field.", "Birds sing."]
@@ -35,6 +40,11 @@ MATCHES = [1, 2, 0]
 LABELS = [["entailment", "entailment", "contradiction"], ["entailment", "lack"], ["lack"]]
 
 RIGHT = {
+    "spans": {
+        "split": '{"starts":[1,2,3],"repeats":[]}',
+        "match": json.dumps({"matches": [[n, m or None] for n, m in enumerate(MATCHES, 1)]}),
+        "classify": json.dumps({"relations": list(enumerate(LABELS[0] + LABELS[1], 1))}),
+    },
     "ids": {
         "split": json.dumps({"events": EVENTS}),
         "match": json.dumps(
@@ -111,6 +121,9 @@ class Actor:
 
 def everything_lacks(request: ChatRequest) -> str:
     data = str(request.messages[0]["content"]).split("\n", 1)[1]
+    if data.startswith("Passage: "):
+        numbers = re.findall(r"^(\d+): ", data, re.MULTILINE)
+        return json.dumps({"relations": [[int(number), "lack"] for number in numbers]})
     if data.startswith("{"):
         ids = [i for line in data.split("\n") for i in json.loads(line)["elements"]]
         return json.dumps({"relations": [{"id": name, "relation": "lack"} for name in ids]})
@@ -150,7 +163,7 @@ async def judge(row: dict[str, Any], times: int, judge_of: Judges) -> tuple[Judg
 def test_there_are_rows_for_every_stage_and_contract() -> None:
     assert len(ROWS) >= 70
     assert len({name_of(row) for row in ROWS}) == len(ROWS)
-    for contract in ("ids", "tuna"):
+    for contract in ("spans", "ids", "tuna"):
         for stage in ("split", "match", "classify"):
             assert len([r for r in ROWS if (r["contract"], r["stage"]) == (contract, stage)]) >= 4
     for row in ROWS:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ from capeval.files.jsonl import dumps
 from capeval.files.judgments import short_hash
 from capeval.judging.options import JudgeOptions
 from capeval.judging.prompts import load_prompts
-from capeval.judging.run import JudgingWork
+from capeval.judging.run import JudgingWork, judge_caption
 from capeval.judging.selection import estimate, is_configured, open_judge
-from capeval.llm import ScriptedClient
+from capeval.llm import ChatRequest, ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import load_judged
@@ -63,7 +65,7 @@ def test_a_key_is_not_shown() -> None:
             UsageError,
             "--prompts is for chat models",
         ),
-        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v1"),
+        (JudgeOptions({}, api_key="sk-x", prompts="tuna-cap-v9"), InputError, "tuna-cap-v2"),
     ],
 )
 async def test_what_makes_no_judge_is_told(
@@ -98,9 +100,10 @@ async def test_the_environment_names_the_endpoint(monkeypatch: pytest.MonkeyPatc
             assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
 
 
-async def test_the_estimate_counts_what_is_left_to_pay() -> None:
+@pytest.mark.parametrize("choice", [{}, {"explain": True}, {"prompts": "tuna-cap-v1"}], ids=str)
+async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
     client = ScriptedClient(right)
-    async with open_judge(JudgeOptions({}, client=client)) as opened:
+    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
         fresh = await estimate(WORK, opened, repeats=2)
         assert {stage: usage.calls for stage, usage in fresh.stages.items()} == {
             "split": 12,
@@ -120,8 +123,61 @@ async def test_the_estimate_counts_what_is_left_to_pay() -> None:
         first = await estimate(WORK, opened, repeats=1)
         assert (first.usage.calls, first.cost) == (0, 0.0)
         spent = opened.meter.usage
-        assert 0.4 < second.usage.input_tokens / spent.input_tokens < 2.5
-        assert 0.4 < second.usage.output_tokens / spent.output_tokens < 5
+        assert 0.7 < second.usage.input_tokens / spent.input_tokens < 1.3
+        assert 0.6 < second.usage.output_tokens / spent.output_tokens < 2
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_stored_replies_that_fail_a_newer_rule_are_asked_again(
+    attempts: int, tmp_path: Path
+) -> None:
+    """The last of so many stored replies was accepted by an older version."""
+
+    def older(request: ChatRequest) -> str:
+        return f"{right(request)}\nScratch that."
+
+    def prepared(path: Path, client: ScriptedClient) -> JudgeOptions:
+        return JudgeOptions({}, client=client, cache=path)
+
+    path = tmp_path / "replies.sqlite"
+    async with open_judge(prepared(path, ScriptedClient(older))) as opened:
+        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
+        assert "text follows the answer" in str(judgment.reason)
+    with closing(sqlite3.connect(path)) as db, db:
+        first = "SELECT key FROM replies ORDER BY rowid LIMIT ?"
+        db.execute(f"DELETE FROM replies WHERE key NOT IN ({first})", (attempts,))
+        db.execute("UPDATE replies SET state = 'refused'")
+        last = "SELECT max(rowid) FROM replies"
+        db.execute(f"UPDATE replies SET state = 'validated' WHERE rowid = ({last})")
+    client = ScriptedClient(right)
+    async with open_judge(prepared(path, client)) as opened:
+        expected = await estimate(WORK[:1], opened, repeats=1)
+        assert expected.usage.calls == 3
+        judgment = await judge_caption(opened.judge, *WORK[0], repeats=1)
+        assert isinstance(judgment, Scored)
+        assert len(client.requests) == 3
+        assert (await estimate(WORK[:1], opened, repeats=1)).usage.calls == 0
+
+
+@pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
+async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
+    unreadable: int, is_reported: bool
+) -> None:
+    def answers(request: ChatRequest) -> str:
+        text = right(request)
+        return f"I think: {text}" if len(client.requests) <= unreadable else text
+
+    notices: list[str] = []
+    client = ScriptedClient(answers)
+    async with open_judge(JudgeOptions({}, client=client), on_notice=notices.append) as opened:
+        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
+        for repeats in (1, 2, 3):
+            await execute(JudgingWork(source, opened, repeats=repeats))
+    assert len(client.requests) > 40
+    found = [notice for notice in notices if "because of their form" in notice]
+    assert len(found) == is_reported
+    assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
+    assert all("--reasoning-parser" in notice for notice in found)
 
 
 async def test_an_empty_caption_is_expected_to_cost_nothing() -> None:
@@ -190,7 +246,7 @@ def configure(content: str) -> None:
 
 
 def stored(folder: RunFolder) -> Path:
-    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+    return folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
 
 
 async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
@@ -284,7 +340,7 @@ async def test_what_failed_is_tried_again(tmp_path: Path) -> None:
 async def test_a_torn_last_line_is_judged_again(tmp_path: Path) -> None:
     folder, client = RunFolder(tmp_path / "run"), ScriptedClient(right)
     await run(folder, client)
-    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v1").judgments
+    path = folder.judge("gpt-4o-2024-08-06", "tuna-cap-v2").judgments
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
     plan, _ = await run(folder, client)

@@ -83,6 +83,20 @@ async def test_a_conversation_that_fails_tells_its_cost_and_is_asked_anew(
     assert (await asker_of(client).ask(ask_for(), check)).value == 7
 
 
+@pytest.mark.parametrize("text", ["1" * 200_001, "[x]" * 600_000, "\ufdfa" * 20_000])
+async def test_a_reply_that_is_far_too_long_is_never_read(
+    text: str, asker_of: Askers, ask_for: Requests
+) -> None:
+    client = ScriptedClient([text, "1" * 999])
+
+    def read(reply: ChatReply) -> int:
+        assert len(reply.text) == 999
+        return 1
+
+    answer = await asker_of(client).ask(ask_for(), read)
+    assert "the reply is far too long" in answer.complaints[0]
+
+
 async def test_a_cut_off_reply_is_never_checked_and_gets_more_room(
     asker_of: Askers, ask_for: Requests
 ) -> None:

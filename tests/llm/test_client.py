@@ -345,6 +345,50 @@ async def test_odd_replies_are_read(
     assert (reply.text, reply.finish_reason, reply.usage.calls) == (text, finish, 1)
 
 
+GOOD = completion("good")
+FAILED = [
+    *(completion("x", finish_reason=reason) for reason in ("error", "ERROR", "abort", "failed")),
+    {**completion("x"), "error": {"message": "the model is gone", "code": 502}},
+    {**completion("x"), "error": "upstream timeout"},
+    {**completion("x"), "choices": [{**GOOD["choices"][0], "error": {"code": 500}}]},
+]
+
+
+@pytest.mark.parametrize("payload", FAILED)
+async def test_a_reply_that_is_marked_as_failed_is_a_failed_call(
+    payload: dict[str, Any], client_of: Clients, ask_for: Requests
+) -> None:
+    async with LoopbackServer(acts=[payload, GOOD]) as server, client_of(server.url) as client:
+        assert (await client.complete(ask_for())).text == "good"
+        assert server.calls == 2
+    async with (
+        LoopbackServer(lambda _: payload) as server,
+        client_of(server.url, attempts=2) as client,
+    ):
+        with pytest.raises(RetriesExhausted, match=r"marked as failed|gone|timeout|HTTP status"):
+            await client.complete(ask_for())
+
+
+async def test_an_empty_field_for_errors_is_none(client_of: Clients, ask_for: Requests) -> None:
+    payload = {**GOOD, "error": None}
+    async with LoopbackServer(acts=[payload]) as server, client_of(server.url) as client:
+        assert (await client.complete(ask_for())).text == "good"
+
+
+async def test_reasoning_is_never_an_answer(client_of: Clients, ask_for: Requests) -> None:
+    notices: list[str] = []
+    hidden = completion(None, reasoning_content='{"events": ["A dog runs."]}')
+    async with (
+        LoopbackServer(lambda _: hidden) as server,
+        client_of(server.url, on_notice=notices.append) as client,
+    ):
+        for _ in range(2):
+            assert (await client.complete(ask_for())).text == ""
+    assert len(notices) == 1
+    assert "judge-model left the content of a reply empty beside its reasoning" in notices[0]
+    assert "--reasoning-parser" in notices[0]
+
+
 async def test_megabytes_of_reply_are_read(client_of: Clients, ask_for: Requests) -> None:
     huge = "word " * 1_000_000
     async with LoopbackServer(acts=[huge]) as server, client_of(server.url) as client:

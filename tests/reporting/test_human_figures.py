@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from capeval.correlation.from_files import CorrelateRequest, Inputs, correlate_files, read_inputs
+from capeval.correlation.from_files import (
+    CorrelateRequest,
+    CorrelationInputs,
+    correlate_files,
+    read_inputs,
+)
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Settings
 from capeval.reporting.human_figures import confusions_of, scatters_of
@@ -33,7 +38,7 @@ def question(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Corr
     )
 
 
-def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> Inputs:
+def sides(name: str, text: str, judges: tuple[str, ...] = ("judge",)) -> CorrelationInputs:
     return read_inputs(question(name, text, judges))
 
 

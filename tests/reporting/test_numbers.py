@@ -78,8 +78,8 @@ def test_thousands(count: int, shown: str) -> None:
 
 
 PACKAGE = Path(capeval.__file__).parent
-# Coordinates of drawings are not numbers that people read.
-ROUNDING = {"reporting/numbers.py", "reporting/report/svg.py"}
+# Coordinates of drawings and defaults of options are not results.
+ROUNDING = {"reporting/numbers.py", "reporting/report/svg.py", "cli/options.py"}
 
 
 def roundings(path: Path) -> list[str]:

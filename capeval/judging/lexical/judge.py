@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from capeval.judging.lexical.lexicon import lexicon
 from capeval.judging.lexical.reading import NOT, Reading, read, tokens
-from capeval.judging.lexical.reference import Reference, prepare
+from capeval.judging.lexical.reference import LexicalReference, prepare
 from capeval.judging.lexical.relations import relations
 from capeval.judging.lexical.word_lists import ABBREVIATIONS
 from capeval.judging.split_checks import clean, repeats_note
@@ -111,7 +111,7 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
     return readings, unread
 
 
-def _similarities(readings: list[Reading], reference: Reference) -> NDArray[np.float64]:
+def _similarities(readings: list[Reading], reference: LexicalReference) -> NDArray[np.float64]:
     worth, none = reference.worth, (0.0,) * len(reference.events)
     rows = []
     for reading in readings:

@@ -52,14 +52,14 @@ class EventReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class LexicalReference:
     """The events of an annotation, and the weight of each concept for each event."""
 
     events: tuple[EventReading, ...]
     worth: dict[str, tuple[float, ...]]
 
 
-def prepare(annotation: Annotation) -> Reference:
+def prepare(annotation: Annotation) -> LexicalReference:
     """Read an annotation; the more of its elements contain a word, the lower its weight."""
     words = lexicon()
     readings = [
@@ -79,7 +79,7 @@ def prepare(annotation: Annotation) -> Reference:
         _event(event, elements, rarity)
         for event, elements in zip(annotation.events, readings, strict=True)
     )
-    return Reference(events, _worth(sentences, readings))
+    return LexicalReference(events, _worth(sentences, readings))
 
 
 def _worth(sentences: list[Reading], readings: list[list[Reading]]) -> dict[str, tuple[float, ...]]:

@@ -24,7 +24,7 @@ from capeval.reporting.leaderboard.stored import (
     read_stored,
 )
 from capeval.reporting.numbers import plain_number, share
-from capeval.reporting.score_tables import OVERALL, Measured
+from capeval.reporting.score_tables import OVERALL, Means
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
@@ -50,7 +50,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutRun:
     """A judged run that is not in the table; `unfinished` where nothing is wrong with it."""
 
     path: Path
@@ -66,7 +66,7 @@ class Leaderboard:
     """
 
     sections: tuple[Section, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutRun, ...]
     notices: tuple[str, ...] = ()
 
 
@@ -110,7 +110,7 @@ def make_leaderboard(
                     raise InputError(str(fault), file=folder.path) from None
                 if path in asked:
                     raise
-                left.append(LeftOut(folder.path, str(fault), unfinished))
+                left.append(LeftOutRun(folder.path, str(fault), unfinished))
     sections = _sections(read, least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
@@ -135,15 +135,15 @@ def files_of(
     return files_read(folders, annotations, runs)
 
 
-def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOut]]:
+def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOutRun]]:
     """Return the folders of all judges, and the runs that cannot be read."""
     found: list[JudgeFolder] = []
-    left: list[LeftOut] = []
+    left: list[LeftOutRun] = []
     for run in RunFolder.all(runs):
         try:
             found += run.judges(scored=True)
         except InputError as fault:
-            left.append(LeftOut(run.path, str(fault)))
+            left.append(LeftOutRun(run.path, str(fault)))
     return found, left
 
 
@@ -204,7 +204,7 @@ def _ranked(entries: Sequence[Entry], least_coverage: float) -> list[Entry]:
 
 
 def _order(entry: Entry) -> tuple[float, float, str]:
-    overall = entry.cells.get(OVERALL, Measured(None, None, None))
+    overall = entry.cells.get(OVERALL, Means(None, None, None))
     missing = float("inf")
     return (
         missing if overall.f1 is None else -overall.f1,

@@ -22,7 +22,7 @@ from capeval.reporting.score_tables import (
     EVENT_PLACES,
     OVERALL,
     TYPE_PLACES,
-    Measured,
+    Means,
     Place,
 )
 
@@ -40,7 +40,7 @@ class Footnote:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTables:
     """What the leaderboard shows of the paper's tables.
 
     Cells of rows are fractions, with F1 alone by number of events and elements.
@@ -54,7 +54,7 @@ class Published:
 
 
 @cache
-def read_published(path: Path = TABLE) -> Published:
+def read_published(path: Path = TABLE) -> PublishedTables:
     """Read the tables.
 
     Raises
@@ -64,7 +64,7 @@ def read_published(path: Path = TABLE) -> Published:
     """
     try:
         content = tomllib.loads(read_text(path))
-        return Published(
+        return PublishedTables(
             citation=content["citation"],
             judge=content["judge"],
             videos=content["videos"],
@@ -91,14 +91,14 @@ def _row(model: str, entry: Mapping[str, str], content: Mapping[str, Any]) -> En
     # Each table ends with Overall, which is the same: that of table 9 is taken.
     columns = (*TYPE_PLACES, None, *CHARACTERISTIC_PLACES, OVERALL)
     numbers = (*_fractions(content["table8"][model], 15), *_fractions(content["table9"][model], 15))
-    cells: dict[Place, Measured] = {
-        place: Measured(numbers[3 * at], numbers[3 * at + 1], numbers[3 * at + 2])
+    cells: dict[Place, Means] = {
+        place: Means(numbers[3 * at], numbers[3 * at + 1], numbers[3 * at + 2])
         for at, place in enumerate(columns)
         if place is not None
     }
     buckets = _fractions(content["table10"][model], 11)
     for place, value in zip((*EVENT_PLACES, *ELEMENT_PLACES), buckets[:-1], strict=True):
-        cells[place] = Measured(None, None, value)
+        cells[place] = Means(None, None, value)
     videos = content["videos"]
     return Entry(model, entry["catalogue"], entry["frames"], None, videos, None, None, cells)
 

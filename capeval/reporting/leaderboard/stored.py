@@ -13,7 +13,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.score_tables import ScoreRow, measured
+from capeval.reporting.score_tables import ScoreRow, means_of
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import annotations_named_by, annotations_of
@@ -97,7 +97,7 @@ def read_stored(
         annotated=counts.annotated,
         captioned=counts.captioned,
         scored=counts.scored,
-        cells=measured(scores),
+        cells=means_of(scores),
         low=f1.low,
         high=f1.high,
         version=signature.get("v"),

@@ -60,7 +60,7 @@ def print_leaderboard(
     ----------
     full : all rows; otherwise as many of each table as fill a screen
     """
-    pages, headline = _pages(board, by), _headline(board)
+    pages, headline = _pages(board, by), leaderboard_headline(board)
     if not full:
         pages = one_screen(pages, console.width, headline=headline)
     print_pages(pages, console, headline=headline)
@@ -72,10 +72,10 @@ def rendered_leaderboard(board: Leaderboard, form: Format, *, by: By = "overall"
         return leaderboard_csv(board)
     if form == "json":
         return dumps(leaderboard_json(board), indent=1)
-    return rendered(_pages(board, by), form, headline=_headline(board))
+    return rendered(_pages(board, by), form, headline=leaderboard_headline(board))
 
 
-def _headline(board: Leaderboard) -> str:
+def leaderboard_headline(board: Leaderboard) -> str:
     """Return which run is the best of the first section, and its F1."""
     if not board.sections:
         return ""

@@ -269,7 +269,7 @@ def _curve(series: Series, xs: Sequence[float], up: Scale, number: int, *, value
 
 
 @dataclass(frozen=True)
-class Breakdown:
+class BreakdownChart:
     """One breakdown: its chart, and rows of (place, scores of each run) for its table.
 
     `few` explains hollow marks, where there are any.
@@ -283,7 +283,7 @@ class Breakdown:
     few: str = ""
 
 
-def breakdowns(shown: Sequence[Shown]) -> list[Breakdown]:
+def breakdowns(shown: Sequence[Shown]) -> list[BreakdownChart]:
     """Return the breakdowns of the page in order; those without any value are left out."""
     # Letters keep names apart: two that are shown alike may be different runs.
     names = {f"{one.letter} {one.name}": one.run for one in shown}
@@ -306,13 +306,13 @@ def breakdowns(shown: Sequence[Shown]) -> list[Breakdown]:
     return found
 
 
-def _breakdown(grid: Grid, letters: Sequence[str], note: str = "") -> Breakdown:
+def _breakdown(grid: Grid, letters: Sequence[str], note: str = "") -> BreakdownChart:
     rows = [(place, grid.at(at)) for at, place in enumerate(grid.places) if grid.sizes[at]]
     drawn = chart(grid, letters) if rows else Markup()
-    return Breakdown(grid.title, grid.axis, drawn, rows, note, _few(grid))
+    return BreakdownChart(grid.title, grid.axis, drawn, rows, note, _few(grid))
 
 
-def _frames(grid: Grid) -> Breakdown:
+def _frames(grid: Grid) -> BreakdownChart:
     """Return F1 by number of frames, whose lines are models and not runs."""
     letters = [letter_of(place) for place in range(len(grid.series))]
     models = [
@@ -324,7 +324,7 @@ def _frames(grid: Grid) -> Breakdown:
         for letter, series in zip(letters, grid.series, strict=True)
     ]
     note = f"Lines are models: {'; '.join(models)}."
-    return Breakdown(grid.title, grid.axis, chart(grid, letters), note=note, few=_few(grid))
+    return BreakdownChart(grid.title, grid.axis, chart(grid, letters), note=note, few=_few(grid))
 
 
 def _few(grid: Grid) -> str:

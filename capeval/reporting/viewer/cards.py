@@ -76,7 +76,8 @@ class ElementView:
     """An annotated element and its verdict.
 
     `relation` is None where the video is not scored. `votes` are the labels of each repeat, where
-    there are several; `human` are the labels of human raters, by rater.
+    there are several; `human` are the labels of human raters, by rater. `explanation` is the
+    judge's line of reasoning, or None if it gave none.
     """
 
     id: str
@@ -86,6 +87,7 @@ class ElementView:
     relation: Relation | None
     votes: tuple[Relation, ...]
     human: Mapping[str, HumanLabel]
+    explanation: str | None = None
 
     @property
     def disputed_by(self) -> tuple[str, ...]:
@@ -141,6 +143,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     scored = judgment if isinstance(judgment, Scored) else None
+    explanations = scored.explanations if scored else None
     labels: Mapping[str, Mapping[str, HumanLabel]] = {}
     # In human files the system is the run's name or the captions' model.
     for system in (run.name, run.model, None):
@@ -176,6 +179,9 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
                             for verdict in (scored.repeats if scored else ())
                         ),
                         human=labels.get(f"{number}.{place}", {}),
+                        explanation=explanations[number - 1][place - 1] or None
+                        if explanations
+                        else None,
                     )
                     for place, element in enumerate(event.visual_elements, start=1)
                 ),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from capeval.errors import CacheMiss, CapevalError, InputError
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.prompts import PromptSet, load_prompts
+from capeval.judging.prompts import PromptSet, load_prompts, named_prompts
 from capeval.judging.protocol import Tally
 from capeval.judging.run import inputs_of, is_by
 from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
@@ -51,15 +51,15 @@ async def raw_replies(
     run: JudgedRun,
     index: str,
     *,
-    prompts: PromptSet | None = None,
+    prompts: str | Path | None = None,
     cache_path: Path | None = None,
 ) -> RawReplies:
     """Return what the judge of a run replied about one video, as far as the cache has it.
 
     Parameters
     ----------
-    prompts : the set that it was judged with; by default the one that the judgment names, packaged
-        or in the working folder
+    prompts : the folder of the set that it was judged with; by default the set that the judgment
+        names, packaged or in the working folder
     cache_path : the reply cache; by default the user's
     """
     judgment, caption = run.judgments.get(index), run.captions.get(index)
@@ -176,15 +176,13 @@ def _changed(
     return _elsewhere(judgment.provenance.prompts or "", "the prompts of this name have changed")
 
 
-def _prompts_of(label: str, given: PromptSet | None) -> PromptSet:
-    name, _, hashed = label.rpartition("@")
-    found = given
-    if found is None and name and Path(name).name == name:
-        with suppress(InputError):
-            found = load_prompts(name)
+def _prompts_of(label: str, given: str | Path | None) -> PromptSet:
+    found = None if given is None else load_prompts(given)
+    with suppress(InputError):
+        found = named_prompts(label, given) or found
     if found is None:
         raise _PromptsMissing(_elsewhere(label, "name their folder with --prompts"))
-    if found.hash[:6] != hashed:
+    if found.hash[:6] != label.rpartition("@")[2]:
         raise _PromptsMissing(_elsewhere(label, f"found {found.label}"))
     return found
 

@@ -336,7 +336,10 @@ def _element(
             for rater, label in one.human.items()
         )
         cells.append("\n".join(labels))
-    return [*cells, one.id, one.type, str(one.weight), one_line(one.content, _LONGEST_TEXT)]
+    content = one_line(one.content, _LONGEST_TEXT)
+    if len(cards) == 1 and one.explanation:
+        content += f"\n→ {one_line(one.explanation, _LONGEST_TEXT)}"
+    return [*cells, one.id, one.type, str(one.weight), content]
 
 
 def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> Cell:
@@ -356,6 +359,8 @@ def _verdict(element: ElementView, status: str, *, human: bool, short: bool) -> 
             for rater, label in element.human.items()
         )
         after += f"\nhuman {' '.join(labels)}"
+    if human and element.explanation:
+        after += f"\n→ {one_line(element.explanation, _LONGEST_TEXT)}"
     return Cell(named_label(element.relation), after=after, style=style)
 
 

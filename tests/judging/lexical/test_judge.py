@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.judging.lexical import LexicalJudge, Reference
+from capeval.judging.lexical import LexicalJudge, LexicalReference
 from capeval.schema import Annotation, Event, VisualElement
 
 
@@ -80,7 +80,7 @@ def test_lone_surrogates_become_storable() -> None:
 def test_a_reference_is_read_once() -> None:
     judge = LexicalJudge()
     first = judge.prepare(ANNOTATION)
-    assert isinstance(first, Reference)
+    assert isinstance(first, LexicalReference)
     assert judge.prepare(ANNOTATION) is first
 
 
@@ -168,9 +168,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("caption", [pytest.param(text, id=name) for name, text in HOSTILE.items()])
 def test_hostile_captions_take_little_time(caption: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     LexicalJudge().judge(ANNOTATION, caption)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_instructions_in_a_caption_are_words() -> None:

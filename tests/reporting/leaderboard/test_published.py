@@ -17,7 +17,7 @@ from capeval.reporting.score_tables import (
     EVENT_PLACES,
     OVERALL,
     TYPE_PLACES,
-    Measured,
+    Means,
 )
 from tests.reporting.leaderboard.misprints import (
     Row,
@@ -47,10 +47,10 @@ def test_all_models_of_the_catalogue_that_the_paper_has_are_there_with_their_fra
 
 def test_best_row_is_the_papers_headline() -> None:
     cells = next(row.cells for row in PUBLISHED.rows if row.name == "GPT-4o")
-    assert cells[OVERALL] == Measured(0.777, 0.482, 0.585)
-    assert cells["type", "camera"] == Measured(0.801, 0.533, 0.613)
-    assert cells["visual_characteristic", "Multi-Subject"] == Measured(0.768, 0.444, 0.555)
-    assert cells["events", ">=9"] == Measured(None, None, 0.413)
+    assert cells[OVERALL] == Means(0.777, 0.482, 0.585)
+    assert cells["type", "camera"] == Means(0.801, 0.533, 0.613)
+    assert cells["visual_characteristic", "Multi-Subject"] == Means(0.768, 0.444, 0.555)
+    assert cells["events", ">=9"] == Means(None, None, 0.413)
     assert set(cells) == {
         OVERALL,
         *TYPE_PLACES,

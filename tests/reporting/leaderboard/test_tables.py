@@ -17,7 +17,7 @@ from capeval.reporting.formats import Format
 from capeval.reporting.leaderboard.board import Leaderboard, Section, make_leaderboard
 from capeval.reporting.leaderboard.stored import Entry
 from capeval.reporting.leaderboard.tables import By, print_leaderboard, rendered_leaderboard
-from capeval.reporting.score_tables import OVERALL, Measured, Place
+from capeval.reporting.score_tables import OVERALL, Means, Place
 from capeval.schema import Provenance
 from tests.judged_runs import make_run, write_annotations
 from tests.latex import PDFLATEX, typeset
@@ -197,11 +197,11 @@ def test_the_papers_section_shows_nothing_like_a_signature(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("form", "tables"), [("table", 2), ("markdown", 1), ("latex", 2)])
 def test_domains_are_parted_where_they_do_not_fit(form: Format, tables: int) -> None:
-    cells: dict[Place, Measured] = {
-        ("domain", f"A Long Domain {letter}"): Measured(0.5, 0.5, 0.5, 7) for letter in "ABCDEFGH"
+    cells: dict[Place, Means] = {
+        ("domain", f"A Long Domain {letter}"): Means(0.5, 0.5, 0.5, 7) for letter in "ABCDEFGH"
     }
     only = Entry(
-        "run", None, None, None, 10, 10, 10, cells | {OVERALL: Measured(0.5, 0.5, 0.5)}, rank=1
+        "run", None, None, None, 10, 10, 10, cells | {OVERALL: Means(0.5, 0.5, 0.5)}, rank=1
     )
     signature = dict.fromkeys(("capeval", "judge", "prompts", "repeats", "avg", "data"), "x")
     text = rendered_leaderboard(Leaderboard((Section(signature, (only,)),), ()), form, by="domain")
@@ -210,7 +210,7 @@ def test_domains_are_parted_where_they_do_not_fit(form: Format, tables: int) -> 
 
 
 def entry(name: str, f1: float | None, rank: int | None = 1) -> Entry:
-    cells: dict[Place, Measured] = {} if f1 is None else {OVERALL: Measured(f1, f1, f1)}
+    cells: dict[Place, Means] = {} if f1 is None else {OVERALL: Means(f1, f1, f1)}
     return Entry(name, None, None, None, 10, 10, 10, cells, rank=rank)
 
 

@@ -1,0 +1,88 @@
+"""Judging at a real endpoint with prompts of every contract, and with reasons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import capeval
+from capeval.judging.prompts import load_prompts
+from tests.cli.conftest import Endpoint, Workspace
+
+# Templates in the benchmark's style, as `tests.judge_responder` reads them.
+BENCHMARK = {
+    "set.toml": 'contract = "tuna"\n[templates]\n'
+    + "".join(f'{stage} = "{stage}.txt"\n' for stage in ("split", "match", "classify")),
+    "split.txt": "Divide:\n-----\n{caption}\n-----\nA list.",
+    "match.txt": "To:\n-----\n{candidate_events}\n-----\n\n-----\n{reference_events}\n-----\nList",
+    "classify.txt": "Label:\n-----\n{match_data}\n-----\nJSON.",
+}
+PARTS = ("candidate_events", "matches", "relations")
+
+
+def test_all_contracts_give_the_same_verdicts(work: Workspace, endpoint: Endpoint) -> None:
+    folder = work.folder / "bench"
+    folder.mkdir()
+    for name, text in BENCHMARK.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    runs = work.folder / "runs" / "captions"
+    found = {}
+    for given, name, asked in (
+        (("--prompts", "tuna-cap-v1"), "tuna-cap-v1", 36),
+        (("--prompts", "./bench"), "bench", 36),
+        ((), "tuna-cap-v2", 36),
+        # The first two stages ask nothing new.
+        (("--explain",), "tuna-cap-v2+explain", 12),
+    ):
+        calls = endpoint.calls()
+        ran = work.judge(*given, "--quiet")
+        assert (ran.code, ran.err) == (0, "")
+        assert endpoint.calls() == calls + asked
+        path = runs / f"judge-model@{name}" / "judgments.jsonl"
+        judgments = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        assert {one["provenance"]["prompts"].split("@")[0] for one in judgments} == {name}
+        assert {"explanations" in one for one in judgments} == {name.endswith("+explain")}
+        found[name] = [[one[part] for part in PARTS] for one in judgments]
+        # What was judged with other prompts stays as it is, and this is not judged again.
+        assert work.judge(*given, "--quiet").code == 0
+        assert endpoint.calls() == calls + asked
+    assert len(list(runs.glob("judge-model@*"))) == 4
+    assert found["tuna-cap-v1"] == found["bench"] == found["tuna-cap-v2"]
+    assert found["tuna-cap-v2+explain"] == found["tuna-cap-v2"]
+
+
+def test_reasons_are_stored_and_shown(work: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(work.folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(work.cache))
+    scores = capeval.judge(
+        "captions.jsonl", "annotations.json", judge="judge-model", base_url=work.url, explain=True
+    )
+    label = load_prompts(explain=True).label
+    assert f"|prompts:{label}|" in scores.signature
+    lines = Path("runs/captions/judge-model@tuna-cap-v2+explain/judgments.jsonl").read_text("utf-8")
+    for line in map(json.loads, lines.splitlines()):
+        matched = set(line["matches"])
+        for number, (labels, reasons) in enumerate(
+            zip(line["relations"], line["explanations"], strict=True), start=1
+        ):
+            assert len(labels) == len(reasons)
+            assert all(("of the words are there" in r) == (number in matched) for r in reasons)
+    card = work.run("inspect", "V000", "--json", "--raw").json["captions"]
+    shown = [element for event in card["events"] for element in event["elements"]]
+    assert {bool(element["explanation"]) for element in shown} == {True, False}
+    assert [one["stage"] for one in card["raw"]["replies"]] == ["split", "match", "classify"]
+    assert card["raw"]["notices"] == []
+    text = work.run("inspect", "V000", "--full").out
+    assert text.count("→ ") == sum(bool(element["explanation"]) for element in shown)
+
+
+def test_reasons_need_prompts_and_a_model_that_give_them(work: Workspace) -> None:
+    ran = work.judge("--explain", "--prompts", "tuna-cap-v1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "has no template for --explain; choose other --prompts" in ran.err
+    ran = work.run("judge", "sample", "--judge", "lexical", "--explain")
+    assert ran.code == 2
+    assert "--explain is for chat models; the judge" in ran.err
+    assert not (work.folder / "runs").exists()

@@ -1,0 +1,189 @@
+"""The contract of numbered segments: what is shown and read, and the reasons of `--explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify, contract_of
+from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.prompts import load_prompts
+from capeval.judging.run import judge_caption
+from capeval.llm import ChatRequest, ScriptedClient
+from capeval.schema import Caption, Judgment, Scored, flaw_of
+from tests.judge_responder import reply_to
+from tests.judging.conftest import annotation_of
+
+SPANS = CONTRACTS["spans"]
+EXPLAINED = contract_of(load_prompts(explain=True))
+RUN, STOP, BARK = "A man runs.", "He stops.", "A dog barks."
+DROPPED = "split: 1 caption event stood twice and was dropped"
+KEPT = "split: segment 3 repeats no earlier one; its event was kept"
+
+
+@pytest.mark.parametrize(
+    ("caption", "starts", "repeats", "events", "notes"),
+    [
+        ([RUN, STOP, BARK], [1, 2, 3], [], [RUN, STOP, BARK], []),
+        ([RUN, STOP, BARK], [1, 3], [], [f"{RUN} {STOP}", BARK], []),
+        ([RUN, STOP, BARK], [1], [], [f"{RUN} {STOP} {BARK}"], []),
+        ([RUN, STOP, RUN], [1, 2, 3], [3], [RUN, STOP], [DROPPED]),
+        (["A man runs fast.", STOP, RUN], [1, 2, 3], [3], ["A man runs fast.", STOP], [DROPPED]),
+        ([RUN, STOP, "a man RUNS!", BARK], [1, 3, 4], [3], [f"{RUN} {STOP}", BARK], [DROPPED]),
+        # A repeat inside an event stays: an event is one span of the caption.
+        ([RUN, STOP, RUN, BARK], [1, 2], [3], [RUN, f"{STOP} {RUN} {BARK}"], []),
+        # A judge that calls something new a repeat loses nothing of the caption.
+        ([RUN, STOP, BARK], [1, 2, 3], [3], [RUN, STOP, BARK], [KEPT]),
+        ([RUN, STOP, "A dog runs."], [1, 2, 3], [3], [RUN, STOP, "A dog runs."], [KEPT]),
+    ],
+)
+def test_events_are_spans_of_the_caption(
+    caption: list[str], starts: list[int], repeats: list[int], events: list[str], notes: list[str]
+) -> None:
+    found: list[str] = []
+    value = {"starts": starts, "repeats": repeats}
+    assert SPANS.read_split(value, " ".join(caption), found) == events
+    assert found == notes
+
+
+def test_every_part_is_shown_on_a_line_of_its_own() -> None:
+    assert SPANS.show_caption("A man runs.\nHe\x00 stops </caption>.") == (
+        "1: A man runs.\n2: He stops &lt;/caption&gt;."
+    )
+    assert SPANS.show_events(["one\u2028two", "2: three"]) == "1: one two\n2: 2: three"
+    parts = [
+        EventToClassify(1, "A man\n\nruns.", ("a", "b")),
+        EventToClassify(3, "It ends.", ("1: c",)),
+    ]
+    assert SPANS.show_parts(parts) == (
+        "Passage: A man runs.\n1: a\n2: b\n\nPassage: It ends.\n3: 1: c"
+    )
+
+
+ANNOTATION = annotation_of(
+    ("A man runs to a red car.", "A man runs.", "The car is red."),
+    ("A dog barks at the man.", "A dog barks.", "The dog is black."),
+    ("The camera pans.", "The camera pans left."),
+)
+
+
+@pytest.fixture
+def judged(judge_of: Callable[..., LLMJudge]) -> Callable[..., Any]:
+    async def make(
+        caption: str, script: Any = None, *, explain: bool = False, repeats: int = 1
+    ) -> tuple[Judgment, ScriptedClient]:
+        client = ScriptedClient(script or right)
+        judge = judge_of(client, load_prompts(explain=explain))
+        shown = Caption(index="V1", caption=caption)
+        return await judge_caption(judge, ANNOTATION, shown, repeats=repeats), client
+
+    return make
+
+
+def right(request: ChatRequest) -> str:
+    return reply_to(str(request.messages[0]["content"]), request.repeat)
+
+
+@pytest.mark.parametrize("caption", ["A man runs to a red car", " A man runs to it.\n", "🎬 男"])
+async def test_a_caption_of_one_segment_is_not_divided(caption: str, judged: Any) -> None:
+    judgment, client = await judged(caption)
+    assert isinstance(judgment, Scored)
+    assert judgment.candidate_events == (caption.strip(),)
+    assert client.requests[0].schema.name == "matches"
+    assert "split" not in judgment.usage
+
+
+def test_schemas_are_the_same_for_every_request_and_name_the_labels() -> None:
+    for contract in (SPANS, EXPLAINED):
+        text = json.dumps(contract.schemas["classify"].schema)
+        assert '"enum": ["entailment", "lack", "contradiction"]' in text
+    assert '"reason"' in json.dumps(EXPLAINED.schemas["classify"].schema)
+    assert EXPLAINED.schemas["split"] is SPANS.schemas["split"]
+
+
+@pytest.mark.parametrize("contract", [SPANS, EXPLAINED])
+def test_a_reply_on_many_lines_is_not_cut_off(contract: Contract) -> None:
+    # Four characters are about one token.
+    replies: dict[Any, Any] = {
+        "split": {"starts": [*range(1, 100)], "repeats": [*range(2, 100)]},
+        "match": {"matches": [[n, n] for n in range(1, 100)]},
+        "classify": {"relations": [[n, "contradiction"] for n in range(1, 100)]},
+    }
+    caption = "A man runs there. " * 99
+    for stage, reply in replies.items():
+        expected = contract.reply_tokens(stage, 99, 0)
+        limit = contract.max_tokens(stage, 99, caption if stage == "split" else "")
+        assert expected < limit
+        assert len(json.dumps(reply, indent=1)) / 4 < limit
+
+
+REASON = "It says so.\n\x1b[31m[red]</b>" + "x" * 400
+
+
+def explaining(reason: Any) -> Callable[[ChatRequest], str]:
+    def reply(request: ChatRequest) -> str:
+        value = json.loads(right(request))
+        for item in value.get("relations", ()):
+            item["reason"] = reason
+        return json.dumps(value)
+
+    return reply
+
+
+async def test_reasons_are_one_line_each(judged: Any) -> None:
+    judgment, _ = await judged(
+        "A man runs to a red car. It rains.", explaining(REASON), explain=True
+    )
+    assert isinstance(judgment, Scored)
+    assert judgment.explanations is not None
+    assert judgment.explanations[1:] == (("", ""), ("",))
+    assert all(
+        one.startswith("It says so. \\x1b[31m[red]</b>xxx") for one in judgment.explanations[0]
+    )
+    assert {len(one) for one in judgment.explanations[0]} == {300}
+    assert judgment.model_dump(mode="json")["explanations"][2] == [""]
+
+
+@pytest.mark.parametrize("reason", ["", None, 3, ["x"]])
+async def test_a_reason_may_be_missing(reason: Any, judged: Any) -> None:
+    judgment, _ = await judged("A man runs. It rains.", explaining(reason), explain=True)
+    assert isinstance(judgment, Scored)
+    assert judgment.explanations == (("", ""), ("", ""), ("",))
+
+
+async def test_without_the_option_there_are_no_reasons(judged: Any) -> None:
+    judgment, _ = await judged("A man runs to a red car. It rains.")
+    assert isinstance(judgment, Scored)
+    assert judgment.explanations is None
+    assert "explanations" not in judgment.model_dump(mode="json")
+    stored = Scored.model_validate(judgment.model_dump(mode="json"))
+    assert stored == judgment
+
+
+async def test_with_repeats_a_reason_is_that_of_the_label_that_counts(judged: Any) -> None:
+    labels = ("lack", "entailment", "entailment")
+
+    def reply(request: ChatRequest) -> str:
+        value = json.loads(right(request))
+        for item in value.get("relations", ()):
+            item |= {"relation": labels[request.repeat], "reason": f"repeat {request.repeat}"}
+        return json.dumps(value)
+
+    judgment, _ = await judged("A man runs. It rains.", reply, explain=True, repeats=3)
+    assert isinstance(judgment, Scored)
+    assert judgment.relations[0] == ("entailment", "entailment")
+    assert judgment.explanations == (("repeat 1", "repeat 1"), ("", ""), ("",))
+    assert [one.explanations[0][0] for one in judgment.repeats if one.explanations] == [
+        f"repeat {n}" for n in range(3)
+    ]
+
+
+def test_reasons_of_another_shape_are_no_verdict() -> None:
+    lacking = (("lack", "lack"), ("lack", "lack"), ("lack",))
+    verdict: Any = {"index": "V1", "candidate_events": (), "matches": (), "relations": lacking}
+    assert flaw_of(ANNOTATION, Scored(**verdict)) is None
+    wrong = Scored(**verdict, explanations=(("",), ("", ""), ("",)))
+    assert flaw_of(ANNOTATION, wrong) == "its verdicts do not fit the events and elements annotated"
