@@ -38,7 +38,7 @@ def check_output(
     Parameters
     ----------
     inputs : files that the command reads, and folders that it reads files of; those that do not
-        exist are ignored; `capeval.toml` is always one
+        exist are ignored; `capeval.toml` under another name is always one
     option : its name in messages
     scores : whether the output is scores, and so may be named scores.json
 
@@ -55,13 +55,14 @@ def check_output(
     if "\0" in str(path):
         raise UsageError(f"{option}: no file can have this name")
     target = Path(os.path.realpath(path))
-    for file in (*inputs, CONFIG):
+    own = _OWN.fullmatch(target.name)
+    for file in (*inputs, *([] if own else [CONFIG])):
         if _is_same_file(Path(file), target) or _is_file_in(Path(file), target):
             also = "" if str(file) == str(path) else f" (it is {file})"
             raise UsageError(
                 f"{option}: {path} is one of the files to be read{also}; choose another"
             )
-    if _OWN.fullmatch(target.name) or (target.name.lower() == "scores.json" and not scores):
+    if own or (target.name.lower() == "scores.json" and not scores):
         raise UsageError(f"{option}: {path} has a name that capeval uses itself; choose another")
     try:
         found = target.stat()

@@ -95,4 +95,5 @@ def test_a_file_beside_the_annotations_may_be_new_and_earlier_outputs_may_be_rep
 def test_the_configuration_is_kept(command: str) -> None:
     judge(FILE)
     Path("capeval.toml").touch()
-    refused(*command.split(), "--out", "capeval.toml")
+    Path("hard-link").hardlink_to("capeval.toml")
+    refused(*command.split(), "--out", "hard-link")

@@ -380,7 +380,6 @@ def test_out_writes_what_would_be_printed_and_the_same_bytes_again(typed: Typed,
         "elsewhere/hers/judge/scores.json",
         "a.json",
         "other.json",
-        "capeval.toml",
         "link",
         "hard",
     ],
@@ -389,7 +388,6 @@ def test_out_never_overwrites_what_is_read(typed: Typed, out: str) -> None:
     make_run("mine", GOOD)
     make_run("hers", FAIR, runs=Path("elsewhere"))
     Path("other.json").write_bytes(Path("a.json").read_bytes())
-    Path("capeval.toml").touch()
     Path("link").symlink_to("runs/mine/judge/scores.json")
     Path("hard").hardlink_to("runs/mine/judge/judgments.jsonl")
     before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}

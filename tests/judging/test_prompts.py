@@ -402,6 +402,28 @@ def test_the_nearest_set_is_named() -> None:
         load_prompts("tuna-cap-w2")
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_docs_name_the_packaged_sets() -> None:
+    for page in ("README.md", "docs/method.md"):
+        assert f"|prompts:{PACKAGED[1].label}|" in (ROOT / page).read_text("utf-8")
+    assert f"`{PACKAGED[2].label}`" in (ROOT / "docs" / "prompts.md").read_text("utf-8")
+
+
+def test_the_sentences_in_the_docs_are_those_of_the_prompts() -> None:
+    text = (ROOT / "docs" / "prompts.md").read_text("utf-8")
+    table = text.split("| rule | the benchmark |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    assert len(rows) >= 18
+    for row in rows:
+        for prompts, cell in zip(PACKAGED, row[2:], strict=False):
+            quoted = cell.strip("“”")
+            assert cell == "capeval joins them" or any(
+                quoted in template for template in prompts.templates.values()
+            ), cell
+
+
 def test_a_prompt_set_is_a_value() -> None:
     first, second = load_prompts(), load_prompts()
     assert first == second

@@ -27,10 +27,10 @@ def test_an_answer_that_stands_in_the_caption_is_none(reply: str) -> None:
 
 
 def test_a_fence_that_never_ends_takes_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ReplyError):
         read_reply("```" + "a" * 400_000, lambda value, _: value, "split")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_elements_that_differ_in_a_sign_keep_their_own_labels() -> None:

@@ -176,11 +176,10 @@ def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
 
 
 def test_an_object_without_a_class_is_refused() -> None:
-    # Not a parameter: pytest looks at the class of those.
-    judge = raising("__class__", KeyError("class"))
-    for refuse in (prepare_judge, score):
-        with pytest.raises(UsageError, match="cannot be used: KeyError: 'class'"):
-            refuse(judge)
+    with pytest.raises(UsageError, match="the judge Hostile cannot be used: KeyError: 'class'"):
+        prepare_judge(raising("__class__", KeyError("class")))
+    with pytest.raises(UsageError, match="judge cannot be used: KeyError: 'class'"):
+        score(raising("__class__", KeyError("class")))
 
 
 # --- what a judge returns ----------------------------------------------------------------------

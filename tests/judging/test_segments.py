@@ -97,9 +97,9 @@ def test_the_segments_together_are_the_caption(caption: str) -> None:
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_huge_caption_is_cut_in_linear_time(unit: str) -> None:
     caption = unit * (100_000 // len(unit))
-    began = time.perf_counter()
+    began = time.process_time()
     found = segments(caption)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert "".join(found) == caption
     # Each segment costs tokens for its number.
     assert len(found) <= len(caption) / 5 + 1

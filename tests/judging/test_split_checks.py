@@ -64,11 +64,11 @@ def test_right_to_left_text_is_words_too() -> None:
 
 def test_a_megabyte_of_distinct_words_is_checked_in_no_time() -> None:
     caption = " ".join(f"w{n}" for n in range(150_000))
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ReplyError, match="cover only 0%"):
         check_split(caption, ["nothing"])
     check_split(caption, [caption])
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_repeats_are_dropped_and_noted() -> None:
@@ -319,7 +319,7 @@ def test_long_and_hostile_splits_take_little_time() -> None:
     events[50] += " and so on"
     shuffled = rng.sample(said, len(said))
     other = "the " * 9000
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(own_events(" ".join(said), events, [])) == 100
     for caption, written in (
         (" ".join(said), [" ".join(shuffled)]),
@@ -335,7 +335,7 @@ def test_long_and_hostile_splits_take_little_time() -> None:
     ):
         with contextlib.suppress(ReplyError):
             own_events(caption, written, [])
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @settings(deadline=None)

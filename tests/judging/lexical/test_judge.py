@@ -168,9 +168,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("caption", [pytest.param(text, id=name) for name, text in HOSTILE.items()])
 def test_hostile_captions_take_little_time(caption: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     LexicalJudge().judge(ANNOTATION, caption)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_instructions_in_a_caption_are_words() -> None:
