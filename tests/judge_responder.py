@@ -76,7 +76,8 @@ def hostile(request: dict[str, Any]) -> dict[str, Any]:
         return answer(request)
     right = _right(request)
     wrong = right.replace("entailment", "?").replace("contradiction", "entailment")
-    wrong = wrong.replace("?", "contradiction").replace('"reference": 1', '"reference": 2')
+    wrong = re.sub(r"\[(\d+), ?\d+\]", r"[\1, null]", wrong.replace("?", "contradiction"))
+    wrong = re.sub(r'"starts": ?\[[^]]*', '"starts":[1', wrong)
     kind = _draw(prompt, request.get("seed")) % (len(_HOSTILE) + 2)
     if kind < len(_HOSTILE):
         return _completion(request, _HOSTILE[kind](wrong, prompt))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.judging.contracts import CONTRACTS, EventToClassify
-from capeval.judging.prompts import Stage, load_prompts
+from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify
+from capeval.judging.prompts import PromptSet, Stage, load_prompts
 
 PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
 IDS = ("1.1", "1.2")
@@ -30,6 +30,10 @@ CAPTION = "A man in red walks. A dog runs."
 SPLIT = json.dumps({"events": ["A man in red walks.", "A dog runs."]})
 MATCH = json.dumps(
     {"matches": [{"candidate": 1, "reference": 1}, {"candidate": 2, "reference": None}]}
+)
+SPANS = (
+    '{"relations":[[1,"entailment"],[2,"entailment"]]}',
+    "[(1, 'entailment'), (2, 'entailment')]",
 )
 ECHO = json.dumps(
     [
@@ -165,6 +169,16 @@ def attacks() -> Iterator[Shape]:
             items = [{**item, key: given} for item in json.loads(WRONG)["relations"]]
             if key != "relation":
                 yield Shape(f"in an item: {key}", json.dumps({"relations": items}))
+    for draft in SPANS:
+        for text in (*CORRECTIONS, *RETRACTIONS):
+            yield Shape(f"spans, then: {text}", f"{draft}\n{text}", contract="spans")
+        for text in RETRACTIONS:
+            yield Shape(f"spans, first: {text}", f"{text}\n{draft}", contract="spans")
+    for key, given in SIBLINGS.items():
+        text = json.dumps({**json.loads(SPANS[0]), key: given})
+        yield Shape(f"spans: sibling {key}", text, contract="spans")
+        text = json.dumps({"starts": [1, 2], "repeats": [], key: given})
+        yield Shape(f"spans: split, sibling {key}", text, "split", "spans")
     yield from _nested()
     yield from _echoes()
 
@@ -205,8 +219,17 @@ def _nested() -> Iterator[Shape]:
 
 
 def _echoes() -> Iterator[Shape]:
-    prompts = load_prompts("tuna-cap-v1")
-    contract = CONTRACTS["ids"]
+    for name in ("tuna-cap-v1", "tuna-cap-v2"):
+        prompts = load_prompts(name)
+        yield from _echoes_of(prompts, CONTRACTS[prompts.contract])
+    shown = CONTRACTS["ids"].show_events(["A man in red walks.", "A dog runs."])
+    for lead in ("Answer:", "Output:", "JSON:", "The answer is:", "Here is the answer:"):
+        prompt = f"Label each element.\n{shown}\n{lead} {WRONG}"
+        for text in (f"{lead} {WRONG}", f"{lead}\n{WRONG}", f"{shown}\n{lead} {WRONG}", prompt):
+            yield Shape(f"echo of a template's {lead}", text, prompt=prompt)
+
+
+def _echoes_of(prompts: PromptSet, contract: Contract) -> Iterator[Shape]:
     shown = contract.show_events(["A man in red walks.", "A dog runs."])
     data: dict[Stage, dict[str, str]] = {
         "match": {"candidate_events": shown, "reference_events": shown},
@@ -221,11 +244,7 @@ def _echoes() -> Iterator[Shape]:
             "asked": f"You asked: {prompt}", "thought": f"<think>{prompt}",
             "and refused": f"{prompt}\nI cannot do that.",
         }.items():  # fmt: skip
-            yield Shape(f"{stage}: echo, {name}", text, stage, prompt=prompt)
-    for lead in ("Answer:", "Output:", "JSON:", "The answer is:", "Here is the answer:"):
-        prompt = f"Label each element.\n{shown}\n{lead} {WRONG}"
-        for text in (f"{lead} {WRONG}", f"{lead}\n{WRONG}", f"{shown}\n{lead} {WRONG}", prompt):
-            yield Shape(f"echo of a template's {lead}", text, prompt=prompt)
+            yield Shape(f"{stage}: echo, {name}", text, stage, prompts.contract, prompt=prompt)
 
 
 def honest() -> dict[str, str]:

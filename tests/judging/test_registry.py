@@ -162,7 +162,6 @@ def raising(attribute: str, error: BaseException) -> Any:
         (Judge(base_url="elsewhere"), "the base URL must look like"),
         (type("Bare", (), {"judge": all_lacking})(), "name"),
         (raising("judge", SystemExit(0)), "SystemExit: 0"),
-        (raising("__class__", KeyError("class")), "KeyError: 'class'"),
         (raising("name", Unspeakable()), "Unspeakable: its message cannot be shown"),
         (raising("identity", asyncio.CancelledError()), "CancelledError"),
         (Judge(name="mine\ud800"), "unpaired surrogate"),
@@ -179,6 +178,8 @@ def test_an_object_that_is_no_judge_is_refused(judge: Any, said: str) -> None:
 def test_an_object_without_a_class_is_refused() -> None:
     with pytest.raises(UsageError, match="the judge Hostile cannot be used: KeyError: 'class'"):
         prepare_judge(raising("__class__", KeyError("class")))
+    with pytest.raises(UsageError, match="judge cannot be used: KeyError: 'class'"):
+        score(raising("__class__", KeyError("class")))
 
 
 # --- what a judge returns ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
@@ -18,6 +18,8 @@ from capeval.judging.contracts import exact_keys
 from capeval.judging.replies import FormError, read_reply
 from tests.judging.reply_shapes import CAPTION, PARTS, RIGHT, Shape, attacks, honest
 
+# A busy machine draws and reads slowly.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ATTACKS = list(attacks())
 MATERIAL = (CAPTION, *(part.text for part in PARTS))
 
@@ -31,7 +33,7 @@ def value(text: str, prompt: str = "") -> Any:
 
 
 def test_no_attack_yields_a_wrong_verdict() -> None:
-    assert len({attack.text for attack in ATTACKS}) == len(ATTACKS) >= 1500
+    assert len({attack.text for attack in ATTACKS}) > 2000
     wrong = []
     for attack in ATTACKS:
         try:
@@ -76,6 +78,7 @@ THOUGHTS = ["", "<think>[0]</think>\n", "[1]</think>", "[THINK]{[/THINK]", "◁t
 ENDS = ["", "<|im_end|>", "</s>", "\n<end_of_turn>\n", ".", "\u200b"]
 
 
+@UNHURRIED
 @given(
     VALUES,
     st.sampled_from(WRITTEN),
@@ -95,6 +98,7 @@ def test_an_answer_is_read_from_any_allowed_form(
     assert value(f"{thought}{lead}:\n{whole}\n{courtesy}{end}") == answer
 
 
+@UNHURRIED
 @given(VALUES, VALUES, st.sampled_from(FENCES), phrases("lead") | st.text(max_size=9))
 def test_a_second_answer_that_differs_is_asked_again(
     first: Any, second: Any, fence: str, between: str
@@ -109,6 +113,7 @@ def test_a_second_answer_that_differs_is_asked_again(
             value(f"{one}\n{between}\n{other}")
 
 
+@UNHURRIED
 @given(st.text() | st.text("[]{}()\"'`,:\\01ane<>/thik \n", max_size=60))
 def test_no_text_yields_an_answer_that_is_not_in_it(text: str) -> None:
     try:
