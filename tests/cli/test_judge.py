@@ -352,11 +352,11 @@ def test_repeats_are_each_judged_and_their_spread_told(work: Workspace, endpoint
 
 
 def test_a_busy_run_is_refused_and_an_interrupted_one_goes_on(tmp_path: Path) -> None:
-    slow = start_server(tmp_path / "server", latency_ms=150)
+    slow = start_server(tmp_path / "server", latency_ms=400)
     try:
         work = Workspace(tmp_path / "work", slow.url)
         work.fill(24)
-        # Two at a time it takes five seconds and more: it is at work until it is interrupted.
+        # Two at a time it takes ten seconds: it is at work until it is interrupted.
         process = work.start(*work.judging("--max-concurrency", "2", "--json"))
         wait_until(lambda: slow.calls() > 0)
         refused = end_of(work.start(*work.judging("--json")))
