@@ -163,7 +163,7 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
     elif isinstance(default, tuple):
         default = list(default)
     elif isinstance(default, int | float) and found.kind is not bool:
-        default = f"{default:g}"
+        default = str(default).removesuffix(".0")
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
