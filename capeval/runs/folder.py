@@ -74,10 +74,10 @@ class JudgeFolder:
 
         A command that failed before its first verdict may have left an empty file, or a torn line.
         """
-        if self.judgments.exists() and not self.judgments.is_file():
-            # A pipe would wait for a writer; its reader says what is wrong with it.
-            return not self.judgments.is_dir()
         try:
+            if self.judgments.exists() and not self.judgments.is_file():
+                # A pipe would wait for a writer; its reader says what is wrong with it.
+                return not self.judgments.is_dir()
             with self.judgments.open("rb") as file:
                 for line in file:
                     if line.removeprefix(codecs.BOM_UTF8).strip():
