@@ -1,24 +1,36 @@
 """The HTTP connection under the chat client: what may be sent where, and how much may come back.
 
 Redirects are not followed, proxies of the environment are not used for this machine's own
-addresses, and no header from the environment is sent. A hostile endpoint's reply might be
-gigabytes, so reading fails above a limit. Replies are requested uncompressed, so that the limit
-applies to the data in memory. If a server compresses anyway, reading stops before its best
-compression could exceed the limit.
+addresses, and the environment adds no header. A hostile endpoint's reply might be gigabytes, so
+reading fails above a limit. Replies are requested uncompressed, so that the limit applies to the
+data in memory. If a server compresses anyway, the limit applies to what it sends and to what that
+unpacks to.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import AsyncIterator
+import json
+import os
+import ssl
+import sys
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
+from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
+from capeval.llm.retry import BadAnswerError
+from capeval.llm.wire import parse_json
+from capeval.version import __version__
 
 if TYPE_CHECKING:
-    import httpx2
-    import openai
+    from typing import Any
+
+    import aiohttp
 
 # A judge's longest reply is some 100 KB: nothing that is a reply comes near this.
 LARGEST = 32 << 20
@@ -26,84 +38,174 @@ LARGEST = 32 << 20
 LARGEST_COMPRESSED = 64 << 10
 # A dead host should be reported long before a slow answer is given up.
 CONNECT_SECONDS = 10.0
+# Images make megabytes: sent in one piece they would block every other call.
+LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
-_DEFLATED = {"gzip", "deflate"}
+# zlib's window bits for each coding: gzip's header, or zlib's.
+_WINDOW = {"gzip": 31, "deflate": 15}
+# Where Linux distributions keep their certificates, for a Python that was built for another one.
+_CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 
 
-def open_sdk(
-    endpoint: Endpoint, key: str, *, timeout: float, connections: int
-) -> openai.AsyncOpenAI:
-    """Return the openai library's client for one endpoint; without a key it sends "none"."""
-    # Together they take 0.4 s to import: only a real call pays that.
-    import httpx2
-    import openai
+class Connection:
+    """The connections to one endpoint; without a key it sends "none".
 
-    limit = httpx2.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
-    headers = {"Accept-Encoding": "identity"}
-    if endpoint.basic:
-        headers["Authorization"] = f"Basic {endpoint.basic}"
-    sdk = openai.AsyncOpenAI(
-        base_url=endpoint.url,
-        api_key=key or "none",
-        default_query=endpoint.query or None,
-        max_retries=0,
-        timeout=limit,
-        http_client=openai.DefaultAioHttpClient(
-            timeout=limit,
-            limits=httpx2.Limits(
-                max_connections=connections,
-                max_keepalive_connections=connections,
-                keepalive_expiry=30.0,
+    Make it before the clock of a call starts: the first one imports the HTTP library (0.2 s).
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, key: str, *, timeout: float, connections: int
+    ) -> None:
+        import aiohttp
+
+        self._url, self._query = endpoint.url, endpoint.query
+        self._proxy = _proxy_for(endpoint.url)
+        authorization = f"Basic {endpoint.basic}" if endpoint.basic else f"Bearer {key or 'none'}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=connections,
+                keepalive_timeout=30.0,
+                ssl=_trusted() if endpoint.url.startswith("https:") else True,
             ),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=min(CONNECT_SECONDS, timeout), sock_read=timeout
+            ),
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                "Authorization": authorization,
+                "User-Agent": f"capeval/{__version__}",
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def get(self, path: str) -> Mapping[str, Any]:
+        """Return the JSON object at a path below the base URL; raises `BadAnswerError`."""
+        return await self._request("GET", path)
+
+    async def post(self, path: str, body: bytes) -> Mapping[str, Any]:
+        """Return the JSON object that answers a JSON body; raises `BadAnswerError`."""
+        headers = {"Content-Type": "application/json"}
+        if len(body) <= LARGE_BODY:
+            return await self._request("POST", path, data=body, headers=headers)
+        headers["Content-Length"] = str(len(body))
+        return await self._request("POST", path, data=_in_pieces(body), headers=headers)
+
+    async def _request(self, method: str, path: str, **content: Any) -> Mapping[str, Any]:
+        async with self._session.request(
+            method,
+            self._url + path,
+            params=self._query or None,
             # A redirect would take the captions, and perhaps the key, to another host.
-            follow_redirects=False,
-            event_hooks={"response": [_limit_response]},
-            mounts=_without_proxy(endpoint.url),
-        ),
-    )
-    # The library takes these from variables for OpenAI's own endpoint.
-    sdk.organization = sdk.project = sdk.admin_api_key = None
-    sdk._custom_headers = headers  # noqa: SLF001 - from OPENAI_CUSTOM_HEADERS; has no public name
-    return sdk
+            allow_redirects=False,
+            proxy=self._proxy,
+            **content,
+        ) as response:
+            body = await _read(response)
+            if not 200 <= response.status < 300:
+                raise BadAnswerError(response.status, "", _parsed(body), response.headers)
+            return parse_json(response.status, response.headers.get("Content-Type", ""), body)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
 
 
-def _without_proxy(url: str) -> dict[str, None]:
-    """Return the addresses that no proxy is used for: a local server's captions stay local."""
-    host = urlsplit(url).hostname or ""
+def _trusted() -> ssl.SSLContext:
+    """Return the system's trusted certificates, or those that SSL_CERT_FILE or _DIR name."""
+    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if sys.platform == "darwin" and not named:
+        import truststore  # OpenSSL cannot read the keychain
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.create_default_context()
+    paths = ssl.get_default_verify_paths()
+    if sys.platform != "win32" and not (named or paths.cafile or paths.capath):
+        for file in filter(os.path.isfile, _CERTIFICATES):
+            context.load_verify_locations(file)
+            break
+    return context
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the environment's proxy for a URL; none for a local server: captions stay local."""
+    parts = urlsplit(url)
+    host, proxies = parts.hostname or "", getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    excepted = [entry.strip() for entry in proxies.get("no", "").split(",")]
+    local = ("127.0.0.0/8", "::1", "localhost")
+    if not proxy or any(_covers(entry, host) for entry in (*local, *excepted) if entry):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    kind = urlsplit(proxy).scheme
+    if kind not in {"http", "https"}:
+        raise UsageError(
+            f"the environment names a {kind} proxy for {url}, and only http and https proxies can "
+            "be used: change HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or add the host to NO_PROXY"
+        )
+    return proxy
+
+
+def _covers(entry: str, host: str) -> bool:
+    """Return whether an entry of NO_PROXY is for a host: a name, its domain, an address or a network.
+
+    >>> [_covers(entry, "a.lab.org") for entry in ("lab.org", ".lab.org", "*.lab.org", "*", "b.org")]
+    [True, True, True, True, False]
+    >>> _covers("10.0.0.0/8", "10.1.2.3"), _covers("10.0.0.0/8", "11.1.2.3")
+    (True, False)
+    """
+    with suppress(ValueError):
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    name = entry.lower().removeprefix("*").removeprefix(".")
+    return not name or host == name or host.endswith(f".{name}")
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body; raises `aiohttp.ClientPayloadError` where it is too large."""
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding in {"", "identity"}:
+        return await _read_at_most(response, LARGEST)
+    if coding not in _WINDOW:
+        raise _unread(f"the response is compressed with {coding[:40]}, unasked")
+    packed = await _read_at_most(response, LARGEST_COMPRESSED)
     try:
-        is_local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_local = host == "localhost" or host.endswith(".localhost")
-    return {f"all://[{host}]" if ":" in host else f"all://{host}": None} if is_local else {}
+        return zlib.decompressobj(_WINDOW[coding]).decompress(packed)
+    except zlib.error:
+        raise _unread(f"the response is not the {coding} data that it claims to be") from None
 
 
-async def _limit_response(response: httpx2.Response) -> None:
-    """Make reading the response fail where it is too large; a response hook of the client."""
-    import httpx2
-
-    coding = str(response.headers.get("content-encoding", "identity")).strip().lower()
-    if coding not in {"", "identity", *_DEFLATED}:
-        raise httpx2.ReadError(f"the response is compressed with {coding[:40]}, unasked")
-    most = LARGEST_COMPRESSED if coding in _DEFLATED else LARGEST
-    stream = response.stream
-    if not isinstance(stream, httpx2.AsyncByteStream):
-        raise TypeError("only the asynchronous client is limited")
-    response.stream = _limited(stream, most)
+async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    pieces, read = [], 0
+    async for piece in response.content.iter_any():
+        read += len(piece)
+        if read > most:
+            raise _unread(f"the response is larger than {most >> 10} KiB")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
-def _limited(stream: httpx2.AsyncByteStream, most: int) -> httpx2.AsyncByteStream:
-    import httpx2
+def _unread(reason: str) -> Exception:
+    import aiohttp
 
-    class Limited(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            read = 0
-            async for chunk in stream:
-                read += len(chunk)
-                if read > most:
-                    raise httpx2.ReadError(f"the response is larger than {most >> 10} KiB")
-                yield chunk
+    return aiohttp.ClientPayloadError(reason)
 
-        async def aclose(self) -> None:
-            await stream.aclose()
 
-    return Limited()
+def _parsed(body: bytes) -> object:
+    """Return an error's body as JSON values where it is JSON, else as text."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+
+
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]
+
+

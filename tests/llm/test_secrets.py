@@ -63,7 +63,6 @@ async def test_another_host_is_reached_through_the_proxy_of_the_environment(
             assert (await client.complete(ask_for("hi"))).text == "hi"
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # within the openai library
 async def test_a_proxys_password_is_in_no_message(
     client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
