@@ -79,7 +79,8 @@ class EndpointCaptioner:
         )
         started = time.perf_counter()
         try:
-            answer = await self.asker.ask(chat, _caption, attempts=1, whole=False)
+            with self.asker.one_caption():
+                answer = await self.asker.ask(chat, _caption, attempts=1, whole=False)
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))
         reply = answer.replies[-1]

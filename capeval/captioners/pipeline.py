@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from capeval.captioners.caption_cleanup import is_empty, repetition_warning
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.errors import BudgetReached, CapevalError, UsageError, VideoError
+from capeval.errors import AllRefused, BudgetReached, CapevalError, UsageError, VideoError
 from capeval.files.jsonl import dumps
 from capeval.schema import Usage
 from capeval.text import one_line, shown
@@ -265,7 +265,7 @@ class _Pipeline:
         self._stopped.append(failure)
         self._cancel.set()
         # After a reached budget, calls under way are awaited: they are paid for already.
-        if not isinstance(failure, BudgetReached):
+        if not isinstance(failure, BudgetReached | AllRefused):
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()

@@ -57,6 +57,12 @@ class LLMJudge(PreparedJudge):
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
+        with self.asker.one_caption():
+            return await self._judge(annotation, caption, repeat, tally)
+
+    async def _judge(
+        self, annotation: Annotation, caption: str, repeat: int, tally: Tally
+    ) -> Verdict:
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
         stages = _Stages(self, repeat, tally, notes)

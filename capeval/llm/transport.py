@@ -58,9 +58,7 @@ class Connection:
     Make it before the clock of a call starts: the first one imports the HTTP library (0.2 s).
     """
 
-    def __init__(
-        self, endpoint: Endpoint, key: str, *, timeout: float, connections: int
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
         import aiohttp
 
         self._url, self._query = endpoint.url, endpoint.query
@@ -153,9 +151,9 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _covers(entry: str, host: str) -> bool:
-    """Return whether an entry of NO_PROXY is for a host: a name, its domain, an address or a network.
+    """Return whether an entry of NO_PROXY (a name, a domain, an address, a network) has a host.
 
-    >>> [_covers(entry, "a.lab.org") for entry in ("lab.org", ".lab.org", "*.lab.org", "*", "b.org")]
+    >>> [_covers(each, "a.lab.org") for each in ("lab.org", ".lab.org", "*.lab.org", "*", "b.org")]
     [True, True, True, True, False]
     >>> _covers("10.0.0.0/8", "10.1.2.3"), _covers("10.0.0.0/8", "11.1.2.3")
     (True, False)
@@ -207,5 +205,3 @@ def _parsed(body: bytes) -> object:
 async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(content), PIECE):
         yield content[start : start + PIECE]
-
-

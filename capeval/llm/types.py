@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.schema.usage import Usage
 from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
+# Of a stored reply; `capeval.llm.cache` says what they mean.
+State = Literal["validated", "refused", "exhausted"]
 
 # A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
 QUOTED_CHARACTERS = 4000

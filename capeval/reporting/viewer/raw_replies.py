@@ -16,7 +16,8 @@ from capeval.judging.prompts import PromptSet, load_prompts
 from capeval.judging.protocol import Tally
 from capeval.judging.run import inputs_of, is_by
 from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
-from capeval.llm.cache import State, request_key
+from capeval.llm.cache import identify
+from capeval.llm.types import State
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Scored
 
@@ -106,7 +107,7 @@ class _CachedReplies:
     replies: list[RawReply] = field(default_factory=list)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        found = self.cache.look(request_key(request, self.base_url))
+        found = self.cache.look(identify(request, self.base_url).key)
         if len(request.messages) > 1:
             # The request is a retry: its last message says what was wrong with the reply.
             self.complain(str(request.messages[-1]["content"]))
