@@ -30,6 +30,7 @@ from capeval.runs.sources import (
 )
 from capeval.schema import Scored
 from capeval.scoring import Scores
+from capeval.text import Loss
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,11 @@ class JudgingSession:
 
     def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
-            self._on_notice(
+            notice = (
                 f"{plan.name}: {count:,} stored {'verdict is' if count == 1 else 'verdicts are'} "
                 f"outdated (the {changed} changed); judged again and replaced"
             )
+            self._on_notice(Loss(notice))
 
 
 @asynccontextmanager

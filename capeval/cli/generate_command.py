@@ -11,6 +11,7 @@ from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
 from capeval.errors import UsageError
 from capeval.options import FRAMES, LIMITS
+from capeval.text import Loss
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
@@ -108,10 +109,11 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
         f"{settings['decoder']}, prompt {settings['prompt']['source']}"
     )
     if plan.again:
-        session.notice(
+        again = (
             f"{plan.run.name}: {thousands(plan.again)} captions answer another prompt, are of "
             "another video file, or are empty, and are written again"
         )
+        session.notice(Loss(again))
     if plan.missing:
         index, reason = next(iter(plan.missing.items()))
         more = f", and {thousands(len(plan.missing) - 1)} more" if len(plan.missing) > 1 else ""
@@ -179,7 +181,7 @@ def _show(
     for index, reason in list(left.items())[:5]:
         session.lost(f"{run.name}: {index} is ungenerated: {reason}")
     if len(left) > 5:
-        session.print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
+        session.lost(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
     for warning, count in generation.warnings.items():
         session.print(f"{run.name}: {thousands(count)} captions: {warning}")
     if len(generation.revisions) > 1:

@@ -11,6 +11,7 @@ import typer
 from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
 from capeval.judging.options import JudgeOptions
 from capeval.options import LIMITS
+from capeval.text import Loss
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
@@ -97,7 +98,7 @@ def judge(
             names = {result.name for result in results}
             left = [target.name for target in found if target.name not in names]
             if left and results:
-                session.notice(f"Not judged: {', '.join(left)}")
+                session.notice(Loss(f"Not judged: {', '.join(left)}"))
             if failure:
                 raise failure
         complete = all(
@@ -128,7 +129,8 @@ def _show(
         session.print("Run the same command again to try the unscored once more.")
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:
-        session.print(
+        report = session.lost if opened.meter.price(opened.judge.name) else session.print
+        report(
             f"{thousands(opened.meter.guessed)} replies came without token counts: "
             "their cost is an estimate"
         )

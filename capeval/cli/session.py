@@ -18,7 +18,7 @@ from capeval.errors import UsageError
 from capeval.llm import Meter
 from capeval.reporting.numbers import money, thousands
 from capeval.runs.engine import Status
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 
 DONE, INCOMPLETE = 0, 3
 
@@ -65,8 +65,8 @@ class Session:
             self._stop_bar()
 
     def notice(self, text: str) -> None:
-        """Print a line on stderr, above the progress."""
-        if self._quiet:
+        """Print a line on stderr, above the progress; with --quiet only a `Loss`."""
+        if self._quiet and not isinstance(text, Loss):
             return
         text = one_line(text, 600)
         if self._bar:

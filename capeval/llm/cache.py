@@ -158,6 +158,7 @@ class ReplyCache:
                 break
             if not waited:
                 trace("another process makes the call", key=key[:12])
+                self._report(f"{self.path}: waiting for replies that another process asked for")
             await asyncio.sleep(pause)
             waited, pause = waited + pause, min(0.25, 1.5 * pause)
         return False
@@ -316,7 +317,9 @@ class ReplyCache:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
 
     def _notice(self, message: str) -> None:
-        notice = Loss(one_line(f"{self.path}: the reply cache {message}"))
+        self._report(Loss(one_line(f"{self.path}: the reply cache {message}")))
+
+    def _report(self, notice: str) -> None:
         if notice not in self.notices:
             self.notices.append(notice)
             trace("cache", notice=notice)

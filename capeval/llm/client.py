@@ -130,7 +130,8 @@ class OpenAIChatClient:
         return self._negotiation.plan(model).left_off
 
     def _found(self, text: str) -> None:
-        text = self._redact(text)
+        # What kind of notice it is stays the same.
+        text = type(text)(self._redact(text))
         trace("endpoint", notice=text)
         self._notify(text)
 

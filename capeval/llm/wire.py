@@ -10,7 +10,7 @@ from typing import Any, Literal
 from capeval.llm.retry import BadAnswerError
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ class Negotiation:
         if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
             return  # another call has discovered it meanwhile
         self._plans[model] = replace(now, **changed)
-        self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
+        self._on_notice(
+            Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
+        )
 
 
 # The limit includes reasoning; without room for it there would be no visible reply.
