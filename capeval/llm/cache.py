@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -24,7 +25,7 @@ from capeval.errors import InputError
 from capeval.llm.cache_writer import CacheWriter, connect, error_code, layout_of
 from capeval.llm.claims import Claims, open_claims
 from capeval.llm.redact import public_url
-from capeval.llm.types import ChatReply, ChatRequest, State
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, State
 from capeval.llm.wire import MOST_TOKENS
 from capeval.schema.usage import Usage
 from capeval.text import Loss, one_line
@@ -126,7 +127,7 @@ class ReplyCache:
             request.key, state, request.model, request.base_url, request.messages, request.text,
             reply.text, reply.finish_reason, reply.model, reply.fingerprint, usage.calls,
             usage.input_tokens, usage.cached_tokens, usage.output_tokens,
-            json.dumps(reply.left_off), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            _repeated(reply.left_off), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )  # fmt: skip
         self._writing().put(request.key, reply, state, row)
 
@@ -412,6 +413,13 @@ def _differences(asked: RequestIdentity, stored_url: object, text: object) -> li
 LONG_DATA_URL = 1000
 # What a key is made of: a change to one character would make all stored replies unusable.
 _encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+# What most requests of a run share is encoded once. 1 and 1.0 are different keys.
+_repeated = lru_cache(256, typed=True)(_encoded)
+
+
+@lru_cache(64)
+def _schema(schema: ReplySchema | None) -> str:
+    return _encoded(schema and {"name": schema.name, "schema": dict(schema.schema)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,15 +440,14 @@ class RequestIdentity:
 def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
     """Return the identity of a whole request to one endpoint, given by its public URL."""
     messages = _encoded([shown(message) for message in request.messages])
-    schema = request.schema and {"name": request.schema.name, "schema": dict(request.schema.schema)}
     temperature = None if request.temperature is None else float(request.temperature)
-    # The canonical JSON of an object with these keys, each part of it encoded once.
+    # The canonical JSON of an object with these keys; the messages are encoded once.
     text = (
-        f'{{"max_tokens":{_encoded(request.max_tokens)},"messages":{messages},'
-        f'"model":{_encoded(request.model)},"repeat":{_encoded(request.repeat)},'
-        f'"schema":{_encoded(schema)},"temperature":{_encoded(temperature)}}}'
+        f'{{"max_tokens":{_repeated(request.max_tokens)},"messages":{messages},'
+        f'"model":{_repeated(request.model)},"repeat":{_repeated(request.repeat)},'
+        f'"schema":{_schema(request.schema)},"temperature":{_repeated(temperature)}}}'
     )
-    key = _sha256(f'{{"base_url":{_encoded(base_url)},"request":{text}}}')
+    key = _sha256(f'{{"base_url":{_repeated(base_url)},"request":{text}}}')
     return RequestIdentity(key, request.model, base_url, _sha256(messages), text)
 
 

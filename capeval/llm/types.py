@@ -18,9 +18,9 @@ State = Literal["validated", "refused", "exhausted"]
 QUOTED_CHARACTERS = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReplySchema:
-    """A strict JSON schema that the reply must follow, and its name."""
+    """A strict JSON schema that the reply must follow, and its name; made once and not changed."""
 
     name: str
     schema: Mapping[str, Any]
