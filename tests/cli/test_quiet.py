@@ -39,9 +39,7 @@ async def test_a_cache_that_cannot_be_used_is_reported(work: Workspace) -> None:
     ]
 
 
-def test_verdicts_that_are_paid_for_again_are_reported(
-    work: Workspace, endpoint: Endpoint
-) -> None:
+def test_verdicts_that_are_paid_for_again_are_reported(work: Workspace, endpoint: Endpoint) -> None:
     del endpoint
     assert work.judge("-q").err == ""
     changed = [caption(number) for number in range(12)]
