@@ -96,7 +96,11 @@ def measure(folder: Path, older: Path) -> Iterator[Row]:
 
 
 def _one(folder: Path, version: Path, *arguments: str) -> tuple[float, float]:
-    environment = {**os.environ, "PYTHONPATH": str(version), "XDG_CACHE_HOME": str(folder / arguments[-1])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(version),
+        "XDG_CACHE_HOME": str(folder / arguments[-1]),
+    }
     done = subprocess.run(
         [sys.executable, "-c", _CODE, *arguments],
         cwd=folder,

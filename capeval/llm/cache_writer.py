@@ -87,15 +87,15 @@ class CacheWriter:
 
     def _add(self, changes: Mapping[str, _Change]) -> None:
         with self._changed:
-            self._waiting = _followed_by(self._waiting, changes)
+            _add_to(self._waiting, changes)
             self._count += 1
             self._changed.notify()
 
     def kept(self, key: str) -> tuple[ChatReply, State] | State | None:
         """Return a reply, or the new state of a stored one, that is not in the file yet."""
         with self._changed:
-            changes = [d[key] for d in (self._under_way, self._waiting) if key in d]
-        change = _latest(*changes) if changes else None
+            older, newer = self._under_way.get(key), self._waiting.get(key)
+        change = newer if older is None else _latest(older, newer)
         return (change.reply, change.state) if isinstance(change, _Kept) else change
 
     async def stored(self) -> None:
@@ -125,8 +125,8 @@ class CacheWriter:
         self._thread.join(BUSY_SECONDS + 2 * CLOSING_SECONDS)
         self._settle()
         with self._changed:
-            left = _followed_by(self._under_way, self._waiting)
-        return sum(isinstance(change, _Kept) for change in left.values())
+            left = [*self._under_way.values(), *self._waiting.values()]
+        return sum(isinstance(change, _Kept) for change in left)
 
     def _settle(self) -> None:
         """Wake those who wait, and report failures, in the thread that uses the cache."""
@@ -154,16 +154,18 @@ class CacheWriter:
                 self._under_way, self._waiting = self._waiting, {}
                 self._taken = self._count
             try:
+                seconds = CLOSING_SECONDS if is_last and self._failing else BUSY_SECONDS
                 if db is None:
-                    db = connect(self._path)
-                if is_last and self._failing:
-                    db.execute(f"PRAGMA busy_timeout = {1000 * CLOSING_SECONDS:.0f}")
+                    db = connect(self._path, seconds)
+                if is_last:
+                    db.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
                 _write(db, list(self._under_way.items()))
             except Exception as error:  # whatever it is, the calls go on
                 for_good = not isinstance(error, sqlite3.OperationalError | OSError)
                 self._failures.append((error, for_good))
                 with self._changed:
-                    self._waiting = _followed_by(self._under_way, self._waiting)
+                    newer, self._waiting = self._waiting, self._under_way
+                    _add_to(self._waiting, newer)
                     self._failing, self._for_good = True, for_good
             else:
                 self._failing, self._written = False, self._taken
@@ -194,11 +196,9 @@ def _latest(older: _Change, newer: _Change | None = None) -> _Change:
     return older if newer is None else newer
 
 
-def _followed_by(older: Mapping[str, _Change], newer: Mapping[str, _Change]) -> dict[str, _Change]:
-    merged = dict(older)
+def _add_to(changes: dict[str, _Change], newer: Mapping[str, _Change]) -> None:
     for key, change in newer.items():
-        merged[key] = _latest(merged[key], change) if key in merged else change
-    return merged
+        changes[key] = _latest(changes[key], change) if key in changes else change
 
 
 def _write(db: sqlite3.Connection, changes: Sequence[tuple[str, _Change]]) -> None:
@@ -233,14 +233,14 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file for writing, and create it first.
+def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """Open the file for writing, and create it first; wait so many seconds where it is locked.
 
     Raises `sqlite3.Error`, OSError and ValueError.
     """
     if not path.parent.exists():
         path.parent.mkdir(parents=True, mode=0o700)
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode=WAL")
         # Written through to the system at each commit: a killed process loses nothing.
