@@ -147,6 +147,19 @@ def caption(number: int) -> dict[str, str]:
     return {"index": f"V{number:03}", "caption": " ".join(told), "model": "some-captioner"}
 
 
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left_running() -> Iterator[None]:
+    """A test that fails while its command runs must not fail the tests after it."""
+    before = len(_started)
+    yield
+    while len(_started) > before:
+        with _started.pop() as process:
+            process.kill()
+
+
 class Workspace:
     """A folder to type `capeval` in, with a home and a cache of its own."""
 
@@ -178,7 +191,7 @@ class Workspace:
         """Start `capeval` and do not wait for it."""
         command = shutil.which("capeval", path=str(Path(sys.executable).parent))
         assert command, "capeval is not installed beside this Python"
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [command, *arguments],
             cwd=self.folder,
             env=self.env(**env),
@@ -187,6 +200,8 @@ class Workspace:
             stderr=subprocess.PIPE,
             text=True,
         )
+        _started.append(process)
+        return process
 
     def run(self, *arguments: str, **env: str) -> Said:
         """Type `capeval ...` in this process."""
@@ -208,8 +223,9 @@ class Workspace:
         return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v2"
 
     def judgments(self) -> dict[str, dict[str, Any]]:
-        """The stored judgments by index, in the file's order."""
-        text = (self.judged / "judgments.jsonl").read_text(encoding="utf-8")
+        """The stored judgments by index, in the file's order; none before the first."""
+        path = self.judged / "judgments.jsonl"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
         assert len({line["index"] for line in lines}) == len(lines)
         return {line["index"]: line for line in lines}
