@@ -7,6 +7,7 @@ so that a broken plugin cannot stop a command that does not use it. Its code is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,10 +58,13 @@ def blaming(
 
 def current_task() -> asyncio.Task[Any] | None:
     """Return the task that runs, or None outside of an event loop."""
-    import asyncio
-
+    # No loop runs before it is imported, which takes longer than the work of most commands.
+    loops = sys.modules.get("asyncio")
+    if loops is None:
+        return None
     try:
-        return asyncio.current_task()
+        task: asyncio.Task[Any] | None = loops.current_task()
+        return task
     except RuntimeError:
         return None
 

@@ -271,3 +271,12 @@ def _message(fault: Any, known: Sequence[str]) -> str:
     return (
         f"must be {expected}, not {shown(value)}" if expected else f"is not valid: {shown(value)}"
     )
+
+
+def storable(text: str) -> str:
+    """Return text that can be sent and stored as UTF-8: unpaired surrogates become U+FFFD.
+
+    >>> storable("a\\ud800b")
+    'a\ufffdb'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

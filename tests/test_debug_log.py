@@ -14,8 +14,11 @@ import pytest
 
 from capeval.debug_log import start_debug_log, stop_debug_log
 from capeval.errors import UsageError
-from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
-from capeval.llm.asker import CheckedClient
+from capeval.llm.asker import Asker, CheckedClient
+from capeval.llm.cache import ReplyCache
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatRequest
 from capeval.runs.outputs import check_output
 from capeval.tracing import LOG, about, trace
 from tests.cli_runs import capeval

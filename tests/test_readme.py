@@ -17,7 +17,7 @@ import pytest
 
 import capeval as public
 from capeval.cli.app import app
-from capeval.cli.options import RENAMED
+from capeval.cli.commands import RENAMED
 from tests.test_imports import COMMON, PACKAGE, ROOMS
 from tests.test_public_functions import FUNCTIONS
 

@@ -13,7 +13,6 @@ from capeval.captioners.plan import (
     GenerationPlan,
     Wanted,
     default_run,
-    default_videos,
     plan_generation,
 )
 from capeval.captioners.prompting import load_caption_prompts
@@ -31,7 +30,7 @@ from capeval.options import takes
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
-from capeval.runs.sources import SAMPLE, annotations_of, run_name
+from capeval.runs.sources import SAMPLE, annotations_of, default_videos, run_name
 from capeval.video import FrameReader, open_reader
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from capeval.api import Notices
 from capeval.api.run_options import ReportOptions
 from capeval.api.sync_async import awaitable
-from capeval.captioners.plan import default_videos
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
@@ -22,6 +21,7 @@ from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
 from capeval.runs.checking import why_stale
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.text import listed
 

@@ -75,7 +75,7 @@ def _is_png(path: Path) -> bool:
 
 def cache_info() -> CacheInfo:
     """Return where the cache of models' replies is, and how many it contains."""
-    from capeval.llm import ReplyCache
+    from capeval.llm.cache import ReplyCache
 
     with closing(ReplyCache()) as cache:
         return cache.info()
@@ -90,7 +90,7 @@ def clear_cache(o: ClearOptions) -> int:
     InputError
         The cache cannot be written.
     """
-    from capeval.llm import ReplyCache
+    from capeval.llm.cache import ReplyCache
 
     with closing(ReplyCache()) as cache:
         return cache.clear(o.model)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
+import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,23 +27,31 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @functools.wraps(work)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio
+
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(work(*args, **kwargs))
+        from concurrent.futures import ThreadPoolExecutor
+
         # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
         tasks: list[asyncio.Task[T]] = []
+        interrupted = threading.Event()
 
         async def own() -> T:
             tasks.append(asyncio.create_task(work(*args, **kwargs)))
+            if interrupted.is_set():
+                tasks[0].cancel()
             return await tasks[0]
 
         with ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(lambda: asyncio.run(own()))
             try:
-                return future.result()
+                return pool.submit(lambda: asyncio.run(own())).result()
             except KeyboardInterrupt:
-                # Leaving the block waits for the work: it must not go on to its end.
+                # Leaving the block waits for the work: it must not go on to its end. It may not
+                # have begun, because Ctrl-C can come at any moment.
+                interrupted.set()
                 for task in tasks:
                     with suppress(RuntimeError):  # it is done
                         task.get_loop().call_soon_threadsafe(task.cancel)
@@ -60,6 +70,8 @@ def awaitable(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @functools.wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio
+
         return await asyncio.to_thread(work, *args, **kwargs)
 
     run.__name__ = run.__qualname__ = f"{work.__name__}_async"

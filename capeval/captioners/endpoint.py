@@ -18,9 +18,9 @@ from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
 from capeval.config import CONFIG
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
-from capeval.llm import Asker, ChatRequest, endpoint_url
-from capeval.llm.asker import listed, open_asker
-from capeval.llm.client import DEFAULT_URL
+from capeval.llm.asker import Asker, listed, open_asker
+from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.types import ChatRequest
 from capeval.tracing import about
 
 

@@ -18,7 +18,7 @@ from capeval.options import (
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner
-    from capeval.llm import ChatClient
+    from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 

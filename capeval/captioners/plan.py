@@ -17,12 +17,10 @@ from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
 from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
 from capeval.files.jsonl import dumps, write_jsonl
-from capeval.files.packaged import sample_folder
 from capeval.files.videos import VideoFolder
 from capeval.runs.engine import Plan, select
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.shards import Part, Shard, lines_by_index
-from capeval.runs.sources import SAMPLE
 from capeval.schema import Annotation, Usage
 from capeval.text import shown
 from capeval.video import FrameReader
@@ -123,13 +121,6 @@ def default_run(model: str) -> str:
     'Qwen3-VL-8B-Instruct'
     """
     return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
-
-
-def default_videos(annotations_path: str) -> Path:
-    """Return the default video folder: `videos` next to the annotations, or their own folder."""
-    file = Path(annotations_path)
-    folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
-    return folder / "videos" if (folder / "videos").is_dir() else folder
 
 
 def generation_settings(

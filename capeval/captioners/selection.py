@@ -16,7 +16,7 @@ from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioner
 from capeval.config import CONFIG
 from capeval.errors import CapevalError, UsageError
-from capeval.llm import Meter
+from capeval.llm.meter import Meter
 from capeval.plugins import blaming
 from capeval.runs.threads import in_thread
 from capeval.schema import Usage

@@ -23,7 +23,7 @@ from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
 from capeval.errors import UsageError
-from capeval.llm import Meter
+from capeval.llm.meter import Meter
 from capeval.runs.threads import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line

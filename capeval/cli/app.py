@@ -13,18 +13,7 @@ from typing import Annotated
 
 import typer
 
-from capeval.cli import (
-    compare_command,
-    correlate_command,
-    generate_command,
-    judge_command,
-    leaderboard_command,
-    rate_command,
-    report_command,
-    resources_command,
-    score_command,
-)
-from capeval.cli.options import RENAMED
+from capeval.cli.commands import RENAMED, Commands
 from capeval.errors import CapevalError
 from capeval.text import describe, one_line, raised_at
 from capeval.tracing import trace
@@ -32,6 +21,7 @@ from capeval.version import __version__
 
 app = typer.Typer(
     name="capeval",
+    cls=Commands,
     help="Measure how well video-language models describe dense, dynamic video (TUNA-CAP).",
     # Inherited by every command: old names of options are read as the new ones.
     context_settings={"token_normalize_func": lambda token: RENAMED.get(token, token)},
@@ -44,19 +34,6 @@ app = typer.Typer(
     "or the cost cap reached; 4 a check or a gate failed; 130 Ctrl-C; 141 output pipe closed "
     "(SIGPIPE).",
 )
-app.command("generate")(generate_command.generate)
-app.command("judge")(judge_command.judge)
-app.command("score")(score_command.score)
-app.command("report")(report_command.report)
-app.command("inspect")(report_command.inspect)
-app.command("compare")(compare_command.compare)
-app.command("leaderboard")(leaderboard_command.leaderboard)
-app.command("plot")(report_command.plot)
-app.command("correlate")(correlate_command.correlate)
-app.command("models")(resources_command.models)
-app.command("frames")(resources_command.frames)
-app.add_typer(rate_command.app, name="rate")
-app.add_typer(resources_command.cache_app, name="cache")
 
 
 def _version(wanted: bool) -> None:

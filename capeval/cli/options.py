@@ -58,14 +58,6 @@ Quiet = Annotated[
     ),
 ]
 
-RENAMED = {
-    "anyway": "allow-mismatch",
-    "auto": "metric",
-    "draws": "resamples",
-    "metric-cols": "metric-columns",
-}
-"""Options by their old names, which are still accepted."""
-
 
 def check_format(form: str | None, *, as_json: bool) -> None:
     """Refuse --format with --json."""

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from capeval.errors import BudgetReached, CapevalError, UsageError
-from capeval.llm import Meter
+from capeval.llm.meter import Meter
 from capeval.reporting.numbers import counted, money, tenths, thousands
 from capeval.runs.engine import Status
 from capeval.text import one_line

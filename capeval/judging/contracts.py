@@ -27,10 +27,10 @@ from capeval.errors import ReplyError
 from capeval.files.label_matching import match_labels, normalised, read_relation
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.segments import segments
-from capeval.judging.split_checks import clean, own_events, repeating, repeats_note
-from capeval.llm import ReplySchema
+from capeval.judging.split_checks import own_events, repeating, repeats_note
+from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import one_line, shown
+from capeval.text import one_line, shown, storable
 
 T = TypeVar("T")
 
@@ -367,7 +367,7 @@ class _ReasonedSpansContract(_SpansContract):
             number = _read_number(item["id"], "element", len(reasons))
             reason = item.get("reason")
             if isinstance(reason, str):
-                reasons[number - 1] = one_line(clean(reason), _LONGEST_REASON)
+                reasons[number - 1] = one_line(storable(reason), _LONGEST_REASON)
         return _by_part(reasons, parts)
 
 

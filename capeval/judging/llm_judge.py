@@ -10,10 +10,12 @@ from capeval.judging.contracts import EventToClassify, contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import FormError, read_reply
-from capeval.judging.split_checks import clean, words
-from capeval.llm import Answer, Asker, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
+from capeval.judging.split_checks import words
+from capeval.llm.asker import Asker
+from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.llm.wire import SERVER_ADVICE
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
+from capeval.text import storable
 from capeval.tracing import about
 
 T = TypeVar("T")
@@ -56,14 +58,14 @@ class LLMJudge(PreparedJudge):
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
         stages = _Stages(self, repeat, tally, notes)
-        events = await stages.split(clean(caption))
-        references = [clean(event.event) for event in annotation.events]
+        events = await stages.split(storable(caption))
+        references = [storable(event.event) for event in annotation.events]
         matches = await stages.match(events, references)
         parts = [
             EventToClassify(
                 event=number,
                 text=" ".join(e for e, m in zip(events, matches, strict=True) if m == number),
-                elements=tuple(clean(element.content) for element in event.visual_elements),
+                elements=tuple(storable(element.content) for element in event.visual_elements),
             )
             for number, event in enumerate(annotation.events, start=1)
             if number in matches

@@ -19,7 +19,7 @@ from capeval.options import (
 
 if TYPE_CHECKING:
     from capeval.judging.protocol import Judge
-    from capeval.llm import ChatClient
+    from capeval.llm.types import ChatClient
     from capeval.runs.engine import Progress
     from capeval.schema import Annotation, Caption
 

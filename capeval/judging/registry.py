@@ -15,12 +15,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
 from capeval.judging.protocol import Judge, PreparedJudge, Tally
-from capeval.judging.split_checks import clean
-from capeval.llm import public_url
+from capeval.llm.redact import public_url
 from capeval.plugins import Registry, blaming
 from capeval.runs.threads import Threads
 from capeval.schema import Annotation, Scored, Usage, Verdict, flaw_of
-from capeval.text import complaint, describe, one_line, raised_at, shown
+from capeval.text import complaint, describe, one_line, raised_at, shown, storable
 
 LEXICAL = "lexical"
 
@@ -77,7 +76,7 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
 
 
 def _whole(text: str) -> str:
-    if clean(text) != text:
+    if storable(text) != text:
         raise ValueError("must have no unpaired surrogate")
     return text
 
@@ -195,7 +194,7 @@ def _other_flaw(verdict: Verdict) -> str | None:
     for earlier, later in pairwise(numbers):
         if later < earlier:
             return f"it matches reference event {later} after {earlier}; matches never decrease"
-    if any(clean(text) != text for text in (*verdict.candidate_events, *verdict.notes)):
+    if any(storable(text) != text for text in (*verdict.candidate_events, *verdict.notes)):
         return "its text has an unpaired surrogate"
     return None
 

@@ -19,9 +19,10 @@ from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.registry import JUDGES, load_judge, prepare_judge
 from capeval.judging.segments import size
-from capeval.llm import Asker, Meter, endpoint_url, public_url
-from capeval.llm.asker import open_asker
-from capeval.llm.client import DEFAULT_URL
+from capeval.llm.asker import Asker, open_asker
+from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.meter import Meter
+from capeval.llm.redact import public_url
 from capeval.runs.threads import in_thread
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from capeval.errors import ReplyError
 from capeval.files.label_matching import normalised
 from capeval.judging.alignment import align, flat
-from capeval.text import one_line
+from capeval.text import one_line, storable
 
 # In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes.
 _WORD = re.compile(
@@ -27,15 +27,6 @@ _MAX_FOREIGN = 0.05
 _MAX_GROWTH = 1.2
 # Segments: with more, only exact repeats are looked for, which takes linear time.
 _FEW = 300
-
-
-def clean(text: str) -> str:
-    """Return text that can be sent and stored as UTF-8: unpaired surrogates become U+FFFD.
-
-    >>> clean("a\\ud800b")
-    'a\ufffdb'
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def words(text: str) -> list[str]:
@@ -114,7 +105,7 @@ def own_events(caption: str, replied: Sequence[str], notes: list[str]) -> list[s
     An event that is in the caption word for word is returned as it was written. Raises `ReplyError`
     if the events cannot be aligned with the caption, or leave out a part of it.
     """
-    written = [event for text in replied if (event := clean(text).strip())]
+    written = [event for text in replied if (event := storable(text).strip())]
     distinct: dict[str, str] = {}
     for event in written:
         distinct.setdefault(normalised(event), event)

@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
@@ -109,6 +108,9 @@ def check_proxies() -> None:
 
 def _proxies() -> dict[str, str]:
     """Return the addresses of the environment's proxies by "http", "https" and "all"."""
+    # It imports http and email, which most commands do not need.
+    from urllib.request import getproxies
+
     found = getproxies()
     if "*" in map(str.strip, found.get("no", "").split(",")):
         return {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.captioners.catalogue import ModelEntry
-from capeval.llm import public_url
+from capeval.llm.redact import public_url
 from capeval.reporting.numbers import NOTHING, billions
 from capeval.reporting.table import Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages

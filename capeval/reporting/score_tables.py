@@ -23,12 +23,11 @@ from capeval.reporting.numbers import (
 from capeval.reporting.table import Cell, Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Absent, Checked
-from capeval.runs.comparing import unlikeness
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.signature import Signature
+from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import cut, one_line
 
 Place = tuple[str, str]

@@ -8,15 +8,12 @@ from functools import cached_property
 from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
-from capeval.scoring import DRAWS, Signature
+from capeval.scoring import DRAWS
 from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
-from capeval.scoring.signature import differing_parts
+from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
-
-_LIKE = ("judge", "prompts", "repeats", "data")
-"""The parts of the signature that two scores must share to be comparable."""
 
 
 def compare_judged(
@@ -73,22 +70,6 @@ def compare_judged(
         for side, mean, cluster in zip(sides.values(), means, clusters, strict=True)
     ]
     return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs_of))
-
-
-def unlikeness(signatures: Mapping[str, str]) -> list[str]:
-    """List the differences between signatures that make scores incomparable.
-
-    The judge, its prompts, its repeats (the majority of three is another measure than one verdict)
-    and the data count; the version of capeval does not.
-
-    >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
-    ['judge m vs. n']
-    """
-    parsed = [Signature.parse(signature) for signature in signatures.values()]
-    return [
-        f"{part} {' vs. '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
-        for part, values in differing_parts(*parsed, names=_LIKE).items()
-    ]
 
 
 class _Common:

@@ -268,3 +268,10 @@ def from_memory(
         annotations_path=path,
         origin="memory",
     )
+
+
+def default_videos(annotations_path: str) -> Path:
+    """Return the default video folder: `videos` next to the annotations, or their own folder."""
+    file = Path(annotations_path)
+    folder = sample_folder() if annotations_path == SAMPLE and not file.is_file() else file.parent
+    return folder / "videos" if (folder / "videos").is_dir() else folder

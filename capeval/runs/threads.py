@@ -6,15 +6,17 @@ thread is abandoned: it is a daemon, unlike those of `asyncio.to_thread` and `Th
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from capeval.text import describe
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -31,6 +33,9 @@ class Threads:
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what `call` returns or raise what it raises; cancelled, let it go on unheeded."""
+        # Most commands import this module and start no loop.
+        import asyncio
+
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         context = copy_context()

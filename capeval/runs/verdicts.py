@@ -186,6 +186,12 @@ def judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
     return identity_of(first) if first else JudgeIdentity(), _recorded("models", scored)
 
 
+def _addresses(judgments: Sequence[Judgment]) -> str | None:
+    """Return where the judge was called; a run may be finished at another address."""
+    found = {one.provenance.base_url for one in judgments}
+    return ", ".join(sorted(address for address in found if address)) or None
+
+
 def _recorded(name: str, scored: Sequence[Scored]) -> list[str]:
     return sorted({value for judgment in scored for value in getattr(judgment.provenance, name)})
 
@@ -218,7 +224,7 @@ def summarise(
         settings={
             "judge": identity.judge,
             "baseline": identity.baseline,
-            "base_url": identity.base_url,
+            "base_url": _addresses(scored or judgments),
             "prompts": identity.prompts,
             "repeats": identity.repeats,
             "models": models,

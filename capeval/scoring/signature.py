@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from capeval.text import one_line
+from capeval.text import both_ends, one_line
 
 VERSION = "v"
 """The part that names the version of capeval; it changes nothing that is measured."""
+
+_LIKE = ("judge", "prompts", "repeats", "data")
+"""The parts of the signature that two scores must share to be comparable."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,19 @@ def differing_parts(
     every = names or tuple(dict.fromkeys(name for of in parts for name in of))
     values = {name: tuple(of.get(name) for of in parts) for name in every}
     return {name: found for name, found in values.items() if len(set(found)) > 1}
+
+
+def unlikeness(signatures: Mapping[str, str]) -> list[str]:
+    """List the differences between signatures that make scores incomparable.
+
+    The judge, its prompts, its repeats (the majority of three is another measure than one verdict)
+    and the data count; the version of capeval does not.
+
+    >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
+    ['judge m vs. n']
+    """
+    parsed = [Signature.parse(signature) for signature in signatures.values()]
+    return [
+        f"{part} {' vs. '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
+        for part, values in differing_parts(*parsed, names=_LIKE).items()
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, RequestRefused, UsageError
-from capeval.llm import ScriptedClient
+from capeval.llm.fake import ScriptedClient
 from tests.generating import FakeCaptioner, FakeReader
 
 

@@ -14,7 +14,8 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, EndpointRefused, InputError, RunLocked, UsageError
-from capeval.llm import ChatRequest, ScriptedClient
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.types import ChatRequest
 from capeval.runs.engine import Status
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption

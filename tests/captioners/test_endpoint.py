@@ -21,8 +21,11 @@ from capeval.captioners.endpoint import EndpointCaptioner
 from capeval.captioners.images import ImageForm
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import BudgetReached, EndpointRefused
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, OpenAIChatClient, ReplyCache
-from capeval.llm.meter import Price
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter, Price
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Usage
 from tests.server import Hang, LoopbackServer, completion, failure, unauthorized
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capeval.captioners.plan import Generation, Wanted, default_run, default_videos, plan_generation
+from capeval.captioners.plan import Generation, Wanted, default_run, plan_generation
 from capeval.captioners.prompting import load_caption_prompts, prompt_hash
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.run import generate_run, merge_parts
@@ -18,6 +18,7 @@ from capeval.errors import BudgetReached, InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
+from capeval.runs.sources import default_videos
 from tests.generating import (
     FakeCaptioner,
     FakeReader,

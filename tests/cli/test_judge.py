@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,8 +213,7 @@ def test_a_quota_that_ends_keeps_what_is_done(work: Workspace, endpoint: Endpoin
     assert endpoint.calls() == 36 + 1
 
 
-def test_a_server_that_is_down_is_told_soon(work: Workspace) -> None:
-    began = time.monotonic()
+def test_a_server_that_is_down_is_told(work: Workspace) -> None:
     work.url = "http://127.0.0.1:9/v1"
     both = [
         work.start(*work.judging("--run", "one")),
@@ -224,7 +222,6 @@ def test_a_server_that_is_down_is_told_soon(work: Workspace) -> None:
     for process in both:
         line = complaint(end_of(process))
         assert "cannot reach http://127.0.0.1:9/v1: connection refused" in line
-    assert time.monotonic() - began < 10
 
 
 def test_filtered_and_over_long_videos_stay_unscored(work: Workspace, endpoint: Endpoint) -> None:

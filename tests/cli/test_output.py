@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,6 +176,29 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
     reads_runs |= {"plot", "correlate", "rate sheet"}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:
+    listed = " ".join(re.findall(r"│ (.*?) *│", typed(Path(), "--help", columns=200).out))
+    for name, command in get_command(app).commands.items():
+        summary = command.help.split("\n\n")[0]
+        assert f"{name} {summary}" in " ".join(listed.split())
+
+
+@pytest.mark.parametrize("command", ["--help", "score runs/none", "--version"])
+def test_a_command_does_not_import_the_others(command: str) -> None:
+    code = f"""
+import sys
+from capeval.cli.app import main
+sys.argv = ["capeval", *{command!r}.split()]
+try:
+    main()
+except SystemExit:
+    pass
+sys.exit(bool({{"capeval.cli.generate_command", "asyncio", "numpy.random"}} & {{*sys.modules}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -9,7 +9,10 @@ import pytest
 
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet
-from capeval.llm import Asker, ChatClient, Meter, ReplyCache
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatClient
 from capeval.schema import Annotation
 
 Contract = Literal["spans", "ids", "tuna"]

@@ -19,9 +19,10 @@ from capeval.judging.prompts import PromptSet, Stage, load_prompts, named_prompt
 from capeval.judging.replies import read_reply
 from capeval.judging.run import judge_caption
 from capeval.judging.segments import segments
-from capeval.judging.split_checks import clean
-from capeval.llm import ChatRequest, ScriptedClient
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Scored
+from capeval.text import storable
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of
 
@@ -57,7 +58,7 @@ PACKAGED = [
 
 
 def rendered(prompts: PromptSet, text: str) -> dict[Stage, str]:
-    contract, text = contract_of(prompts), clean(text)
+    contract, text = contract_of(prompts), storable(text)
     shown = contract.show_events([text, text])
     part = EventToClassify(1, text, (text, text))
     return {
@@ -77,7 +78,9 @@ def holds_only_data(prompts: PromptSet, text: str) -> None:
             data = prompt.split(f"<{tag}>\n")[1].split(f"\n</{tag}>")[0]
             assert "<" not in data
             if prompts.contract == "ids":
-                assert all(clean(text) in str_values(json.loads(line)) for line in data.split("\n"))
+                assert all(
+                    storable(text) in str_values(json.loads(line)) for line in data.split("\n")
+                )
             elif data:
                 holds_numbered_lines(data)
         outside = re.sub(r"<(\w+)>\n.*?\n</\1>", "", prompt, flags=re.DOTALL)
@@ -155,7 +158,7 @@ async def test_a_hostile_caption_is_judged_like_any_other(text: str, judge_of: J
         return reply_to(str(request.messages[0]["content"]))
 
     client = ScriptedClient(plays_along)
-    told = clean(text)
+    told = storable(text)
     annotation = annotation_of((told, "Nobody says this.", told), ("Another.", "Never said."))
     caption = Caption(index="V1", caption=text)
     judgment = await judge_caption(judge_of(client, load_prompts()), annotation, caption, repeats=1)
@@ -255,7 +258,7 @@ async def test_the_benchmarks_style_is_judged_end_to_end(
 @pytest.mark.parametrize("text", HOSTILE[:11], ids=lambda text: repr(text[:20]))
 def test_doubled_braces_in_data_stay(text: str, tuna_folder: Path) -> None:
     prompts = load_prompts(tuna_folder)
-    shown = CONTRACTS["tuna"].show_caption(clean(text))
+    shown = CONTRACTS["tuna"].show_caption(storable(text))
     assert prompts.render("split", {"caption": shown}) == SPLIT.replace("{caption}", shown)
 
 

@@ -15,7 +15,9 @@ from capeval.errors import ReplyError
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.replies import read_reply
 from capeval.judging.run import judge_caption
-from capeval.llm import ChatReply, ChatRequest, ReplyCache, ScriptedClient
+from capeval.llm.cache import ReplyCache
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
 from tests.judging.conftest import Contract, annotation_of, plain_prompts

@@ -19,7 +19,8 @@ from capeval.judging.options import JudgeOptions
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import JudgingWork, judge_caption
 from capeval.judging.selection import estimate, is_configured, open_judge
-from capeval.llm import ChatRequest, ScriptedClient
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute
 from capeval.runs.folder import RunFolder
 from capeval.runs.judged_run import load_judged

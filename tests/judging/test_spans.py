@@ -12,7 +12,8 @@ from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify, cont
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import judge_caption
-from capeval.llm import ChatRequest, ScriptedClient
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.types import ChatRequest
 from capeval.schema import Caption, Judgment, Scored, flaw_of
 from tests.judge_responder import reply_to
 from tests.judging.conftest import annotation_of

@@ -15,7 +15,8 @@ from capeval.errors import ReplyError
 from capeval.files.label_matching import normalised
 from capeval.judging.alignment import common_subsequence
 from capeval.judging.contracts import CONTRACTS
-from capeval.judging.split_checks import check_split, clean, own_events, words
+from capeval.judging.split_checks import check_split, own_events, words
+from capeval.text import storable
 
 TEN = [f"word{n}" for n in range(10)]
 HUNDRED = [f"word{n}" for n in range(100)]
@@ -245,7 +246,9 @@ def test_both_of_two_equal_passages_may_not_be_left_out() -> None:
 @settings(deadline=None)
 @given(st.data())
 def test_any_cut_of_a_caption_is_read_as_its_pieces(data: st.DataObject) -> None:
-    caption = clean(data.draw(st.text(min_size=1) | st.lists(st.sampled_from(WHOLE)).map(" ".join)))
+    caption = storable(
+        data.draw(st.text(min_size=1) | st.lists(st.sampled_from(WHOLE)).map(" ".join))
+    )
     edges = sorted(
         data.draw(st.sets(st.integers(0, len(caption)), max_size=12)) | {0, len(caption)}
     )
@@ -342,14 +345,14 @@ def test_long_and_hostile_splits_take_little_time() -> None:
 @given(st.text())
 def test_whatever_is_said_is_covered_by_itself(text: str) -> None:
     check_split(text, [text])
-    assert clean(text) == text
+    assert storable(text) == text
 
 
 @settings(deadline=None)
 @given(st.text(alphabet=st.characters(), max_size=50))
 def test_cleaned_text_can_be_stored(text: str) -> None:
-    assert clean(clean(text).encode("utf-8").decode("utf-8")) == clean(text)
+    assert storable(storable(text).encode("utf-8").decode("utf-8")) == storable(text)
 
 
 def test_a_whole_pair_of_surrogates_becomes_its_character() -> None:
-    assert clean("\ud83d\ude00 \ud83d x") == "😀 \ufffd x"
+    assert storable("\ud83d\ude00 \ud83d x") == "😀 \ufffd x"

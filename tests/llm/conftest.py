@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatRequest
 
 KEY = "sk-verysecretkey-1234567890"
 

@@ -8,16 +8,11 @@ from typing import Any
 import pytest
 
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
-from capeval.llm import (
-    Asker,
-    ChatReply,
-    ChatRequest,
-    Meter,
-    ReplyBroken,
-    ReplyCache,
-    ReplyRefused,
-    ScriptedClient,
-)
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.schema.usage import Usage
 
 Askers = Callable[..., Asker]

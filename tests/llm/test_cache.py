@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import InputError
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache, ScriptedClient
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]
@@ -36,7 +40,11 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from capeval.llm import Asker, ChatRequest, Meter, ReplyCache, ScriptedClient
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatRequest
 async def main(path, name):
     asker = Asker(ScriptedClient(lambda r: r.messages[0]["content"]), ReplyCache(Path(path)),
                   base_url="http://judge/v1", meter=Meter())
@@ -119,7 +127,11 @@ RESUMED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from capeval.errors import ReplyError
-from capeval.llm import Asker, ChatRequest, Meter, OpenAIChatClient, ReplyCache
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatRequest
 def check(reply):
     if "again" not in reply.text:
         raise ReplyError("say it again")

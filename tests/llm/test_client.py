@@ -16,7 +16,8 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm import ChatRequest, OpenAIChatClient, ReplySchema
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.types import ChatRequest, ReplySchema
 from tests.llm.conftest import KEY, Naps
 from tests.server import (
     Drop,

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import BudgetReached, InputError, UsageError
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter
-from capeval.llm.meter import Price, price_of, prices_as_of, read_prices
+from capeval.llm.asker import Asker
+from capeval.llm.meter import Meter, Price, price_of, prices_as_of, read_prices
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]

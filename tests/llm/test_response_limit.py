@@ -12,7 +12,8 @@ import pytest
 from aiohttp import web
 
 from capeval.errors import RetriesExhausted
-from capeval.llm import ChatRequest, OpenAIChatClient
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.types import ChatRequest
 from tests.server import LoopbackServer, completion
 
 Clients = Callable[..., OpenAIChatClient]

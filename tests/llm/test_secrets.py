@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from capeval.errors import CapevalError, EndpointRefused
-from capeval.llm import ChatRequest, OpenAIChatClient
+from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import Redactor
+from capeval.llm.types import ChatRequest
 from tests.llm.conftest import KEY
 from tests.server import LoopbackServer, completion, failure
 

@@ -11,9 +11,9 @@ import pytest
 
 import capeval
 from capeval.errors import CapevalError, UsageError
-from capeval.runs.comparing import unlikeness
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
 from capeval.scoring.comparison_result import Comparison, Matrix
+from capeval.scoring.signature import unlikeness
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
 

@@ -18,8 +18,9 @@ from capeval.judging.lexical.reading import NOT, Reading, read, tokens
 from capeval.judging.lexical.reference import LexicalReference, prepare
 from capeval.judging.lexical.relations import relations
 from capeval.judging.lexical.word_lists import ABBREVIATIONS
-from capeval.judging.split_checks import clean, repeats_note
+from capeval.judging.split_checks import repeats_note
 from capeval.schema import Annotation, Verdict
+from capeval.text import storable
 
 # The score of a piece without an event: a lower similarity is not a match.
 _SKIP = 0.25
@@ -69,7 +70,7 @@ class LexicalJudge:
     def judge(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything."""
         reference = self.prepare(annotation)
-        pieces, repeats = split(clean(caption))
+        pieces, repeats = split(storable(caption))
         notes = [repeats_note(repeats)] if repeats else []
         readings, unread = _read_all(pieces)
         if unread:

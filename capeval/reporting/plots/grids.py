@@ -58,7 +58,7 @@ def radar(grid: Grid, paper: Paper) -> Drawing:
         _hollow(axes, spokes, values, series.values, style)
         # Whiskers are beside each other, so that none hides another.
         aside = min(0.05, 0.3 / len(grid.series)) * _offset(grid, number)
-        _whiskers(axes, [spoke + aside for spoke in spokes], series.values, style.colour)
+        _whiskers(axes, [spoke + aside for spoke in spokes], series.values, style.colour, alpha=0.8)
     axes.set_ylim(0, _ceiling(grid))
     axes.set_yticks(_round_ticks(_ceiling(grid)))
     axes.tick_params(axis="y", colors=GREY, labelsize=6)
@@ -193,12 +193,18 @@ def _line(
 
 
 def _whiskers(
-    axes: Any, places: Sequence[float], estimates: _Estimates, colour: str, *, across: bool = False
+    axes: Any,
+    places: Sequence[float],
+    estimates: _Estimates,
+    colour: str,
+    *,
+    across: bool = False,
+    alpha: float = 1.0,
 ) -> None:
     for place, one in zip(places, estimates, strict=True):
         if bounds := _bounds(one):
             line = (bounds, [place] * 2) if across else ([place] * 2, bounds)
-            axes.plot(*line, color=colour, linewidth=0.8, zorder=2.5)
+            axes.plot(*line, color=colour, linewidth=0.8, alpha=alpha, zorder=2.5)
 
 
 def _hollow(

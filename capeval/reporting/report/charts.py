@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from capeval.judging.split_checks import clean
 from capeval.reporting.figures import (
     Grid,
     Series,
@@ -35,7 +34,7 @@ from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, px, tag,
 from capeval.reporting.viewer.cards import LABEL_SIGNS
 from capeval.schema import Relation
 from capeval.scoring import FEWEST, Estimate, TypeScores
-from capeval.text import one_line
+from capeval.text import one_line, storable
 
 _WIDTH = 360
 # In charts of rows, labels end and values begin at these coordinates.
@@ -316,7 +315,7 @@ def _frames(grid: Grid) -> BreakdownChart:
     """Return F1 by number of frames, whose lines are models and not runs."""
     letters = [letter_of(place) for place in range(len(grid.series))]
     models = [
-        f"{letter} {one_line(clean(series.name), 120)}: "
+        f"{letter} {one_line(storable(series.name), 120)}: "
         + ", ".join(
             f"{place} frames {interval(value) if value else NOTHING}"
             for place, value in zip(grid.places, series.values, strict=True)

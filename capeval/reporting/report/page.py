@@ -12,7 +12,6 @@ from markupsafe import Markup
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
-from capeval.judging.split_checks import clean
 from capeval.llm.meter import Price, price_of, prices_as_of
 from capeval.reporting.numbers import (
     NOTHING,
@@ -36,7 +35,7 @@ from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST
-from capeval.text import one_line
+from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
@@ -90,7 +89,7 @@ def report_html(
     """
     same_annotations(runs)
     shown = [
-        Shown(letter_of(place), one_line(clean(name), 120), run, tuple(cards_of(run, human)))
+        Shown(letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human)))
         for place, (name, run) in enumerate(runs.items())
     ]
     style, script = (
@@ -132,7 +131,7 @@ def report_html(
         baseline_note=BASELINE_NOTE,
         note="" if has_frames else "No frames of the videos are in this report.",
     )
-    return clean(page)
+    return storable(page)
 
 
 def _template() -> jinja2.Template:

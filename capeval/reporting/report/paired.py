@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
-from capeval.runs.comparing import unlikeness
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Annotation, Scored
 from capeval.scoring.comparison import Measured, differences, measured, ranked
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.counts import MEASURES
+from capeval.scoring.signature import unlikeness
 
 LEAST_COVERAGE = 0.99
 """A run of a smaller share of the videos is not a score of the set, as in `capeval leaderboard`."""

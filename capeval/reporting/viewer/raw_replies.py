@@ -15,8 +15,10 @@ from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, load_prompts, named_prompts
 from capeval.judging.protocol import Tally
 from capeval.judging.run import inputs_of, is_by
-from capeval.llm import Asker, ChatReply, ChatRequest, Meter, ReplyCache
-from capeval.llm.cache import State, request_key
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache, State, request_key
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Scored
 

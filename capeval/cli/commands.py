@@ -1,0 +1,112 @@
+"""The table of commands: the modules of the others are not imported when one is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+_COMMANDS = {
+    "generate": ("generate_command:generate", "Caption videos with a video-language model."),
+    "judge": (
+        "judge_command:judge",
+        "Judge captions event by event and score them: precision, recall and F1.",
+    ),
+    "score": ("score_command:score", "Score stored verdicts again, without any model."),
+    "report": (
+        "report_command:report",
+        "Write one HTML file that shows what a model gets wrong, and why.",
+    ),
+    "inspect": (
+        "report_command:inspect",
+        "Show why one video has its score: its caption, events, verdicts and repairs.",
+    ),
+    "compare": (
+        "compare_command:compare",
+        "Compare judged runs over the videos that are scored in all of them: is B better than A?",
+    ),
+    "leaderboard": (
+        "leaderboard_command:leaderboard",
+        "Rank all judged runs by overall F1.",
+    ),
+    "plot": (
+        "report_command:plot",
+        "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas.",
+    ),
+    "correlate": (
+        "correlate_command:correlate",
+        "Correlate metrics with human ratings: does the judge rank captions as humans do?",
+    ),
+    "models": ("resources_command:models", "List the models that `capeval generate` knows."),
+    "frames": (
+        "resources_command:frames",
+        "Show which frames of a video a model would see.",
+    ),
+    "rate": ("rate_command:app", "Have humans rate captions without knowing who wrote them."),
+    "cache": ("resources_command:cache_app", "See or clear the cache of models' replies."),
+}
+"""Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""
+
+RENAMED = {
+    "anyway": "allow-mismatch",
+    "auto": "metric",
+    "draws": "resamples",
+    "metric-cols": "metric-columns",
+}
+"""Options by their old names, which are still accepted."""
+
+
+class Commands(TyperGroup):
+    """A group whose commands are imported when they are looked up, but not to list them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _Imported()
+
+    def format_help(self, *given: Any) -> None:
+        """Print the help, with the commands' lines from the table."""
+        imported = self.commands
+        self.commands = {
+            name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()
+        }
+        try:
+            super().format_help(*given)
+        finally:
+            self.commands = imported
+
+
+class _Imported(MutableMapping[str, Any]):
+    """The commands by name, each imported at its first use."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            module, _, attribute = _COMMANDS[name][0].partition(":")
+            made = getattr(import_module(f"capeval.cli.{module}"), attribute)
+            around = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            around.callback()(lambda: None)
+            if isinstance(made, typer.Typer):
+                around.add_typer(made, name=name)
+            else:
+                around.command(name)(made)
+            group: Any = get_command(around)
+            self._found[name] = group.commands[name]
+        return self._found[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._found[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
