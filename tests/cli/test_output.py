@@ -180,7 +180,9 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
 
 def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:
     listed = " ".join(re.findall(r"│ (.*?) *│", typed(Path(), "--help", columns=200).out))
-    for name, command in get_command(app).commands.items():
+    for name, command in commands():
+        if " " in name or not name:
+            continue
         summary = command.help.split("\n\n")[0]
         assert f"{name} {summary}" in " ".join(listed.split())
 

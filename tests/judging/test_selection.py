@@ -259,7 +259,7 @@ async def test_a_server_that_moves_is_the_same_judge(tmp_path: Path) -> None:
     # Verdicts of both addresses are one result.
     again = load_judged(stored(folder), annotations=ANNOTATIONS).scores
     assert again == outcome.scores
-    assert again.settings["base_url"] == HERE
+    assert again.settings["base_url"] == f"{HERE}, {THERE}"
 
 
 async def test_a_name_in_the_configuration_tells_endpoints_apart(tmp_path: Path) -> None:
