@@ -228,17 +228,17 @@ async def open_judging(
 
 
 def targets_named(
-    typed: Sequence[str],
+    names: Sequence[str],
     options: JudgeOptions,
     *,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> list[Target]:
     """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
     runs = Path(options.runs)
-    if options.run is not None and len(typed) != 1:
+    if options.run is not None and len(names) != 1:
         raise UsageError("--run names the run of one captions file; name that file alone")
-    if typed:
-        targets = [target for name in typed for target in _targets_for(name, options)]
+    if names:
+        targets = [target for name in names for target in _targets_for(name, options)]
     else:
         mine = [run for run in RunFolder.all(runs) if not run.name.startswith(f"{SAMPLE}-")]
         targets = [replace(_run(run, options), named=False) for run in mine]
@@ -253,18 +253,18 @@ def targets_named(
     return targets
 
 
-def _targets_for(typed: str | Path, options: JudgeOptions) -> list[Target]:
+def _targets_for(name_or_path: str | Path, options: JudgeOptions) -> list[Target]:
     runs = Path(options.runs)
-    if typed == SAMPLE and not is_taken(SAMPLE, runs):
+    if name_or_path == SAMPLE and not is_taken(SAMPLE, runs):
         if options.annotations not in (None, SAMPLE):
             raise UsageError("the sample has its own annotations; omit --annotations")
         return _sample(options)
-    found = find_captions(typed, runs)
+    found = find_captions(name_or_path, runs)
     if isinstance(found, Path):
         name = found.stem if options.run is None else options.run
         return [_file(found, _path(options), name, options)]
     if options.run and options.run != found.name:
-        raise UsageError(f"{typed} is a run already; --run names that of a captions file")
+        raise UsageError(f"{name_or_path} is a run already; --run names that of a captions file")
     return [_run(found, options)]
 
 

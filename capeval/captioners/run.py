@@ -82,11 +82,11 @@ def merge_parts(run: RunFolder, annotations: tuple[Annotation, ...], path: str) 
         parts = parts_of(run.path)
         if not parts:
             raise UsageError(f"{run.path} has no shards to merge")
-        nobody_works_on(parts, run)
+        check_idle(parts, run)
         return merge_into(run, annotations, path, parts)
 
 
-def nobody_works_on(parts: Iterable[Part], run: RunFolder) -> None:
+def check_idle(parts: Iterable[Part], run: RunFolder) -> None:
     """Raise `RunLocked` if a shard is still being generated."""
     for part in parts:
         if _is_held(run, part):
@@ -164,7 +164,7 @@ async def generate_run(
 
 @dataclass
 class GenerationWork:
-    """Captions the videos of a run with one captioner; see `capeval.runs.engine.Work`."""
+    """Captions the videos of a run with one captioner; see `capeval.runs.engine.ResumableTask`."""
 
     labels = Labels(doing="captioning", item="video", done="done", failed="ungenerated")
 
@@ -181,7 +181,7 @@ class GenerationWork:
         shard = self.wanted.shard
         with self.run.locked(part=shard.label if shard else "") as check:
             if shard is None:
-                nobody_works_on(parts_of(self.run.path), self.run)
+                check_idle(parts_of(self.run.path), self.run)
             yield check
 
     def plan(self) -> GenerationPlan:

@@ -52,7 +52,7 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
     how = "mean" if settings.raters == "each" else settings.raters
     apart = RatersApart(joined.ratings, joined.design, how=how)
     result = []
-    for statistic, grouping in settings.protocol.taken:
+    for statistic, grouping in settings.protocol.pairs:
         found = apart.ceiling(statistic, grouping)
         bounds = (
             Missing("no interval was asked for")

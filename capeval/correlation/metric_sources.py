@@ -18,7 +18,7 @@ from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
 from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
-from capeval.scoring import MEASURES, Reference, measures
+from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.text import listed
 
 _SAMPLE = "sample-"
@@ -222,7 +222,7 @@ def _judged(
     annotations: Sequence[Annotation],
     systems: Collection[str | None],
 ) -> None:
-    reference = Reference(annotations)
+    reference = AnnotationArrays(annotations)
     run = run_around(path)
     system = _system_of(_names(run), systems) if run and None not in systems else None
     if run is None and None not in systems and len(systems) == 1:

@@ -20,7 +20,7 @@ class Protocol:
 
     name: str
     source: str
-    taken: tuple[tuple[Statistic, Grouping], ...]
+    pairs: tuple[tuple[Statistic, Grouping], ...]
     binary: bool = False
 
 
@@ -70,7 +70,7 @@ def protocol(
 ) -> Protocol:
     """Return a protocol by name, else all statistics; limited to some statistics and groupings.
 
-    >>> protocol("tuna", ["spearman"]).taken
+    >>> protocol("tuna", ["spearman"]).pairs
     (('spearman', 'pooled'),)
     """
     for given, known, what in (
@@ -85,12 +85,12 @@ def protocol(
     whole = PROTOCOLS[name] if name else EVERYTHING
     taken = tuple(
         (statistic, grouping)
-        for statistic, grouping in whole.taken
+        for statistic, grouping in whole.pairs
         if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
     if not taken:
-        pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.taken)
+        pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.pairs)
         raise UsageError(
             f"the protocol {whole.name} has none of these statistics and groupings; it has {pairs}"
         )
-    return replace(whole, taken=taken)
+    return replace(whole, pairs=taken)

@@ -109,7 +109,7 @@ def analyse(
     for scores in _scores_of(joined, settings, warnings):
         warnings += _warnings(scores)
         found = _every_way(scores, settings, permutations)
-        for way in settings.protocol.taken:
+        for way in settings.protocol.pairs:
             results += found[way][0]
             comparisons += found[way][1]
     least = pairs / (permutations + 1)
@@ -128,10 +128,10 @@ def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_
     Groupings share little work, and numpy releases the interpreter lock while it sorts and adds:
     for many captions, two groupings run at a time. Their results do not depend on each other.
     """
-    groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.taken)
+    groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.pairs)
 
     def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
-        ways = [way for way in settings.protocol.taken if way[1] == grouping]
+        ways = [way for way in settings.protocol.pairs if way[1] == grouping]
         statistics = [statistic for statistic, _ in ways]
         compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
         result: dict[_Way, _Found] = {}

@@ -215,7 +215,7 @@ class Held:
 
 
 class JudgingWork:
-    """Judges the captions of a source with one judge; see `capeval.runs.engine.Work`.
+    """Judges the captions of a source with one judge; see `capeval.runs.engine.ResumableTask`.
 
     `max_unscored` is how many captions may lose the verdict of another judge, unscored by this one.
     """

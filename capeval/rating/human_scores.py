@@ -12,7 +12,7 @@ import numpy as np
 from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, VisualElement
-from capeval.scoring import Reference, measures
+from capeval.scoring import AnnotationArrays, measures
 from capeval.text import listed, nearest, shown
 
 
@@ -93,7 +93,7 @@ def from_labels(
     keys = list(captions)
     values = np.full((len(table.raters), len(keys), 3), np.nan)
     partial = 0
-    reference = Reference(list(annotations.values()))
+    reference = AnnotationArrays(list(annotations.values()))
     whole: list[tuple[int, int]] = []
     rows: list[int] = []
     relations: list[list[list[Relation]]] = []

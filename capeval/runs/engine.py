@@ -1,8 +1,8 @@
 """The engine for resumable work: lock, plan, append, finish and progress.
 
-Judging, generating and every other long stage are one `Work` each. The work says what is already
-done, does the rest and names its files; the engine runs it so that a killed process loses nothing,
-a rerun does only what is missing, and a start that achieves nothing leaves no files.
+Judging, generating and every other long stage are one `ResumableTask` each. The task says what is
+already done, does the rest and names its files; the engine runs it so that a killed process loses
+nothing, a rerun does only what is missing, and a start that achieves nothing leaves no files.
 
 The engine knows no model and no client. A work owns its concurrency (async calls, batches on a
 GPU) and reports what it spends as `Spent`.
@@ -73,7 +73,7 @@ class Labels:
     failed: str
 
 
-class Work(Protocol[PlanT, OutcomeT]):
+class ResumableTask(Protocol[PlanT, OutcomeT]):
     """One kind of resumable work on one run."""
 
     @property
@@ -169,7 +169,7 @@ class Finished(Generic[PlanT, OutcomeT]):
 
 
 async def execute(
-    work: Work[PlanT, OutcomeT], progress: Progress | None = None
+    work: ResumableTask[PlanT, OutcomeT], progress: Progress | None = None
 ) -> Finished[PlanT, OutcomeT]:
     """Lock, plan, perform and finish a work.
 
@@ -212,7 +212,9 @@ async def execute(
 
 
 class _Tracker:
-    def __init__(self, work: Work[Any, Any], plan: Plan[Any], progress: Progress | None) -> None:
+    def __init__(
+        self, work: ResumableTask[Any, Any], plan: Plan[Any], progress: Progress | None
+    ) -> None:
         self._work, self._progress = work, progress
         self._begun = time.monotonic()
         kept = sum(outcome.reason is None for outcome in plan.kept.values())

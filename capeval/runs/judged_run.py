@@ -121,7 +121,7 @@ class JudgedRun:
 
 
 def load_judged(
-    typed: str | Path,
+    name_or_path: str | Path,
     *,
     runs: Path = RUNS,
     judge: str | None = None,
@@ -133,16 +133,16 @@ def load_judged(
 
     Parameters
     ----------
-    typed, runs, judge : as in `capeval.runs.resolve.find_judgments`
+    name_or_path, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
     """
-    file = find_judgments(typed, runs, judge)
+    file = find_judgments(name_or_path, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):
         named = str(annotations or annotations_named_by(file) or "")
         if not named:
-            raise UsageError(f"{typed}: name its annotations with --annotations")
-        loaded = _annotations(named, None if annotations else typed)
+            raise UsageError(f"{name_or_path}: name its annotations with --annotations")
+        loaded = _annotations(named, None if annotations else name_or_path)
     else:
         named, loaded = "memory", tuple(annotations)
     judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
@@ -173,7 +173,7 @@ def _annotations(path: str, run: str | Path | None) -> tuple[Annotation, ...]:
 
 
 def load_judged_runs(
-    typed: Sequence[str | Path],
+    names_or_paths: Sequence[str | Path],
     *,
     runs: Path = RUNS,
     judge: str | None = None,
@@ -183,7 +183,7 @@ def load_judged_runs(
     """Load judged runs under distinct names, as `distinct_names` gives them."""
     loaded = [
         load_judged(one, runs=runs, judge=judge, annotations=annotations, seed=seed)
-        for one in typed
+        for one in names_or_paths
     ]
     return distinct_names(loaded)
 

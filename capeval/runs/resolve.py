@@ -35,20 +35,20 @@ RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
 
 
-def find_run(typed: str | Path, runs: Path = RUNS) -> RunFolder:
+def find_run(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder:
     """Return the run that a name or a path means."""
-    path = _locate(typed, runs, lambda place: RunFolder(place).exists(), "a run's folder")
+    path = _locate(name_or_path, runs, lambda place: RunFolder(place).exists(), "a run's folder")
     if not RunFolder(path).exists():
         raise InputError("is no run: it holds no captions.jsonl", file=path)
     return RunFolder(path)
 
 
-def find_captions(typed: str | Path, runs: Path = RUNS) -> RunFolder | Path:
+def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Path:
     """Return the run, or the captions file, that a name or a path means.
 
     The `captions.jsonl` of a run means that run.
     """
-    path = _locate(typed, runs, _holds_captions, "a captions file")
+    path = _locate(name_or_path, runs, _holds_captions, "a captions file")
     if path.is_dir():
         if not RunFolder(path).exists():
             raise InputError(
@@ -59,32 +59,34 @@ def find_captions(typed: str | Path, runs: Path = RUNS) -> RunFolder | Path:
     return run if path.name == run.captions.name and run.manifest.is_file() else path
 
 
-def find_judgments(typed: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
+def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
     """Return the file of verdicts that a name or a path means.
 
     Parameters
     ----------
-    typed : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
+    name_or_path : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
     judge : which of a run's several judges: its folder's name, or the beginning of it
     """
-    path = _locate(typed, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
+    path = _locate(name_or_path, runs, lambda place: _is_judged(place) or _is_json(place), "a file")
     if not path.is_dir():
         first_line(path)
         return path
     return _verdicts_in(path, judge)
 
 
-def find_metric(typed: str | Path, runs: Path = RUNS) -> Path:
+def find_metric(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     """Return the file of a metric, a judge's folder, or the verdicts of a run judged once."""
-    path = _locate(typed, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
+    path = _locate(name_or_path, runs, lambda place: _is_judged(place) or _is_text(place), "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
         return _verdicts_in(path, None)
     return path
 
 
-def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
+def find_scores(name_or_path: str | Path, runs: Path = RUNS) -> Path:
     """Return the `scores.json` of a run judged once or of a judge's folder, or the file named."""
-    path = _locate(typed, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file")
+    path = _locate(
+        name_or_path, runs, lambda place: bool(_scores_in(place)) or _is_json(place), "a file"
+    )
     if not path.is_dir():
         return path
     found = _scores_in(path)
@@ -95,9 +97,9 @@ def find_scores(typed: str | Path, runs: Path = RUNS) -> Path:
     return found[0]
 
 
-def find_judges(typed: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
+def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     """Return the judges' folders, with verdicts or scores, that a run or one such folder means."""
-    path = _locate(typed, runs, lambda place: bool(_judges_in(place)), "a folder")
+    path = _locate(name_or_path, runs, lambda place: bool(_judges_in(place)), "a folder")
     if not path.is_dir():
         raise InputError(f"is neither a folder nor a run under {runs}/", file=path)
     found = _judges_in(path)
@@ -139,19 +141,21 @@ def is_taken(name: str, runs: Path = RUNS) -> bool:
     return any(_holds_captions(place) for place in (runs / name, Path(name)))
 
 
-def _locate(typed: str | Path, runs: Path, serves: Callable[[Path], bool], what: str) -> Path:
+def _locate(
+    name_or_path: str | Path, runs: Path, serves: Callable[[Path], bool], what: str
+) -> Path:
     """Return an existing path for what was typed; the caller says what is wrong with its content.
 
     `serves` says whether a path has what the command needs, `what` names it in messages.
     """
-    text = str(typed)
+    text = str(name_or_path)
     label = cut(text, 120)
     if not text.strip():
         raise UsageError(f"the name of a run is empty; name a run under {runs}/, or a path")
-    if isinstance(typed, Path) or _has_separator(text):
-        if not _is_there(Path(typed)):
-            raise InputError(f"does not exist{_suggestion(Path(typed), runs)}", file=label)
-        return Path(typed)
+    if isinstance(name_or_path, Path) or _has_separator(text):
+        if not _is_there(Path(name_or_path)):
+            raise InputError(f"does not exist{_suggestion(Path(name_or_path), runs)}", file=label)
+        return Path(name_or_path)
     # Of a name that no file can have (with a NUL, or too long) none exists either.
     existing = [place for place in (runs / text, Path(text)) if _is_there(place)]
     fitting = [place for place in existing if serves(place)]

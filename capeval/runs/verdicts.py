@@ -26,7 +26,7 @@ from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
-from capeval.scoring import DRAWS, Reference, Scores, Signature, score_judgments
+from capeval.scoring import DRAWS, AnnotationArrays, Scores, Signature, score_judgments
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
@@ -197,7 +197,7 @@ def _recorded(name: str, scored: Sequence[Scored]) -> list[str]:
 
 
 def summarise(
-    annotations: Sequence[Annotation] | Reference,
+    annotations: Sequence[Annotation] | AnnotationArrays,
     judgments: Sequence[Judgment],
     *,
     captioned: int,
@@ -212,7 +212,9 @@ def summarise(
     draws : of the bootstrap; 0 for means without intervals
     data : the hash of the annotations, if the caller knows it already
     """
-    reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
+    reference = (
+        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
+    )
     data = data or annotations_hash(reference.annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     identity, models = judged_by(judgments)

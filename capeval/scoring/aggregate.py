@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, Reference, measures
+from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.result import (
     Breakdown,
     Bucket,
@@ -30,7 +30,7 @@ from one seed to another.
 
 
 def score_judgments(
-    annotations: Sequence[Annotation] | Reference,
+    annotations: Sequence[Annotation] | AnnotationArrays,
     judgments: Sequence[Judgment],
     *,
     captioned: int,
@@ -45,7 +45,7 @@ def score_judgments(
 
     Parameters
     ----------
-    annotations : of the whole set; a `Reference` saves work if several runs are scored against it
+    annotations : of the whole set; as `AnnotationArrays`, they serve several runs
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
     draws : resamples of the bootstrap over videos; 0 for means without intervals
@@ -55,7 +55,9 @@ def score_judgments(
     ValueError
         A judgment is of a video that is not annotated, or does not fit its annotation.
     """
-    reference = annotations if isinstance(annotations, Reference) else Reference(annotations)
+    reference = (
+        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
+    )
     by_index = {judgment.index: judgment for judgment in judgments}
     stray = by_index.keys() - reference.rows.keys()
     if stray or len(by_index) != len(judgments):
@@ -163,7 +165,7 @@ def _usage(judgments: Sequence[Judgment]) -> dict[str, Usage]:
     }
 
 
-def _spread(reference: Reference, scored: Mapping[int, Scored]) -> RepeatSpread | None:
+def _spread(reference: AnnotationArrays, scored: Mapping[int, Scored]) -> RepeatSpread | None:
     repeated = {row: judgment.repeats for row, judgment in scored.items() if judgment.repeats[1:]}
     if not repeated:
         return None

@@ -25,7 +25,7 @@ from capeval.scoring.comparison_result import (
     TypeDifference,
     VideoMove,
 )
-from capeval.scoring.counts import GROUPS, MEASURES, Reference, measures
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
@@ -58,7 +58,7 @@ def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> 
 
     A video with fewer repeats than another cycles through its own.
     """
-    reference = Reference(annotations)
+    reference = AnnotationArrays(annotations)
 
     def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
         relations = [verdict.relations for verdict in verdicts]

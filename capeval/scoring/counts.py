@@ -21,7 +21,7 @@ MEASURES = ("precision", "recall", "f1")
 _CODES: dict[Relation, int] = {"entailment": 0, "contradiction": 1, "lack": 2}
 
 
-class Reference:
+class AnnotationArrays:
     """A set of annotations as arrays, so that the verdicts of many videos are summed at once.
 
     `rows` are the places of the videos by index.

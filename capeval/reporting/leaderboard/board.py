@@ -92,7 +92,7 @@ def make_leaderboard(
     InputError
         A run in `named` does not exist or cannot be shown, or there is no run at all.
     """
-    named_folders = [folder for typed in named for folder in find_judges(typed, runs)]
+    named_folders = [folder for name in named for folder in find_judges(name, runs)]
     asked = {folder.path.resolve(): folder for folder in named_folders}
     searched, left = _all_judges(runs)
     found = {folder.path.resolve(): folder for folder in searched}
@@ -131,7 +131,7 @@ def files_of(
     InputError
         A run in `named` does not exist.
     """
-    folders = [folder.path for typed in named for folder in find_judges(typed, runs)]
+    folders = [folder.path for name in named for folder in find_judges(name, runs)]
     return files_read(folders, annotations, runs)
 
 

@@ -19,7 +19,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
-from capeval.scoring import Reference, Scores, Signature
+from capeval.scoring import AnnotationArrays, Scores, Signature
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -137,7 +137,7 @@ def _parts(signature: str, path: Path) -> Signature:
     return parts
 
 
-_Loaded = tuple[Reference, str]
+_Loaded = tuple[AnnotationArrays, str]
 
 
 class References:
@@ -175,7 +175,7 @@ class References:
         if path not in self._loaded:
             try:
                 annotations = annotations_of(path)
-                self._loaded[path] = Reference(annotations), annotations_hash(annotations)
+                self._loaded[path] = AnnotationArrays(annotations), annotations_hash(annotations)
             except CapevalError as fault:
                 self._loaded[path] = fault
         return self._loaded[path]
