@@ -7,7 +7,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import comparing, correlation, decoding, generation, judging, reporting
+from benchmarks import against, comparing, correlation, decoding, generation, judging, reporting
 
 
 def main() -> None:
@@ -19,6 +19,9 @@ def main() -> None:
         "--part",
         choices=["judging", "decoding", "generation", "correlation", "comparing", "reporting"],
         help="this part alone",
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="CHECKOUT", help="compare judging with an older version"
     )
     chosen = parser.parse_args()
     print(f"Machine: {judging.machine()}\n")
@@ -33,6 +36,8 @@ def main() -> None:
             "comparing": comparing.measure(Path(folder)),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
         }
+        if chosen.against is not None:
+            parts = {"against": against.measure(Path(folder), chosen.against.resolve())}
         for row in chain(*(parts[name] for name in parts if chosen.part in {None, name})):
             verdict = ("yes" if row.met else "**no**") if row.target else ""
             missed += not row.met

@@ -21,7 +21,7 @@ from capeval.files.annotations import load_annotations
 from capeval.judging.lexical import LexicalJudge
 from capeval.runs.judged_run import load_judged
 
-__all__ = ["Row", "machine", "measure"]
+__all__ = ["Row", "machine", "measure", "serve"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _CONCURRENCY = 64
@@ -53,7 +53,7 @@ def machine() -> str:
 
 
 @contextmanager
-def _server(folder: Path, latency_ms: int) -> Iterator[str]:
+def serve(folder: Path, latency_ms: int) -> Iterator[str]:
     """Run the tests' endpoint in a process of its own; yield its base URL."""
     command = [
         sys.executable,
@@ -92,7 +92,7 @@ def _judge(folder: Path, url: str, name: str, *, concurrency: int, limit: int | 
 
 
 def _llm(folder: Path, videos: int) -> Iterator[Row]:
-    with _server(folder, 200) as url:
+    with serve(folder, 200) as url:
         together = _judge(folder, url, "together", concurrency=_CONCURRENCY, limit=None)
         alone = _judge(folder, url, "alone", concurrency=1, limit=_ALONE)
     speedup = (videos / together) / (_ALONE / alone)
@@ -110,7 +110,7 @@ def _llm(folder: Path, videos: int) -> Iterator[Row]:
         "<= 1.25 x",
         together <= 1.25 * ideal,
     )
-    with _server(folder, 0) as url:
+    with serve(folder, 0) as url:
         seconds = _judge(folder, url, "instant", concurrency=_CONCURRENCY, limit=None)
     rate = 3 * videos / seconds
     yield Row(
@@ -124,6 +124,26 @@ def _llm(folder: Path, videos: int) -> Iterator[Row]:
     yield Row(
         "the same again: nothing left to judge, scored from the stored verdicts",
         f"{time.perf_counter() - began:.2f} s",
+        "",
+        True,
+    )
+
+
+def _command(folder: Path) -> Iterator[Row]:
+    times = []
+    with serve(folder, 50) as url:
+        for number in range(3):
+            command = [sys.executable, "-m", "capeval", "judge", "captions.jsonl", "--quiet"]
+            command += ["--annotations", "annotations.json", "--judge", "bench-judge"]
+            command += ["--base-url", url, "--limit", "100", "--run", f"command-{number}"]
+            cache = {"XDG_CACHE_HOME": str(folder / f"command-{number}")}
+            began = time.perf_counter()
+            subprocess.run(command, cwd=folder, check=True, env={**os.environ, **cache})
+            times.append(time.perf_counter() - began)
+    yield Row(
+        f"capeval judge, 50 ms latency, 100 videos, concurrency {_CONCURRENCY}, the whole command "
+        "(median of 3)",
+        f"{statistics.median(times):.2f} s",
         "",
         True,
     )
@@ -204,5 +224,6 @@ def measure(folder: Path, *, videos: int, files: int) -> Iterator[Row]:
     make_captions(annotations, folder / "captions.jsonl")
     yield from _start()
     yield from _llm(folder, videos)
+    yield from _command(folder)
     yield from _lexical(folder, videos)
     yield from _many_files(folder, files)

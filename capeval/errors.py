@@ -11,7 +11,8 @@ A user can cause all of these. Each becomes one line on stderr and an exit code.
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
-    │   ├── RequestRefused      this one request is refused (filter, too long)   unscored
+    │   │   └── AllRefused      it refuses one caption after another: the run stops      exit 3
+    │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply does not follow the requested format     asked again
     ├── JudgeError              a user's judge failed, or its verdict is wrong   unscored
@@ -97,8 +98,20 @@ class EndpointDown(EndpointError):
     """The endpoint stopped answering; further calls would only waste time."""
 
 
+class AllRefused(EndpointDown):
+    """The endpoint refuses one caption after another in the same way."""
+
+
 class RequestRefused(EndpointError):
-    """The endpoint refuses this one request (content filter, input too long)."""
+    """The endpoint refuses this one request (content filter, input too long, firewall).
+
+    `kind` is equal for refusals of the same kind; empty where the content is the reason, which
+    says nothing about other requests.
+    """
+
+    def __init__(self, message: str, *, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class RetriesExhausted(EndpointError):

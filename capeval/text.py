@@ -21,6 +21,19 @@ _INVISIBLE = re.compile(
 )
 
 
+class Loss(str):
+    """A notice about money or lost work: `-q` prints it too, and hides all other notices.
+
+    It is used where the reply cache cannot be read or written, or loses replies; where a request
+    parameter is left off, which makes it another measurement; where most replies must be asked for
+    again; where stored verdicts or captions will be paid for once more, remain in force, or runs
+    are left out; and where the cost that is shown is an estimate. What stays unscored or
+    ungenerated, and a cost cap that was reached, are printed as results.
+    """
+
+    __slots__ = ()
+
+
 def one_line(text: str, limit: int = 300) -> str:
     r"""Return `text` on one line, control characters shown as escapes, cut at `limit` characters.
 

@@ -107,7 +107,8 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
     """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
 
     The file holds `{failure: [texts]}`: a prompt that holds one of the texts meets that failure;
-    "key", "quota" and "model" fail every call when their list is not empty.
+    "key", "quota" and "model" fail every call when their list is not empty. A failure that is a
+    number is answered with that status, as by a firewall.
     """
     with open(os.environ[MOOD_FILE], encoding="utf-8") as file:  # noqa: PTH123 - the fastest
         mood: dict[str, list[str]] = json.load(file)
@@ -118,6 +119,9 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
         return unknown_model(request["model"])
     if any(text in prompt for text in mood.get("quota", ())):
         return quota()
+    for status in filter(str.isdecimal, mood):
+        if any(text in prompt for text in mood[status]):
+            return web.Response(status=int(status), text=f"<p>Blocked: {hash(prompt)}")
     if any(text in prompt for text in mood.get("storm", ())):
         return failure(500, "the model crashed", headers={"retry-after-ms": "1"})
     if any(text in prompt for text in mood.get("filter", ())):

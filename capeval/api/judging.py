@@ -38,6 +38,7 @@ from capeval.runs.sources import (
 from capeval.schema import Scored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
+from capeval.text import Loss
 
 
 @dataclass(frozen=True)
@@ -184,21 +185,23 @@ class JudgingSession:
     def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
             one = count == 1
-            self._on_notice(
+            notice = (
                 f"{plan.name}: {count:,} stored verdict{' is' if one else 's are'} outdated (the "
                 f"{changed} changed): {'its caption' if one else 'their captions'} will be judged "
                 "again" + (", and the stored verdicts count until all are" if plan.replaced else "")
             )
+            self._on_notice(Loss(notice))
 
     def _report_held(self, name: str, held: Held, folder: JudgeFolder) -> None:
         left = held.videos - held.scored
         how = "run the same command again"
         if left == held.unscored:
             how += f", or accept the {left:,} unscored with --max-unscored {left}"
-        self._on_notice(
+        notice = (
             f"{name}: {held.scored:,} of {held.videos:,} captions are judged again, stored in "
             f"{folder.next}; the earlier verdicts count until all are: {how}"
         )
+        self._on_notice(Loss(notice))
 
 
 @asynccontextmanager

@@ -80,9 +80,10 @@ class EndpointCaptioner:
         started = time.perf_counter()
         try:
             # Only checked, so that a reply without a caption is not served from the cache.
-            answer = await self.asker.ask(
-                chat, lambda reply: caption_in(reply.text), attempts=1, whole=False
-            )
+            with self.asker.one_caption():
+                answer = await self.asker.ask(
+                    chat, lambda reply: caption_in(reply.text), attempts=1, whole=False
+                )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))
         reply = answer.replies[-1]

@@ -21,7 +21,14 @@ from capeval.captioners.caption_cleanup import (
     repetition_warning,
 )
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.errors import BudgetReached, CapevalError, ReplyError, UsageError, VideoError
+from capeval.errors import (
+    AllRefused,
+    BudgetReached,
+    CapevalError,
+    ReplyError,
+    UsageError,
+    VideoError,
+)
 from capeval.files.jsonl import as_stored
 from capeval.plugins import blaming
 from capeval.runs.threads import in_thread
@@ -277,7 +284,7 @@ class _Pipeline:
         self._stopped.append(failure)
         self._cancel.set()
         # After a reached budget, calls under way are awaited: they are paid for already.
-        if not isinstance(failure, BudgetReached):
+        if not isinstance(failure, BudgetReached | AllRefused):
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()

@@ -11,6 +11,7 @@ from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.options import FRAMES, LIMITS, natural_number
+from capeval.text import Loss
 
 if TYPE_CHECKING:
     from capeval.api.generating import GeneratingSession
@@ -101,10 +102,11 @@ def _introduce(session: Session, generating: GeneratingSession) -> None:
         f"{settings['decoder']}, prompt {settings['prompt']['source']}"
     )
     if plan.again:
-        session.notice(
+        again = (
             f"{plan.run.name}: {counted(plan.again, 'caption')} will be written again: the prompt "
             "or the video file has changed, or the caption is empty"
         )
+        session.notice(Loss(again))
 
 
 def _show_estimate(
@@ -171,7 +173,7 @@ def _show(
     for index, reason in list(left.items())[:5]:
         session.lost(f"{run.name}: {index} is ungenerated: {reason}")
     if len(left) > 5:
-        session.print(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
+        session.lost(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
     for warning, count in generation.warnings.items():
         session.print(f"{run.name}: {thousands(count)} captions: {warning}")
     if len(generation.revisions) > 1:

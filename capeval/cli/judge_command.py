@@ -11,6 +11,7 @@ import typer
 from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
+from capeval.text import Loss
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
@@ -65,7 +66,7 @@ def judge(
             # Everything is read and checked before anything is called or written.
             expected, todo = await judging.estimate()
             for line in judging.left_out:
-                session.notice(line, always=True)
+                session.notice(Loss(line))
             session.notice(f"Judge: {opened.judge.title}")
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
@@ -91,7 +92,7 @@ def judge(
             names = {result.name for result in results}
             left = [target.name for target in judging.targets if target.name not in names]
             if left and results:
-                session.notice(f"Not judged: {', '.join(left)}")
+                session.notice(Loss(f"Not judged: {', '.join(left)}"))
             if failure:
                 raise failure
         complete = all(
@@ -126,7 +127,8 @@ def _show(
         session.print(next_step(stopped, "unscored"))
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:
-        session.print(
+        report = session.lost if opened.meter.price(opened.judge.name) else session.print
+        report(
             f"{thousands(opened.meter.guessed)} replies came without token counts: "
             "their cost is an estimate"
         )

@@ -6,14 +6,14 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 class Output:
-    """Prints for one command; if it is `quiet`, only errors and JSON."""
+    """Prints for one command; if it is `quiet`, only errors, JSON and each `Loss`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -38,13 +38,13 @@ class Output:
         print_json(value)
 
     def notice(self, text: str) -> None:
-        """Print a notice on stderr."""
-        if not self.quiet:
+        """Print a notice on stderr; if the command is quiet, only a `Loss`."""
+        if not self.quiet or isinstance(text, Loss):
             self.error(text)
 
     def warning(self, text: str) -> None:
         """Print a notice on stderr that is marked as a warning."""
-        self.notice(f"warning: {text}")
+        self.notice(type(text)(f"warning: {text}"))
 
     @staticmethod
     def error(text: str) -> None:

@@ -18,7 +18,7 @@ from capeval.errors import BudgetReached, CapevalError, UsageError
 from capeval.llm.meter import Meter
 from capeval.reporting.numbers import counted, money, tenths, thousands
 from capeval.runs.engine import Status
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 
 DONE, INCOMPLETE = 0, 3
 
@@ -64,9 +64,9 @@ class Session:
         finally:
             self._stop_bar()
 
-    def notice(self, text: str, *, always: bool = False) -> None:
-        """Print a line on stderr, above the progress; with --quiet only if it is for `always`."""
-        if self._quiet and not always:
+    def notice(self, text: str) -> None:
+        """Print a line on stderr, above the progress; with --quiet only a `Loss`."""
+        if self._quiet and not isinstance(text, Loss):
             return
         text = one_line(text, 600)
         if self._bar:

@@ -15,7 +15,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused
 from capeval.llm.wire import SERVER_ADVICE
 from capeval.schema import Annotation, Provenance, Relation, Verdict, endpoint_name, lacking
-from capeval.text import storable
+from capeval.text import Loss, storable
 from capeval.tracing import about
 
 T = TypeVar("T")
@@ -55,6 +55,12 @@ class LLMJudge(PreparedJudge):
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
         """Return the verdict on a caption that is not empty; see `PreparedJudge.judge`."""
+        with self.asker.one_caption():
+            return await self._judge(annotation, caption, repeat, tally)
+
+    async def _judge(
+        self, annotation: Annotation, caption: str, repeat: int, tally: Tally
+    ) -> Verdict:
         notes: list[str] = []
         about(index=annotation.index, repeat=repeat)
         stages = _Stages(self, repeat, tally, notes)
@@ -106,12 +112,13 @@ class _Readability:
         self._replies += 1
         self._unreadable += not is_readable
         if self._replies == FIRST_REPLIES and self._unreadable > FIRST_REPLIES // 2:
-            self._on_notice(
+            notice = (
                 f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self._model} are "
                 "requested again because of their form (text around the JSON, or reasoning without "
                 f"an end): let the server enforce response_format, and {SERVER_ADVICE}; see "
                 "docs/judging.md"
             )
+            self._on_notice(Loss(notice))
 
 
 @dataclass

@@ -11,7 +11,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from capeval.errors import BudgetReached, JudgeError, ReplyError, RequestRefused, RetriesExhausted
+from capeval.errors import (
+    AllRefused,
+    BudgetReached,
+    JudgeError,
+    ReplyError,
+    RequestRefused,
+    RetriesExhausted,
+)
 from capeval.files.judgments import caption_hash, judgment_line, reference_hash, short_hash
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge
@@ -174,7 +181,7 @@ async def judge_captions(
             except Exception as failure:
                 stopped.append(failure)
                 # When the budget is reached, calls in progress finish: they are already paid for.
-                if not isinstance(failure, BudgetReached):
+                if not isinstance(failure, BudgetReached | AllRefused):
                     for other in workers:
                         if other is not asyncio.current_task():
                             other.cancel()

@@ -129,12 +129,21 @@ async def _open_chat_model(
                 prompts,
                 base_url=public_url(base_url),
                 endpoint=endpoint,
-                concurrency=options.max_concurrency,
+                concurrency=captions_at_once(options.max_concurrency),
                 on_notice=on_notice,
             )
             for each in (asker, unpaid)
         )
         yield OpenJudge(judge, asker.meter, judge.concurrency, prompts, cached)
+
+
+def captions_at_once(calls: int) -> int:
+    """Return how many captions are judged at the same time with so many calls.
+
+    There are half as many again as calls: while the reply about one caption is read and stored,
+    another caption's request is sent.
+    """
+    return calls + calls // 2
 
 
 def _configured_names(file: Path) -> dict[str, str]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.config import CONFIG
-from capeval.errors import CacheMiss, CapevalError, ReplyError, UsageError
-from capeval.llm.cache import ReplyCache, State, request_key
+from capeval.errors import (
+    AllRefused,
+    CacheMiss,
+    CapevalError,
+    ReplyError,
+    RequestRefused,
+    UsageError,
+)
+from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.meter import Meter, read_prices
 from capeval.llm.redact import public_url
@@ -23,6 +30,7 @@ from capeval.llm.types import (
     ChatRequest,
     ReplyBroken,
     ReplyRefused,
+    State,
     described,
 )
 from capeval.tracing import trace
@@ -35,6 +43,10 @@ DECLINED = {"content_filter", "refusal", "safety", "sensitive", "recitation", "p
 LONGEST_REPLY = 200_000
 # Each of these is up to 18 characters where texts are compared in their compatibility forms.
 LIGATURES = re.compile("[\u3300-\u33ff\ufdf0-\ufdfb]")
+
+
+# A firewall refuses single captions; so many in a row mean that the endpoint refuses every one.
+REFUSED_UNTIL_STOPPED = 8
 
 
 @dataclass(slots=True)
@@ -62,6 +74,29 @@ class Asker:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
         self._under_way: dict[str, asyncio.Future[_End]] = {}
+        self._refused_in_a_row, self._kind_of_refusal = 0, ""
+
+    @contextmanager
+    def one_caption(self) -> Iterator[None]:
+        """Make the calls of one caption in the block; raises `AllRefused`.
+
+        That is raised in place of `RequestRefused` once several captions in a row were refused in
+        the same way.
+        """
+        try:
+            yield
+        except RequestRefused as refusal:
+            if not refusal.kind or refusal.kind != self._kind_of_refusal:
+                self._refused_in_a_row = 0
+            self._refused_in_a_row, self._kind_of_refusal = self._refused_in_a_row + 1, refusal.kind
+            if refusal.kind and self._refused_in_a_row >= REFUSED_UNTIL_STOPPED:
+                raise AllRefused(
+                    f"{self.base_url} refused {self._refused_in_a_row} captions in a row in the "
+                    f"same way, the last with: {refusal}"
+                ) from None
+            raise
+        else:
+            self._refused_in_a_row = 0
 
     async def ask(
         self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
@@ -73,7 +108,8 @@ class Asker:
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
         `BudgetReached`, `CacheMiss`, and what the client raises.
         """
-        key = request_key(request, self.base_url)
+        asked = identify(request, self.base_url)
+        key = asked.key
         while (other := self._under_way.get(key)) is not None:
             end = await asyncio.shield(other)
             if isinstance(end, Answer):
@@ -87,7 +123,7 @@ class Asker:
         self._under_way[key] = mine
         end = None
         try:
-            answer = await self._ask_anew_if_outdated(request, check, attempts, whole)
+            answer = await self._ask_anew_if_outdated(request, asked, check, attempts, whole)
             end = Answer(None, answer.replies, answer.complaints)
         except CapevalError as error:
             end = error
@@ -118,60 +154,85 @@ class Asker:
         return Answer(value, shared, answer.complaints)
 
     async def _ask_anew_if_outdated(
-        self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
+        self,
+        request: ChatRequest,
+        asked: RequestIdentity,
+        check: Check[T],
+        attempts: int,
+        whole: bool,
     ) -> Answer[T]:
         try:
-            return await self._converse(request, check, attempts, whole)
+            return await self._converse(request, asked, check, attempts, whole)
         except ReplyBroken as broken:
             if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
         # An older version accepted what is stored; it is not served any more.
         if self.client is None:
             raise CacheMiss("the stored replies do not meet the rules of this version")
-        return await self._converse(request, check, attempts, whole)
+        return await self._converse(request, asked, check, attempts, whole)
 
     async def _converse(
-        self, request: ChatRequest, check: Check[T], attempts: int, whole: bool
+        self,
+        request: ChatRequest,
+        asked: RequestIdentity,
+        check: Check[T],
+        attempts: int,
+        whole: bool,
     ) -> Answer[T]:
         so_far = _Conversation()
-        current = request
+        kept = None if self.client is None else self.cache
         while True:
-            key = request_key(current, self.base_url)
-            stored = None if self.cache is None else self.cache.get(key)
-            if stored is None:
-                trace("cache miss" if self.cache else "no cache", key=key[:12])
-                reply, was = await self._call(current), None
-            else:
-                reply, was = stored
-                self.meter.served(reply.usage)
-                trace("cache hit", key=key[:12], state=was, **described(current))
-            so_far.keys.append(key)
-            so_far.states.append(was)
-            so_far.replies.append(reply)
-            # One write for each reply, after its check, which does not wait for anything.
-            state: State = "refused"
+            # Another process with the same cache may be making this call.
+            is_claimed = kept is not None and await kept.claim(asked.key)
             try:
-                self._must_be_an_answer(reply, current, so_far, whole)
-                value = check(reply)
-                state = "validated"
-            except ReplyRefused:
-                state = "exhausted"
-                raise
-            except ReplyError as error:
-                complaint = str(error.args[0]) if error.args else str(error)
-                trace("reply rejected", reason=complaint, attempt=len(so_far.replies))
-                so_far.complaints.append(complaint)
-                if len(so_far.replies) >= attempts:
+                reply, was = await self._reply(request, asked)
+                so_far.keys.append(asked.key)
+                so_far.states.append(was)
+                so_far.replies.append(reply)
+                # One write for each reply, after its check, which does not wait for anything.
+                state: State = "refused"
+                try:
+                    self._must_be_an_answer(reply, request, so_far, whole)
+                    value = check(reply)
+                    state = "validated"
+                except ReplyRefused:
                     state = "exhausted"
-                    raise ReplyBroken(
-                        complaint, tuple(so_far.replies), tuple(so_far.complaints)
-                    ) from None
-            else:
-                return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
+                    raise
+                except ReplyError as error:
+                    complaint = str(error.args[0]) if error.args else str(error)
+                    trace("reply rejected", reason=complaint, attempt=len(so_far.replies))
+                    so_far.complaints.append(complaint)
+                    if len(so_far.replies) >= attempts:
+                        state = "exhausted"
+                        raise ReplyBroken(
+                            complaint, tuple(so_far.replies), tuple(so_far.complaints)
+                        ) from None
+                finally:
+                    self._keep(so_far, asked, state)
+                # What is paid because of this reply must not be lost with it.
+                if kept is not None and was != state:
+                    await kept.stored()
             finally:
-                self._keep(so_far, current, reply, state)
-            longer = current.max_tokens * 2 + 2048 if reply.finish_reason == "length" else None
-            current = current.followed_by(reply.text, complaint, longer)
+                if kept is not None and is_claimed:
+                    kept.release(asked.key)
+            if state == "validated":
+                return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
+            longer = request.max_tokens * 2 + 2048 if reply.finish_reason == "length" else None
+            request = request.followed_by(reply.text, complaint, longer)
+            asked = identify(request, self.base_url)
+
+    async def _reply(
+        self, request: ChatRequest, asked: RequestIdentity
+    ) -> tuple[ChatReply, State | None]:
+        """Return a stored reply and its state, or else one that is paid for."""
+        stored = None if self.cache is None else await self.cache.find(asked.key)
+        if stored is None:
+            trace("cache miss" if self.cache else "no cache", key=asked.key[:12])
+            return await self._call(request), None
+        reply, was = stored
+        self.meter.served(reply.usage)
+        trace("cache hit", key=asked.key[:12], state=was, **described(request))
+        return reply, was
 
     @staticmethod
     def _must_be_an_answer(
@@ -207,9 +268,7 @@ class Asker:
             paid(reply)
         return reply
 
-    def _keep(
-        self, so_far: _Conversation, request: ChatRequest, reply: ChatReply, state: State
-    ) -> None:
+    def _keep(self, so_far: _Conversation, asked: RequestIdentity, state: State) -> None:
         if self.cache is None or self.client is None:
             return
         # The last reply is marked last: if the process is killed before, the next run asks again.
@@ -217,7 +276,7 @@ class Asker:
             self.cache.mark(so_far.keys[:-1], state)
         was = so_far.states[-1]
         if was is None:
-            self.cache.put(so_far.keys[-1], request, self.base_url, reply, state)
+            self.cache.put(asked, so_far.replies[-1], state)
         elif was != state:
             self.cache.mark(so_far.keys[-1:], state)
 

@@ -2,44 +2,51 @@
 
 A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about
 it; or `exhausted`, part of one that ended without a value: kept for inspection, never served.
+
+Reading happens in the calling thread and never waits for a lock there; writing happens in a thread
+of its own (`capeval.llm.cache_writer`). What is not written yet is served from memory.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar, get_args
 
 from capeval.errors import InputError
+from capeval.llm.cache_writer import CacheWriter, connect, error_code, layout_of
+from capeval.llm.claims import Claims, open_claims
 from capeval.llm.redact import public_url
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, State
+from capeval.llm.wire import MOST_TOKENS
 from capeval.schema.usage import Usage
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 from capeval.tracing import trace
 
 T = TypeVar("T")
-State = Literal["validated", "refused", "exhausted"]
 
-LAYOUT = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (
-    key TEXT PRIMARY KEY, state TEXT NOT NULL, model TEXT NOT NULL, base_url TEXT NOT NULL,
-    messages TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL, finish_reason TEXT,
-    snapshot TEXT NOT NULL, fingerprint TEXT, calls INTEGER NOT NULL,
-    input_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
-    left_off TEXT NOT NULL, created TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS replies_by_messages ON replies (messages);
-"""
 GET = """SELECT state, reply, finish_reason, snapshot, fingerprint, calls, input_tokens,
     cached_tokens, output_tokens, left_off FROM replies WHERE key = ?"""
-PUT = f"INSERT OR REPLACE INTO replies VALUES ({', '.join('?' * 16)})"  # noqa: S608 - question marks
-# Another process writes for milliseconds; waiting longer would hold up a run.
+STATES = frozenset(get_args(State))
+_CANNOT_OPEN = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# Another process locks the file against reading for milliseconds, if at all.
 BUSY_SECONDS = 2.0
+# A claim is waited for as long as its owner's call may take with its retries; a process that was
+# stopped holds its claims for good.
+CLAIM_SECONDS = 600.0
+
+
+class _LockedError(Exception):
+    """The file is locked against reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class ReplyCache:
     """The cache in the file at `path`, opened at first use; a failing disk never stops a run.
 
     Each problem is reported once to `on_notice` and kept in `notices`; without the file the
-    cache is empty.
+    cache is empty. A file that cannot be written is still read.
     """
 
     def __init__(
@@ -77,112 +84,143 @@ class ReplyCache:
         self.path = default_cache_path() if path is None else Path(path)
         self.notices: list[str] = []
         self._on_notice = on_notice
-        self._db: sqlite3.Connection | None = None
-        self._given_up = False
+        self._reader: sqlite3.Connection | None = None
+        self._writer: CacheWriter | None = None
+        self._claims: Claims | None = None
+        self._claims_unusable = False
+        self._unusable = False
+        self._retry_reading = 0.0
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that may be served for a key and its state, validated or refused."""
-        found = self.look(key)
-        return None if found is None or found[1] == "exhausted" else found
+        return _served(self.look(key))
+
+    async def find(self, key: str) -> tuple[ChatReply, State] | None:
+        """Return the same as `get`; other tasks continue while the file is locked."""
+        for pause in _pauses():
+            try:
+                return _served(self._look(key))
+            except _LockedError as error:
+                if pause is None:
+                    self._cannot_read(error)
+                    break
+            await asyncio.sleep(pause)
+        return None
 
     def look(self, key: str) -> tuple[ChatReply, State] | None:
         """Return the reply that is stored for a key, in any state, to be shown to the user."""
-        row = self._try("read", lambda db: db.execute(GET, (key,)).fetchone())
-        if row is None:
-            return None
-        state, text, finish, snapshot, fingerprint, calls, asked, cached, answered, left_off = row
-        try:
-            usage = Usage(
-                calls=calls, input_tokens=asked, cached_tokens=cached, output_tokens=answered
-            )
-            reply = ChatReply(
-                text, finish, snapshot, fingerprint, usage, True, tuple(json.loads(left_off))
-            )
-        except ValueError:
-            return None  # a damaged row is a miss; the next reply replaces it
-        return reply, state
+        return self._patiently(lambda: self._look(key))
 
-    def put(
-        self, key: str, request: ChatRequest, base_url: str, reply: ChatReply, state: State
-    ) -> None:
-        """Keep a reply, in place of one that is stored for the same key."""
-        whole = plain(request)
+    def _look(self, key: str) -> tuple[ChatReply, State] | None:
+        kept = self._writer.kept(key) if self._writer else None
+        if isinstance(kept, tuple):
+            return replace(kept[0], cached=True), kept[1]
+        row = self._read(lambda db: db.execute(GET, (key,)).fetchone())
+        found = None if row is None else _reply_in(row)
+        # Only its state was changed since.
+        return found if found is None or kept is None else (found[0], kept)
+
+    def put(self, request: RequestIdentity, reply: ChatReply, state: State) -> None:
+        """Keep a reply, in place of one that is stored for the same request."""
         usage = reply.usage
         row = (
-            key, state, request.model, base_url, digest(whole["messages"]),
-            json.dumps(whole), reply.text, reply.finish_reason, reply.model,
-            reply.fingerprint, usage.calls, usage.input_tokens, usage.cached_tokens,
-            usage.output_tokens, json.dumps(reply.left_off),
-            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            request.key, state, request.model, request.base_url, request.messages, request.text,
+            reply.text, reply.finish_reason, reply.model, reply.fingerprint, usage.calls,
+            usage.input_tokens, usage.cached_tokens, usage.output_tokens,
+            _repeated(reply.left_off), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )  # fmt: skip
-        self._try("write", lambda db: db.execute(PUT, row))
+        self._writing().put(request.key, reply, state, row)
 
     def mark(self, keys: Iterable[str], state: State) -> None:
         """Change the state of stored replies, all or none."""
-        rows = [(state, key) for key in keys]
+        self._writing().mark(keys, state)
 
-        def update(db: sqlite3.Connection) -> None:
-            db.execute("BEGIN IMMEDIATE")
+    async def stored(self) -> None:
+        """Wait until everything is in the file, but no longer than one failure to write takes."""
+        if self._writer is not None:
+            await self._writer.stored()
+
+    async def claim(self, key: str) -> bool:
+        """Wait while another process makes the call of this key, then claim it.
+
+        Returns whether `release` must be called; False where claims are impossible.
+        """
+        if self._claims is None and not self._claims_unusable:
+            self._claims = open_claims(self.path)
+            self._claims_unusable = self._claims is None
+        waited, pause = 0.0, 0.02
+        while self._claims is not None and waited < CLAIM_SECONDS:
             try:
-                db.executemany("UPDATE replies SET state = ? WHERE key = ?", rows)
-            except sqlite3.Error:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+                if self._claims.take(key):
+                    return True
+            except OSError:
+                self._claims.close()
+                self._claims, self._claims_unusable = None, True
+                break
+            if not waited:
+                trace("another process makes the call", key=key[:12])
+                self._report(f"{self.path}: waiting for replies that another process asked for")
+            await asyncio.sleep(pause)
+            waited, pause = waited + pause, min(0.25, 1.5 * pause)
+        return False
 
-        if rows:
-            self._try("write", update)
+    def release(self, key: str) -> None:
+        """Give up a claim."""
+        if self._claims is not None:
+            self._claims.release(key)
 
     def info(self) -> CacheInfo:
         """Count what is stored."""
 
         def count(db: sqlite3.Connection) -> tuple[dict[str, int], dict[str, int]]:
-            by = "SELECT {0}, count(*) FROM replies GROUP BY {0} ORDER BY {0}"
+            by = (
+                "SELECT CAST({0} AS TEXT) AS name, count(*) FROM replies "
+                "WHERE typeof({0}) = 'text' GROUP BY name ORDER BY name"
+            )
             states, models = (dict(db.execute(by.format(c)).fetchall()) for c in ("state", "model"))
             return states, models
 
-        states, models = self._try("read", count) or ({}, {})
+        self.flush()
+        states, models = self._patiently(lambda: self._read(count)) or ({}, {})
         return CacheInfo(self.path, sum(_size(path) for path in self._files()), states, models)
 
     def clear(self, model: str | None = None) -> int:
         """Remove the replies of one model asked, or all; return how many; raises `InputError`."""
-
-        def delete(db: sqlite3.Connection) -> int:
-            where, values = ("", ()) if model is None else (" WHERE model = ?", (model,))
-            removed = db.execute(f"DELETE FROM replies{where}", values).rowcount  # noqa: S608
-            db.execute("VACUUM")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return removed
-
+        self.close()
         if not self.path.exists():
             return 0
-        removed = self._try("write", delete)
-        if removed is None and model is None and self._given_up:
-            # It cannot be read as a cache at all, so the file itself is removed.
-            try:
-                for path in self._files():
-                    path.unlink(missing_ok=True)
-            except OSError as error:
-                raise InputError(f"cannot be removed: {error.strerror}", file=self.path) from None
-            self._given_up = False
-            return 0
-        if removed is None:
-            raise InputError(self.notices[-1] if self.notices else "not usable", file=self.path)
-        return removed
+        where, values = ("", ()) if model is None else (" WHERE model = ?", (model,))
+        try:
+            with closing(connect(self.path)) as db:
+                removed = db.execute(f"DELETE FROM replies{where}", values).rowcount  # noqa: S608
+                db.execute("VACUUM")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                return removed
+        except (sqlite3.Error, ValueError) as error:
+            if model is not None or isinstance(error, sqlite3.OperationalError):
+                why = f"the reply cache cannot be cleared: {error}"
+                raise InputError(why, file=self.path) from None
+        # It cannot be read as a cache at all, so the file itself is removed.
+        try:
+            for path in self._files():
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be removed: {error.strerror}", file=self.path) from None
+        self._unusable = False
+        return 0
 
     def reason_for_miss(self, request: ChatRequest, base_url: str) -> str:
         """Return in a few words why no reply is served for a request."""
-        url, whole = public_url(base_url), plain(request)
+        asked = identify(request, public_url(base_url))
 
         def look(db: sqlite3.Connection) -> str:
-            key = request_key(request, url)
-            if db.execute("SELECT 1 FROM replies WHERE key = ?", (key,)).fetchone():
+            if db.execute("SELECT 1 FROM replies WHERE key = ?", (asked.key,)).fetchone():
                 return "the stored replies all broke their contract, so it is asked again"
             near = db.execute(
                 "SELECT base_url, request FROM replies WHERE messages = ? LIMIT 50",
-                (digest(whole["messages"]),),
+                (asked.messages,),
             ).fetchall()
-            differences = [_differences(url, whole, stored_url, text) for stored_url, text in near]
+            differences = [found for row in near if (found := _differences(asked, *row))]
             if differences:
                 nearest = min(differences, key=len)
                 return f"the same messages are stored, but with {', '.join(nearest)}"
@@ -192,58 +230,97 @@ class ReplyCache:
                 return f"nothing is stored for {request.model}"
             return f"{count} replies are stored for {request.model}, none for these messages"
 
-        return self._try("read", look) or f"nothing is stored at {self.path}"
+        self.flush()
+        found = self._patiently(lambda: self._read(look))
+        return found or f"nothing is stored at {self.path}"
+
+    def flush(self) -> None:
+        """Wait until everything is written, or cannot be."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        """Write what is left and close the file; the next use opens it again."""
+        if self._writer is not None:
+            lost = self._writer.close()
+            self._writer = None
+            if lost and not self._unusable:
+                self._notice(
+                    f"{lost} {'reply' if lost == 1 else 'replies'} could not be stored and will "
+                    "be paid for again"
+                )
+        if self._claims is not None:
+            self._claims.close()
+            self._claims = None
+        self._close_reader()
 
-    def _try(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        if self._given_up or (what == "read" and self._db is None and not self.path.exists()):
-            return None
-        try:
-            if self._db is None:
-                self._db = self._open()
-            return work(self._db)
-        except sqlite3.OperationalError as error:
-            # Locked for long, full or read-only: that can pass, so the next call tries again.
-            self._given_up = self._db is None
-            self._notice(f"cannot {what}: {error}")
-        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
-            damaged = isinstance(error, sqlite3.DatabaseError | OSError)
-            self._given_up = self._db is None or (damaged and "malformed" in str(error))
-            self._notice(f"cannot {what}: {error}")
-        if self._given_up:
-            self.close()
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    # Reading
+
+    def _patiently(self, work: Callable[[], T | None]) -> T | None:
+        for pause in _pauses():
+            try:
+                return work()
+            except _LockedError as error:
+                if pause is None:
+                    self._cannot_read(error)
+                    break
+            time.sleep(pause)
         return None
 
-    def _open(self) -> sqlite3.Connection:
-        if not self.path.parent.exists():
-            self.path.parent.mkdir(parents=True, mode=0o700)
-        db = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Return the result of reading, None where nothing can be read; raises `_LockedError`."""
+        if self._unusable or (self._reader is None and not self.path.exists()):
+            return None
         try:
-            db.execute("PRAGMA journal_mode=WAL")
-            # Written through to the system at each commit: a killed process loses nothing.
-            db.execute("PRAGMA synchronous=NORMAL")
-            layout = db.execute("PRAGMA user_version").fetchone()[0]
-            if layout not in {0, LAYOUT}:
-                raise ValueError(f"it was made by another version of capeval (layout {layout})")
-            if layout == 0:
-                db.executescript(f"BEGIN IMMEDIATE;{SCHEMA}PRAGMA user_version={LAYOUT};COMMIT;")
-        except BaseException:
-            db.close()
-            raise
-        return db
+            if self._reader is None:
+                self._reader = _open_reader(self.path)
+            return None if self._reader is None else work(self._reader)
+        except (sqlite3.Error, OSError, ValueError) as error:
+            if error_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                if time.monotonic() < self._retry_reading:
+                    return None
+                raise _LockedError(str(error)) from None
+            # A text that is not UTF-8 has no code of SQLite's: it damages one row.
+            if self._reader is None or error_code(error):
+                self._cannot_read(error)
+        return None
+
+    def _cannot_read(self, error: Exception) -> None:
+        is_locked = isinstance(error, _LockedError)
+        if is_locked:
+            # Every other call would wait as long for nothing.
+            self._retry_reading = time.monotonic() + BUSY_SECONDS
+        elif self._reader is None or error_code(error) in _DAMAGED:
+            self._unusable = True
+            self._close_reader()
+        what = "be used" if self._unusable else "read"
+        self._notice(f"cannot {what}: {error}; going on without it")
+
+    # Writing
+
+    def _writing(self) -> CacheWriter:
+        if self._writer is None:
+            self._writer = CacheWriter(self.path, self._cannot_write, usable=not self._unusable)
+        return self._writer
+
+    def _cannot_write(self, error: Exception, *, for_good: bool) -> None:
+        if for_good:
+            self._notice(f"cannot be used: {error}; going on without it")
+        else:
+            self._notice(f"cannot write: {error}; replies are kept in memory until it can")
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
 
     def _notice(self, message: str) -> None:
-        notice = one_line(f"{self.path}: the reply cache {message}; going on without it")
+        self._report(Loss(one_line(f"{self.path}: the reply cache {message}")))
+
+    def _report(self, notice: str) -> None:
         if notice not in self.notices:
             self.notices.append(notice)
             trace("cache", notice=notice)
@@ -258,54 +335,134 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _differences(url: str, asked: dict[str, object], stored_url: str, text: str) -> list[str]:
-    stored = json.loads(text)
-    found = [f"base URL {stored_url}"] if stored_url != url else []
+def _pauses() -> Iterator[float | None]:
+    """Yield the seconds to wait before each new attempt at a locked file, and None at the end."""
+    end, pause = time.monotonic() + BUSY_SECONDS, 0.005
+    while time.monotonic() < end:
+        yield pause
+        pause = min(0.1, 2 * pause)
+    yield None
+
+
+def _open_reader(path: Path) -> sqlite3.Connection | None:
+    """Open a file for reading; return None while it has no table yet."""
+    address = path.resolve().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(
+            f"{address}?{mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            if layout_of(db):
+                return db
+        except (sqlite3.Error, ValueError) as error:
+            db.close()
+            # Reading needs two files beside it, which cannot be made in a read-only folder.
+            # There nothing changes, so it can be read without them.
+            if mode == "mode=ro" and error_code(error) in _CANNOT_OPEN:
+                continue
+            raise
+        db.close()
+        break
+    return None
+
+
+def _served(found: tuple[ChatReply, State] | None) -> tuple[ChatReply, State] | None:
+    return None if found is None or found[1] == "exhausted" else found
+
+
+def _reply_in(row: tuple[Any, ...]) -> tuple[ChatReply, State] | None:
+    """Return the reply of a row; a damaged one is a miss, and the next reply replaces it."""
+    state, text, finish, snapshot, fingerprint, *counts, left_off = row
+    texts = (text, snapshot, *(t for t in (finish, fingerprint) if t is not None), left_off)
+    if state not in STATES or not all(type(t) is str for t in texts):
+        return None
+    if not all(type(n) is int and 0 <= n <= MOST_TOKENS for n in counts):
+        return None
+    try:
+        names = json.loads(left_off)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(names, list) or not all(type(name) is str for name in names):
+        return None
+    calls, asked, cached, answered = counts
+    usage = Usage(calls=calls, input_tokens=asked, cached_tokens=cached, output_tokens=answered)
+    return ChatReply(text, finish, snapshot, fingerprint, usage, True, tuple(names)), state
+
+
+def _differences(asked: RequestIdentity, stored_url: object, text: object) -> list[str]:
+    """Return how a stored request differs from the one asked; none if it cannot be read."""
+    try:
+        stored = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict):
+        return []
+    wanted = json.loads(asked.text)
+    found = [f"base URL {stored_url}"] if stored_url != asked.base_url else []
     found += [
         f"{name} {stored.get(name)}"
         for name in ("model", "temperature", "repeat", "max_tokens")
-        if stored.get(name) != asked[name]
+        if stored.get(name) != wanted[name]
     ]
-    if stored.get("schema") != json.loads(json.dumps(asked["schema"])):
+    if stored.get("schema") != wanted["schema"]:
         found.append("another reply schema")
     return found
 
 
 # Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
+# What a key is made of: a change to one character would make all stored replies unusable.
+_encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+# What most requests of a run share is encoded once. 1 and 1.0 are different keys.
+_repeated = lru_cache(256, typed=True)(_encoded)
 
 
-def plain(request: ChatRequest) -> dict[str, Any]:
-    """Return a request as JSON values, long data URLs (frames are megabytes) replaced by a hash."""
-    schema = request.schema
-    return {
-        "model": request.model,
-        "messages": [shown(dict(message)) for message in request.messages],
-        "max_tokens": request.max_tokens,
-        "temperature": None if request.temperature is None else float(request.temperature),
-        "repeat": request.repeat,
-        "schema": schema and {"name": schema.name, "schema": dict(schema.schema)},
-    }
+@lru_cache(64)
+def _schema(schema: ReplySchema | None) -> str:
+    return _encoded(schema and {"name": schema.name, "schema": dict(schema.schema)})
 
 
-def digest(value: object) -> str:
-    """Return the SHA-256 of the canonical JSON of `value`, in hexadecimal."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+@dataclass(frozen=True, slots=True)
+class RequestIdentity:
+    """A request to one endpoint as the cache knows it; long data URLs are replaced by a hash.
+
+    `text` is the canonical JSON of the request, `messages` the hash of its messages and `key` the
+    hash of everything: SHA-256, in hexadecimal.
+    """
+
+    key: str
+    model: str
+    base_url: str
+    messages: str
+    text: str
 
 
-def request_key(request: ChatRequest, base_url: str) -> str:
-    """Return the cache key of a whole request to one endpoint."""
-    return digest({"base_url": base_url, "request": plain(request)})
+def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
+    """Return the identity of a whole request to one endpoint, given by its public URL."""
+    messages = _encoded([shown(message) for message in request.messages])
+    temperature = None if request.temperature is None else float(request.temperature)
+    # The canonical JSON of an object with these keys; the messages are encoded once.
+    text = (
+        f'{{"max_tokens":{_repeated(request.max_tokens)},"messages":{messages},'
+        f'"model":{_repeated(request.model)},"repeat":{_repeated(request.repeat)},'
+        f'"schema":{_schema(request.schema)},"temperature":{_repeated(temperature)}}}'
+    )
+    key = _sha256(f'{{"base_url":{_repeated(base_url)},"request":{text}}}')
+    return RequestIdentity(key, request.model, base_url, _sha256(messages), text)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def shown(value: object) -> object:
     """Return JSON values with long data URLs replaced by their hash."""
-    if isinstance(value, str) and len(value) > LONG_DATA_URL and value.startswith("data:"):
+    if isinstance(value, str):
+        if len(value) <= LONG_DATA_URL or not value.startswith("data:"):
+            return value
         head = value[:60].partition(",")[0]
-        name = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
-        return f"{head},[{len(value)} characters, sha256 {name}]"
-    if isinstance(value, dict):
+        return f"{head},[{len(value)} characters, sha256 {_sha256(value)}]"
+    if isinstance(value, Mapping):
         return {key: shown(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [shown(item) for item in value]

@@ -10,6 +10,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
@@ -108,6 +109,8 @@ class OpenAIChatClient:
             raise UsageError("the API key contains characters that no key has")
         secrets = (self._key, *self._endpoint.secrets)
         self._redact = Redactor(secrets)
+        # An endpoint has few names of snapshots, and each reply repeats one.
+        self._redact_name = lru_cache(64)(self._redact)
         remember_secrets(secrets)
         self._timeout, self._attempts, self._patience = timeout, attempts, patience
         self._notify = on_notice or (lambda _: None)
@@ -117,6 +120,7 @@ class OpenAIChatClient:
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._client: openai.AsyncOpenAI | None = None
         self._proxy: str | None = None
+        self._has_answered = False
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -147,7 +151,8 @@ class OpenAIChatClient:
         return self._negotiation.plan(model).left_off
 
     def _found(self, text: str) -> None:
-        text = self._redact(text)
+        # What kind of notice it is stays the same.
+        text = type(text)(self._redact(text))
         trace("endpoint", notice=text)
         self._notify(text)
 
@@ -175,7 +180,7 @@ class OpenAIChatClient:
         patience = min(self._timeout, self._patience)
         effort = _Effort(PREFLIGHT_ATTEMPTS, patience, self._rng, longest=1.0)
         try:
-            return await self._persist(request, effort, name_models=True)
+            return await self._persist(request, effort, is_first=True)
         except _FailedError as failure:
             raise EndpointRefused(self._unusable(failure.decision)) from None
         except RequestRefused as error:
@@ -196,8 +201,9 @@ class OpenAIChatClient:
             raise EndpointRefused(self._unusable(decision)) from None
 
     async def _persist(
-        self, request: ChatRequest, effort: _Effort, *, name_models: bool = False
+        self, request: ChatRequest, effort: _Effort, *, is_first: bool = False
     ) -> ChatReply:
+        self._sdk()  # importing its library takes longer than a short time limit
         retrying = AsyncRetrying(
             retry=retry_if_exception(_is_worth_retrying),
             stop=effort.is_over,
@@ -210,12 +216,17 @@ class OpenAIChatClient:
             return await retrying(self._attempt, request, effort)
         except _FailedError as failure:
             decision = failure.decision
-            if decision.action != "stop_run":
+            if decision.action == "wait":
                 raise
-            message = self._refusal(decision, request.model)
-            if name_models and decision.about_model:
-                message += await self._nearest(request.model)
-            raise EndpointRefused(message) from None
+        reason, kind = self._redact(decision.reason), f"status {decision.status}"
+        if decision.action == "refuse_request":
+            raise RequestRefused(reason, kind="" if decision.about_content else kind)
+        if decision.action == "refuse_access" and self._has_answered and not is_first:
+            raise RequestRefused(f"the endpoint refuses this request ({reason})", kind=kind)
+        message = self._refusal(decision, request.model)
+        if is_first and decision.about_model:
+            message += await self._nearest(request.model)
+        raise EndpointRefused(message)
 
     async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
@@ -236,6 +247,7 @@ class OpenAIChatClient:
                 raise
             else:
                 slot.succeeded()
+                self._has_answered = True
                 trace(
                     "reply",
                     status=200,
@@ -276,23 +288,19 @@ class OpenAIChatClient:
                     reason=self._redact(decision.reason),
                     parameter=decision.parameter,
                 )
-            match decision.action:
-                case "renegotiate":
-                    reason = self._redact(decision.reason)
-                    assert decision.parameter is not None  # noqa: S101 - for the type checker
-                    self._negotiation.give_up(request.model, decision.parameter, plan, reason)
-                case "refuse_request":
-                    raise RequestRefused(self._redact(decision.reason))
-                case _:
-                    raise _FailedError(decision)
+            if decision.action != "renegotiate":
+                raise _FailedError(decision)
+            assert decision.parameter is not None  # noqa: S101 - for the type checker
+            reason = self._redact(decision.reason)
+            self._negotiation.give_up(request.model, decision.parameter, plan, reason)
 
     def _hidden(self, reply: ChatReply) -> ChatReply:
         # A proxy that logs what it is sent may echo the key; replies are stored and shown.
         is_refusal = reply.finish_reason == "refusal"
         return replace(
             reply,
-            model=self._redact(reply.model),
-            fingerprint=reply.fingerprint and self._redact(reply.fingerprint),
+            model=self._redact_name(reply.model),
+            fingerprint=reply.fingerprint and self._redact_name(reply.fingerprint),
             text=self._redact(reply.text) if is_refusal else self._redact.in_reply(reply.text),
         )
 

@@ -160,8 +160,10 @@ class Meter:
         expected = await self._start(request)
 
         def paid(reply: ChatReply) -> None:
-            asked, answered = _input_tokens(request), len(reply.text) // 4 + 1
-            guess = Usage(calls=1, input_tokens=asked, output_tokens=answered)
+            guess = None
+            if not (reply.usage.input_tokens and reply.usage.output_tokens):
+                asked, answered = _input_tokens(request), len(reply.text) // 4 + 1
+                guess = Usage(calls=1, input_tokens=asked, output_tokens=answered)
             self.paid(request.model, reply.usage, guess)
 
         try:
@@ -199,7 +201,7 @@ class Meter:
     def paid(self, model: str, usage: Usage, guess: Usage | None = None) -> None:
         """Count a real call; `guess` is used where the endpoint reported no tokens."""
         self.usage = self.usage + usage
-        if guess is not None and not (usage.input_tokens and usage.output_tokens):
+        if guess is not None:
             self.guessed += 1
             usage = usage.model_copy(
                 update={

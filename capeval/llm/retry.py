@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from capeval.text import describe, one_line
 
-Action = Literal["wait", "renegotiate", "stop_run", "refuse_request"]
+Action = Literal["wait", "renegotiate", "stop_run", "refuse_access", "refuse_request"]
 
 NO_MONEY = {
     "insufficient_quota",
@@ -43,6 +43,10 @@ ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|struc
 class RetryDecision:
     """What to do about one failure.
 
+    "stop_run": no call can succeed. "refuse_access": neither can any, unless one has succeeded
+    already; then a firewall or a proxy refuses this request. "refuse_request": this one is refused,
+    `about_content` where a filter or its length is the reason.
+
     `after` is how many seconds the endpoint asks to wait, if it says so; `parameter` is what to
     leave off before asking again; `status` is the HTTP status, None where no response came;
     `about_model` says that the model is unknown. Secrets must be hidden in `reason` before it
@@ -56,6 +60,7 @@ class RetryDecision:
     parameter: str | None = None
     status: int | None = None
     about_model: bool = False
+    about_content: bool = False
 
 
 class BadAnswerError(Exception):
@@ -102,22 +107,23 @@ def _decide_status(
     def decision(action: Action, **more: Any) -> RetryDecision:
         return RetryDecision(action, reason=reason, status=status, **{**CALM, **more})
 
-    if codes & NO_MONEY:
+    if codes & NO_MONEY or status in {401, 402}:
         return decision("stop_run")
     if status in {400, 403, 413, 422} and FILTERED.search(description):
-        return decision("refuse_request")
-    if status in {401, 402, 403, 404, 405, 410} or 300 <= status < 400:
-        return decision("stop_run", about_model=no_model)
+        return decision("refuse_request", about_content=True)
+    if status in {403, 404, 405, 410} or 300 <= status < 400:
+        return decision("refuse_access", about_model=no_model)
     if status in {408, 409, 425, 429} or status >= 500 or status < 300:
         throttled = status in {429, 503, 529}
         return decision("wait", after=retry_after(headers), throttled=throttled)
-    if status in {400, 422} and not TOO_LONG.search(description):
+    too_long = status == 413 or bool(TOO_LONG.search(description))
+    if status in {400, 422} and not too_long:
         named = _named(text, body, sent)
         if named is not None:
             return decision("renegotiate", parameter=named)
         if no_model:
-            return decision("stop_run", about_model=True)
-    return decision("refuse_request")
+            return decision("refuse_access", about_model=True)
+    return decision("refuse_request", about_content=too_long)
 
 
 def _codes(body: object) -> set[str]:
@@ -129,7 +135,7 @@ def _codes(body: object) -> set[str]:
     }
 
 
-def _parts(body: object, depth: int = 3) -> Iterator[Mapping[str, Any]]:
+def _parts(body: object, depth: int = 4) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of an error body, which endpoints nest in different ways."""
     if depth and isinstance(body, Mapping):
         yield body

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.schema.usage import Usage
 from capeval.tracing import is_tracing
 
 T_co = TypeVar("T_co", covariant=True)
+# Of a stored reply; `capeval.llm.cache` says what they mean.
+State = Literal["validated", "refused", "exhausted"]
 
 # A model needs to see what it got wrong, not all of a runaway reply: that would be paid for again.
 QUOTED_CHARACTERS = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReplySchema:
-    """A strict JSON schema that the reply must follow, and its name."""
+    """A strict JSON schema that the reply must follow, and its name; made once and not changed."""
 
     name: str
     schema: Mapping[str, Any]

@@ -11,7 +11,7 @@ from capeval.llm.retry import BadAnswerError
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
-from capeval.text import one_line
+from capeval.text import Loss, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,11 @@ class Negotiation:
         """Record that the server puts the answers of `model` among its reasoning."""
         if model not in self._misplaced:
             self._misplaced.add(model)
-            self._on_notice(
-                one_line(
-                    f"{model} left the content of a reply empty beside its reasoning, which is "
-                    f"never read as an answer; {SERVER_ADVICE}"
-                )
+            notice = (
+                f"{model} left the content of a reply empty beside its reasoning, which is "
+                f"never read as an answer; {SERVER_ADVICE}"
             )
+            self._on_notice(Loss(one_line(notice)))
 
     def give_up(self, model: str, parameter: str, used: RequestPlan, reason: str) -> None:
         """Record that `model` refused `parameter` in a call made by the plan `used`."""
@@ -96,7 +95,9 @@ class Negotiation:
         if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
             return  # another call has discovered it meanwhile
         self._plans[model] = replace(now, **changed)
-        self._on_notice(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
+        self._on_notice(
+            Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
+        )
 
 
 SERVER_ADVICE = (

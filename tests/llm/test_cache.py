@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,15 +15,21 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.llm.asker import Asker
-from capeval.llm.cache import ReplyCache
+from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest, ReplySchema
 from capeval.schema.usage import Usage
 
 Requests = Callable[..., ChatRequest]
 ROOT = Path(__file__).resolve().parents[2]
 REPLY = ChatReply("text", "stop", "snapshot", None, Usage(calls=1), left_off=("seed",))
+
+
+def asked(text: str = "hello", model: str = "m") -> RequestIdentity:
+    """The identity of a request."""
+    message = {"role": "user", "content": text}
+    return identify(ChatRequest(model, (message,), 10), "http://judge/v1")
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -57,32 +62,37 @@ asyncio.run(main(*sys.argv[1:3]))
 """
 
 
-def test_a_stored_reply_comes_back_whole(cache: ReplyCache, ask_for: Requests) -> None:
-    cache.put("k", ask_for(), "http://judge/v1", REPLY, "refused")
-    found = cache.get("k")
-    assert found is not None
-    reply, state = found
-    assert state == "refused"
-    assert reply == ChatReply("text", "stop", "snapshot", None, Usage(calls=1), True, ("seed",))
+def test_a_stored_reply_comes_back_whole(cache: ReplyCache) -> None:
+    cache.put(asked(), REPLY, "refused")
+    for _ in range(2):  # from memory, then from the file
+        found = cache.get(asked().key)
+        assert found is not None
+        reply, state = found
+        assert state == "refused"
+        assert reply == ChatReply("text", "stop", "snapshot", None, Usage(calls=1), True, ("seed",))
+        cache.close()
 
 
-def test_an_exhausted_reply_is_never_served(cache: ReplyCache, ask_for: Requests) -> None:
-    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
-    cache.mark(["k"], "exhausted")
-    assert cache.get("k") is None
-    assert cache.info().states == {"exhausted": 1}
+def test_an_exhausted_reply_is_never_served(cache: ReplyCache) -> None:
+    for text in ("in the file", "at once"):
+        cache.put(asked(text), REPLY, "validated")
+        if text == "in the file":
+            cache.flush()
+        cache.mark([asked(text).key], "exhausted")
+        assert cache.get(asked(text).key) is None
+    assert cache.info().states == {"exhausted": 2}
+    assert cache.get(asked(text).key) is None
 
 
-def test_only_the_owner_may_look_into_the_folder(cache: ReplyCache, ask_for: Requests) -> None:
-    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
+def test_only_the_owner_may_look_into_the_folder(cache: ReplyCache) -> None:
+    cache.put(asked(), REPLY, "validated")
+    cache.flush()
     assert stat.S_IMODE(cache.path.parent.stat().st_mode) == 0o700
 
 
-def test_the_cache_tells_what_it_holds_and_forgets_a_model(
-    cache: ReplyCache, ask_for: Requests
-) -> None:
+def test_the_cache_tells_what_it_holds_and_forgets_a_model(cache: ReplyCache) -> None:
     for n, model in enumerate(["a", "a", "b"]):
-        cache.put(str(n), ask_for(model=model), "http://judge/v1", REPLY, "validated")
+        cache.put(asked(str(n), model), REPLY, "validated")
     info = cache.info()
     assert (info.entries, info.models, info.bytes > 0) == (3, {"a": 2, "b": 1}, True)
     assert cache.clear("a") == 2
@@ -205,7 +215,7 @@ async def test_a_file_that_is_damaged_in_the_middle_is_worked_without(
     path = tmp_path / "replies.sqlite"
     cache = ReplyCache(path)
     for n in range(200):
-        cache.put(f"k{n}", ask_for("x" * 500), "http://judge/v1", REPLY, "validated")
+        cache.put(asked(f"{n}" + "x" * 500), REPLY, "validated")
     cache.close()
     content = bytearray(path.read_bytes())
     content[4096:] = os.urandom(len(content) - 4096)
@@ -224,24 +234,37 @@ async def test_a_folder_that_cannot_be_made_is_told_once(tmp_path: Path, ask_for
     assert len(cache.notices) == 1
 
 
-async def test_a_full_disk_is_told_once(cache: ReplyCache, ask_for: Requests) -> None:
-    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
-    assert cache._db is not None
-    cache._db.execute("PRAGMA max_page_count = 1")
-    await still_works(cache, ask_for("x" * 100_000))
-    assert len(cache.notices) == 1
-    assert "full" in cache.notices[0]
+async def test_a_full_disk_is_told_once(tmp_path: Path) -> None:
+    ran = start(FULL_DISK, tmp_path / "replies.sqlite")
+    out, _ = ran.communicate(timeout=30)
+    assert ran.returncode == 0
+    during, after = out.splitlines()
+    assert "cannot write: " in during
+    assert "replies are kept in memory until it can" in during
+    assert "2 replies could not be stored" in after
 
 
-async def test_a_file_that_may_only_be_read_still_serves(
-    cache: ReplyCache, ask_for: Requests
-) -> None:
-    cache.put("k", ask_for(), "http://judge/v1", REPLY, "validated")
-    assert cache._db is not None
-    cache._db.execute("PRAGMA query_only = 1")
-    await still_works(cache, ask_for("another"))
-    assert cache.get("k") is not None
-    assert len(cache.notices) == 1
+FULL_DISK = """
+import asyncio, resource, signal, sys
+from pathlib import Path
+from capeval.llm.asker import Asker
+from capeval.llm.cache import ReplyCache
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.meter import Meter
+from capeval.llm.types import ChatRequest
+async def main():
+    cache = ReplyCache(Path(sys.argv[1]), on_notice=print)
+    client = ScriptedClient(lambda _: "x" * 1_000_000)
+    asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+    for n in (1, 2, 2, 1):
+        request = ChatRequest("m", ({"role": "user", "content": str(n)},), 10)
+        await asker.ask(request, lambda reply: reply.text)
+    assert len(client.requests) == 2
+    cache.close()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))
+asyncio.run(main())
+"""
 
 
 async def test_a_file_of_another_layout_is_left_alone(tmp_path: Path, ask_for: Requests) -> None:
@@ -254,29 +277,216 @@ async def test_a_file_of_another_layout_is_left_alone(tmp_path: Path, ask_for: R
     assert "another version" in cache.notices[0]
 
 
-async def test_a_file_locked_for_long_is_told_once_and_used_later(
-    tmp_path: Path, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the times after which a locked file is given up and tried again."""
+    for name, seconds in (("BUSY", 0.05), ("RETRY", 0.05), ("CLOSING", 0.2)):
+        monkeypatch.setattr(f"capeval.llm.cache_writer.{name}_SECONDS", seconds)
+    monkeypatch.setattr("capeval.llm.cache.BUSY_SECONDS", 0.05)
+
+
+def lock(path: Path, how: str = "IMMEDIATE") -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    if how == "EXCLUSIVE":
+        db.execute("PRAGMA journal_mode=DELETE")
+    db.execute(f"BEGIN {how}")
+    return db
+
+
+@pytest.mark.usefixtures("shorter")
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+async def test_a_file_locked_for_long_is_told_once_and_written_later(
+    how: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("capeval.llm.cache.BUSY_SECONDS", 0.02)
+    """`EXCLUSIVE` without a write-ahead log keeps readers out too."""
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.mark(["k"], "refused")
-    other = sqlite3.connect(cache.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    await still_works(cache, ask_for())
-    assert len(cache.notices) == 1
-    other.execute("ROLLBACK")
-    other.close()
-    await still_works(cache, ask_for())
-    assert cache.info().entries == 1
+    cache.put(asked(), REPLY, "validated")
     cache.close()
+    other = lock(cache.path, how)
+    client = ScriptedClient(lambda request: request.messages[0]["content"])
+    asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+    for n in (1, 2, 3, 1, 2, 3):
+        message = {"role": "user", "content": str(n)}
+        answer = await asker.ask(ChatRequest("m", (message,), 10), lambda reply: reply.text)
+        assert answer.value == str(n)
+    assert len(client.requests) == 3, "what could not be written is served from memory"
+    assert len(cache.notices) == (1 if how == "IMMEDIATE" else 2)
+    assert all("locked" in notice for notice in cache.notices)
+    other.close()
+    cache.close()
+    assert ReplyCache(cache.path).info().entries == 4
 
 
-def test_a_write_takes_no_noticeable_time(cache: ReplyCache, ask_for: Requests) -> None:
-    request = ask_for("word " * 1000)
-    started = time.perf_counter()
-    for n in range(200):
-        cache.put(str(n), request, "http://judge/v1", REPLY, "validated")
-    assert time.perf_counter() - started < 1.0
+@pytest.mark.usefixtures("shorter")
+async def test_what_is_locked_to_the_end_is_told_as_lost(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.put(asked(), REPLY, "validated")
+    cache.flush()
+    other = lock(cache.path)
+    cache.put(asked("lost"), REPLY, "validated")
+    cache.close()
+    assert "1 reply could not be stored and will be paid for again" in cache.notices[-1]
+    other.close()
+
+
+async def test_the_loop_runs_while_the_file_is_locked(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.put(asked(), REPLY, "validated")
+    cache.close()
+    other = lock(cache.path, "EXCLUSIVE")
+    clock = asyncio.get_running_loop().time
+    gaps: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            before = clock()
+            await asyncio.sleep(0.01)
+            gaps.append(clock() - before)
+
+    ticking = asyncio.create_task(tick())
+    asker = Asker(ScriptedClient(["3"]), cache, base_url="http://judge/v1", meter=Meter())
+    request = ChatRequest("m", ({"role": "user", "content": "x"},), 10)
+    asking = asyncio.create_task(asker.ask(request, lambda reply: reply.text))
+    await asyncio.sleep(0.8)
+    assert not asking.done()
+    other.close()
+    assert (await asking).value == "3"
+    ticking.cancel()
+    assert max(gaps) < 0.4
+    cache.close()
+    assert not cache.notices
+
+
+def without_permission(path: Path) -> None:
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+
+
+READ_ONLY: dict[str, Callable[[Path], None]] = {
+    "a folder in place of the log": lambda path: path.with_name(f"{path.name}-wal").mkdir(),
+    "no writing to file or folder": without_permission,
+}
+
+
+@pytest.mark.parametrize("how", READ_ONLY)
+async def test_a_file_that_may_only_be_read_still_serves(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "replies.sqlite"
+    cache = ReplyCache(path)
+    cache.put(asked(), REPLY, "validated")
+    cache.close()
+    READ_ONLY[how](path)
+    try:
+        client = ScriptedClient(["new"])
+        asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+        for text, value in (("hello", "text"), ("other", "new"), ("other", "new")):
+            request = ChatRequest("m", ({"role": "user", "content": text},), 10)
+            assert (await asker.ask(request, lambda reply: reply.text)).value == value
+        cache.close()
+        # Root may write everywhere.
+        if how == "a folder in place of the log" or os.geteuid():
+            assert [n.split(": ")[1][:30] for n in cache.notices] == [
+                "the reply cache cannot write", "the reply cache 1 reply could not"[:30],
+            ]  # fmt: skip
+    finally:
+        path.parent.chmod(0o700)
+
+
+NOT_UTF8 = "CAST(x'fffe' AS TEXT)"
+DAMAGED: list[tuple[str, object]] = [
+    ("reply", b"bytes"),
+    ("reply", 7),
+    ("reply", NOT_UTF8),
+    ("state", "great"),
+    ("state", 1),
+    ("finish_reason", 3.5),
+    ("snapshot", b"x"),
+    ("fingerprint", 12),
+    ("calls", -1),
+    ("calls", "many"),
+    ("input_tokens", 1.5),
+    ("input_tokens", float("inf")),
+    ("cached_tokens", b""),
+    ("output_tokens", 2**62),
+    ("output_tokens", "12"),
+    ("left_off", "["),
+    ("left_off", "[" * 100_000),
+    ("left_off", '{"a": 1}'),
+    ("left_off", "[1]"),
+    ("left_off", "null"),
+    ("left_off", b"[]"),
+]
+
+
+@pytest.mark.parametrize(("column", "value"), DAMAGED, ids=str)
+async def test_a_damaged_row_is_a_miss_and_is_replaced(
+    column: str, value: object, tmp_path: Path
+) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.put(asked(), REPLY, "validated")
+    cache.close()
+    with sqlite3.connect(cache.path) as db:
+        columns = ", ".join(r[1] for r in db.execute("PRAGMA table_info(replies)") if r[1] != "key")
+        # Columns without types keep values of any type.
+        db.execute(f"CREATE TABLE other (key PRIMARY KEY, {columns})")
+        db.execute("INSERT INTO other SELECT * FROM replies")
+        given = ("?", (value,)) if value != NOT_UTF8 else (NOT_UTF8, ())
+        db.execute(f"UPDATE other SET {column} = {given[0]}", given[1])
+        db.execute("DROP TABLE replies")
+        db.execute("ALTER TABLE other RENAME TO replies")
+    db.close()
+    assert cache.get(asked().key) is None
+    assert cache.info().models == {"m": 1}
+    cache.reason_for_miss(ChatRequest("m", ({"role": "user", "content": "x"},), 9), "http://judge")
+    client = ScriptedClient(["whole"])
+    asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
+    request = ChatRequest("m", ({"role": "user", "content": "hello"},), 10)
+    for _ in range(2):
+        assert (await asker.ask(request, lambda reply: reply.text)).value == "whole"
+        cache.close()
+    assert (len(client.requests), cache.notices) == (1, [])
+
+
+@pytest.mark.parametrize("request_text", ["[1]", "{", '{"model": 3}', None, b"x", "[" * 100_000])
+def test_a_stored_request_that_cannot_be_read_is_no_reason(
+    request_text: object, cache: ReplyCache
+) -> None:
+    cache.put(asked(), REPLY, "validated")
+    cache.flush()
+    with sqlite3.connect(cache.path) as db:
+        if request_text is not None:
+            db.execute("UPDATE replies SET request = ?", (request_text,))
+    db.close()
+    other = ChatRequest("other", ({"role": "user", "content": "hello"},), 10)
+    assert cache.reason_for_miss(other, "http://judge/v1")
+    assert not cache.notices
+
+
+def test_keys_are_those_of_every_version_so_far() -> None:
+    picture = "data:image/jpeg;base64," + "A" * 2000
+    content = [{"type": "image_url", "image_url": {"url": picture}}, {"type": "text", "text": "é"}]
+    schema = ReplySchema("s", {"type": "object", "properties": {"b": {}, "a": {"enum": [1.5]}}})
+    user, system = {"role": "user", "content": content}, {"role": "system", "content": "s"}
+    for request, url, key in (
+        (ChatRequest("m", ({"role": "user", "content": "hi \ud83d"},), 10), "http://judge/v1",
+         "c2b9e43d24841d79b6f3156d1fd2bbeaee5e51a2a768e419afe4e56ba34722f4"),
+        (ChatRequest("o/ü", (system, user), 99, None, 3, schema), "https://h:1/v1",
+         "a28a6c424f538ad47bb97b6ba34c5a587cbaec7817efed3622255b257c40cff7"),
+    ):  # fmt: skip
+        assert identify(request, url).key == key
+        assert json.loads(identify(request, url).text)["max_tokens"] == request.max_tokens
+
+
+async def test_many_replies_are_written_with_few_statements(
+    tmp_path: Path, ask_for: Requests
+) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    asker = Asker(ScriptedClient(lambda _: "x"), cache, base_url="http://judge/v1", meter=Meter())
+    requests = [ask_for(str(n)) for n in range(500)]
+    await asyncio.gather(*(asker.ask(request, lambda reply: reply.text) for request in requests))
+    with sqlite3.connect(cache.path) as db:
+        assert db.execute("SELECT count(*) FROM replies").fetchone() == (500,)
+    db.close()
+    cache.close()
 
 
 def test_looking_into_a_cache_does_not_make_one(tmp_path: Path, ask_for: Requests) -> None:

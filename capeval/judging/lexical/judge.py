@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
 from importlib.metadata import version
 from operator import add
@@ -113,18 +113,31 @@ def _read_all(pieces: list[str]) -> tuple[list[Reading], bool]:
 
 
 def _similarities(readings: list[Reading], reference: LexicalReference) -> NDArray[np.float64]:
-    worth, none = reference.worth, (0.0,) * len(reference.events)
-    rows = []
+    none = (0.0,) * len(reference.events)
+    worth = _Worth(reference)
+    rows: list[Sequence[float]] = []
     for reading in readings:
-        # In the order of the text: the sum of floats must not depend on the order of a set.
-        mentioned = dict.fromkeys(concept.removeprefix(NOT) for concept in reading.concepts)
-        weights = [worth[concept] for concept in mentioned if concept in worth]
-        size = _total(reading.concepts.values()) + 1.0
-        scale = size**-0.5
-        rows.append(
-            [scale * _total(column) for column in zip(*weights, strict=True)] if weights else none
-        )
+        concepts: Iterable[str] = reading.concepts
+        if reading.negates:
+            # In the order of the text: the sum of floats must not depend on the order of a set.
+            concepts = dict.fromkeys([concept.removeprefix(NOT) for concept in reading.concepts])
+        weights = [row for row in map(worth.__getitem__, concepts) if row is not None]
+        scale = (_total(reading.concepts.values()) + 1.0) ** -0.5
+        columns = zip(*weights, strict=True)
+        rows.append([scale * _total(column) for column in columns] if weights else none)
     return np.array(rows, dtype=np.float64).reshape(len(readings), len(reference.events))
+
+
+class _Worth(dict[str, tuple[float, ...] | None]):
+    """What the concepts of one caption are worth, computed once for each."""
+
+    def __init__(self, reference: LexicalReference) -> None:
+        super().__init__()
+        self._of = reference.worth
+
+    def __missing__(self, concept: str) -> tuple[float, ...] | None:
+        row = self[concept] = self._of(concept)
+        return row
 
 
 def _total(numbers: Iterable[float]) -> float:
@@ -181,18 +194,26 @@ def align(scores: NDArray[np.floating], skip: float) -> list[int | None]:
 
 # One pass over the text: unbounded repetitions are possessive, so that no text, however long, is
 # matched twice.
+# Each alternative begins with a character, so that most positions are passed quickly, and ends with
+# an empty group, which names it.
+_CLAUSE = r"""
+    (?:and|but)\sthen\s | while\s | whereas\s | after\swhich\s
+    | before\s(?:the\scamera\s|he\s|she\s|it\s|they\s|[a-z]{2,20}ing\s)
+"""
 _CUT = re.compile(
-    r"""
-    (?P<line>\n\s*+)
-    | (?P<end>[.!?…。！？]++["'”’)\]*]*+)
-    | (?P<clause>;|,\s(?=then\s)
-        |,\s(?=(?:(?:and|but)\s)?(?:he|she|they|it|the\s(?:camera|scene|shot|view))\s)
-        |,?\s(?=(?:and|but)\sthen\s|while\s|whereas\s|after\swhich\s)
-        |,?\s(?=before\s(?:the\scamera\s|he\s|she\s|it\s|they\s|[a-z]{2,20}ing\s)))
-    | (?P<time>\s(?=[\[(]?\d{1,2}:\d{2}(?::\d{2})?\s?[-–—]\s?\d{1,2}:\d{2}))
+    rf"""
+    \n\s*+(?P<line>)
+    | [.!?…。！？]++["'”’)\]*]*+(?P<end>)
+    | ;(?P<semicolon>)
+    | ,\s(?=then\s
+        | (?:(?:and|but)\s)?(?:he|she|they|it|the\s(?:camera|scene|shot|view))\s
+        | {_CLAUSE})(?P<comma>)
+    | \s(?:(?={_CLAUSE})(?P<space>)
+        | (?=[\[(]?\d{{1,2}}:\d{{2}}(?::\d{{2}})?\s?[-–—]\s?\d{{1,2}}:\d{{2}})(?P<time>))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_CLAUSE_CUTS = frozenset({"semicolon", "comma", "space"})
 _WORD = re.compile(r"[^\W_]++")
 _LAST = re.compile(r"[^\s(\[\"“'‘*_]*\Z")
 _MARKER = re.compile(r"[\s(\[*_#>-]*(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]*\Z", re.IGNORECASE)
@@ -216,7 +237,7 @@ def split(caption: str) -> tuple[list[str], int]:
     for cut in _CUT.finditer(caption):
         if cut.lastgroup == "end" and not _is_sentence_end(caption, start, cut):
             continue
-        if cut.lastgroup == "clause" and not _is_clause(caption, start, cut):
+        if cut.lastgroup in _CLAUSE_CUTS and not _is_clause(caption, start, cut):
             continue
         # A bullet or a rule alone is not an event: it stays with the text that follows.
         if _WORD.search(caption, seen, cut.end()):
@@ -237,8 +258,11 @@ def _is_sentence_end(caption: str, start: int, cut: re.Match[str]) -> bool:
     if mark[0] != ".":
         return True
     before = caption[max(start, cut.start() - _LOOK_BACK) : cut.start()]
-    last = _LAST.search(before)
-    word = last[0].lower() if last else ""
+    last = "" if not before or before[-1].isspace() else before.rsplit(None, 1)[-1]
+    if not last.isalnum():
+        found = _LAST.search(last)
+        last = found[0] if found else ""
+    word = last.lower()
     following = caption[cut.end() : cut.end() + 3].lstrip()[:1]
     if len(before) < _LOOK_BACK and _MARKER.match(before):
         return False
@@ -260,10 +284,10 @@ def _is_clause(caption: str, start: int, cut: re.Match[str]) -> bool:
 
 def _without_repeats(pieces: list[str]) -> tuple[list[str], int]:
     kept: list[str] = []
-    occurrences: Counter[str] = Counter()
-    previous = ""
+    occurrences: Counter[tuple[str, ...]] = Counter()
+    previous: tuple[str, ...] = ()
     for piece in pieces:
-        key = " ".join(_WORD.findall(piece.lower()))
+        key = tuple(_WORD.findall(piece.lower()))
         occurrences[key] += 1
         if key != previous and occurrences[key] <= 2:
             kept.append(piece)

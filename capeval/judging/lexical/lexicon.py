@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from itertools import permutations
+from collections.abc import Callable
+from functools import cache
+from itertools import chain, permutations
 from typing import Final, NamedTuple
 
 from snowballstemmer.english_stemmer import EnglishStemmer
@@ -29,6 +30,9 @@ from capeval.judging.lexical.word_lists import (
 _GENERIC, _PLACE, _CONTENT, _CRITICAL = 0.3, 0.6, 1.0, 1.3
 _MAX_STEMMED = 30
 _MAX_CACHED = 100_000
+MARKS = frozenset(",;:")
+"""Inner punctuation, which is read as a word."""
+JOINING = frozenset({"and", "or", "but", "while", "when", "as", "who", "where"})
 _FAMILY = ("man", "woman", "boy", "girl", "child", "baby", "person")
 _PRONOUNS = {
     "he": ("man", "boy", "person"),
@@ -52,19 +56,46 @@ class Word(NamedTuple):
     actor: int = 0
     follows: dict[str, tuple[str, ...]] | None = None
     """Second words that form a phrase with this one, and the phrase's concepts."""
+    is_plain: bool = False
+    """It only adds its concept: most words, so they are recognised first."""
+    is_idle: bool = False
+    """It adds nothing and changes nothing for the words after it."""
+    is_claim: bool = False
+    """It is a colour or a number."""
+    may_act: bool = False
+    """It can decide who acts: as an actor, a verb, or a bound between them."""
+
+    def classified(self) -> Word:
+        """Return the word with the last four fields, which follow from the others."""
+        claim, joins = bool(self.colour or self.number), self.lemma in JOINING
+        is_bound = self.text in MARKS or joins or self.is_preposition
+        is_inert = not (self.follows or self.is_preposition)
+        ends_negation = self.is_negation or self.text in MARKS or self.lemma == "but"
+        return self._replace(
+            is_plain=is_inert and self.weight > 0.0 and not (claim or joins),
+            is_idle=is_inert and self.weight == 0.0 and not (ends_negation or self.actor),
+            is_claim=claim,
+            may_act=is_bound or bool(self.actor) or (self.is_verb and self.weight >= 1.0),
+        )
+
+
+STOP: Final = Word("", ",", ",", 0.0).classified()
+"""Any punctuation within a text."""
 
 
 class Related(NamedTuple):
-    """The concepts that entail another one, in full or in part, or oppose it.
+    """Concepts that are related to one: as entailed in full or in part, or as its opposites.
 
-    `opposing_camera` opposes it in camera elements; `actor` has the bits of possible actors, or 0.
+    `opposing_camera` are its opposites in camera elements, `near` those and the partial ones,
+    and `any` all together.
     """
 
-    full: tuple[str, ...]
-    partial: tuple[str, ...]
-    opposing: tuple[str, ...]
-    opposing_camera: tuple[str, ...]
-    actor: int
+    full: frozenset[str]
+    partial: frozenset[str]
+    opposing: frozenset[str]
+    opposing_camera: frozenset[str]
+    near: frozenset[str]
+    any: frozenset[str]
 
 
 class Lexicon:
@@ -73,9 +104,6 @@ class Lexicon:
     def __init__(self) -> None:
         # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
         self._stem: Final = EnglishStemmer().stemWord
-        self._cached = lru_cache(_MAX_CACHED)(self._read)
-        self.related = lru_cache(_MAX_CACHED)(self._relate)
-        """Returns the concepts that are related to one; the most recent ones are cached."""
         self._names: dict[str, str] = {}
         for meaning in SYNONYMS:
             for word in meaning:
@@ -87,7 +115,8 @@ class Lexicon:
         for first, second, concepts in PHRASES:
             followers = self._phrases.setdefault(self.lemma(first), {})
             followers[self.lemma(second)] = tuple(map(self._name, concepts))
-        self._actors = {self._name(actor): mask for actor, mask in ACTORS.items()}
+        self.actors: Final = {self._name(actor): mask for actor, mask in ACTORS.items()}
+        """Concept -> the bits of the actors that it may stand for."""
         self._members: dict[str, set[str]] = {}
         for kind, members in KINDS:
             self._members.setdefault(self._name(kind), set()).update(map(self._name, members))
@@ -97,6 +126,13 @@ class Lexicon:
                 self._kinds.setdefault(member, set()).add(kind)
         self._opposites = self._excluding(OPPOSITES)
         self._camera_opposites = self._excluding(CAMERA_OPPOSITES)
+        self.related: Final = self._by_mention()
+        """Concept -> what a text that mentions it entails in full, in part, and opposes.
+
+        A concept that is not in the word lists is missing: it entails only itself.
+        """
+        self.words: Final = _Words(self._read)
+        """Lower-case word or punctuation -> its meaning."""
 
     def lemma(self, word: str) -> str:
         """Return the stem of a lower-case word; irregular forms are looked up."""
@@ -104,23 +140,29 @@ class Lexicon:
         # No English word is longer, and stemming a megabyte of letters would take seconds.
         return self._stem(regular) if len(regular) <= _MAX_STEMMED else regular
 
-    def word(self, text: str) -> Word:
-        """Return the meaning of a lower-case word; the most recent short ones are cached."""
-        return self._read(text) if len(text) > _MAX_STEMMED else self._cached(text)
-
-    def _relate(self, concept: str) -> Related:
-        full, partial = self._entailing(concept)
-        opposed = self._opposites.get(concept, set())
-        camera = opposed | self._camera_opposites.get(concept, set())
-        actor = self._actors.get(concept, 0)
-        return Related(tuple(full), tuple(partial), tuple(opposed), tuple(camera), actor)
+    def _by_mention(self) -> dict[str, Related]:
+        listed = {*COLOURS, *NUMBERS, *_FAMILY, *chain(*_PRONOUNS.values())}
+        listed.update(self._members, self._kinds, self._opposites, self._camera_opposites)
+        found: dict[str, tuple[list[str], ...]] = {}
+        for concept in sorted(listed):
+            opposed = self._opposites.get(concept, set())
+            camera = opposed | self._camera_opposites.get(concept, set())
+            for place, mentions in enumerate((*self._entailing(concept), opposed, camera)):
+                for mention in mentions:
+                    found.setdefault(mention, ([], [], [], []))[place].append(concept)
+        for mention in found.keys() - listed:
+            found[mention][0].append(mention)
+        return {
+            mention: Related(*map(frozenset, (*lists, lists[1] + lists[3], chain(*lists))))
+            for mention, lists in found.items()
+        }
 
     def _entailing(self, concept: str) -> tuple[set[str], set[str]]:
         full = self._below(concept)
         partial = set(self._kinds.get(concept, ()))
         if concept in _FAMILY:
-            mask = self._actors[concept]
-            partial |= {other for other in _FAMILY if self._actors[other] & mask}
+            mask = self.actors[concept]
+            partial |= {other for other in _FAMILY if self.actors[other] & mask}
         for pronoun, meant in _PRONOUNS.items():
             if concept == "person":
                 full.add(pronoun)
@@ -174,7 +216,7 @@ class Lexicon:
         follows = self._phrases.get(lemma)
         preposition = text in PREPOSITIONS
         if text in FUNCTION_WORDS:
-            actor = self._actors.get(text, 0)
+            actor = self.actors.get(text, 0)
             return Word(
                 text, lemma, text, 0.0, is_preposition=preposition, actor=actor, follows=follows
             )
@@ -190,7 +232,7 @@ class Lexicon:
             weight,
             is_verb=concept in self._verbs,
             is_preposition=preposition,
-            actor=self._actors.get(concept, 0),
+            actor=self.actors.get(concept, 0),
             follows=follows,
         )
 
@@ -202,6 +244,23 @@ class Lexicon:
         spelt = next((word for word, limits in NUMBERS.items() if limits == (value, value)
                       and word not in WEAK_NUMBERS), text)  # fmt: skip
         return Word(spelt, text, text, _CRITICAL, number=(value, value))
+
+
+class _Words(dict[str, Word]):
+    """The words that were read; the dictionary itself looks them up, so that it costs no call."""
+
+    def __init__(self, read: Callable[[str], Word]) -> None:
+        super().__init__(dict.fromkeys(MARKS, STOP))
+        self._read = read
+
+    def __missing__(self, text: str) -> Word:
+        word = self._read(text).classified()
+        if len(text) <= _MAX_STEMMED:
+            if len(self) >= _MAX_CACHED:
+                self.clear()
+                self.update(dict.fromkeys(MARKS, STOP))
+            self[text] = word
+        return word
 
 
 @cache

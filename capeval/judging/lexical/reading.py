@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import itemgetter
 from typing import NamedTuple
 
-from capeval.judging.lexical.lexicon import Lexicon, Word
+from capeval.judging.lexical.lexicon import JOINING, STOP, Lexicon, Word
 from capeval.judging.lexical.word_lists import WEAK_NUMBERS
 
 NOT = "¬"
 """Prefix of a concept that is negated."""
 
 _TOKEN = re.compile(r"\d++(?:[.,]\d++)*+|[^\W_]++(?:'[^\W_]++)?+|'s|[,;:]")
+# Faster than a loop over the words: most of them are neither.
+_IS_CLAIM, _MAY_ACT = (itemgetter(Word._fields.index(name)) for name in ("is_claim", "may_act"))
 _POSSESSIVE = re.compile(r"'s\b")
-_STOP = Word("", ",", ",", 0.0)
-_MARKS = frozenset(",;:")
 _NEGATION_REACH = 3
 _VERB_ENDINGS = ("s", "ed", "ing")
-_JOINING = frozenset({"and", "or", "but", "while", "when", "as", "who", "where"})
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 
 
@@ -44,12 +45,16 @@ class Claim(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """`concepts` with their weights (negated ones with the prefix `NOT`), claims, and who acts."""
+    """`concepts` with their weights (negated ones with the prefix `NOT`), claims, and who acts.
+
+    `negates` says whether some are negated.
+    """
 
     concepts: dict[str, float]
     claims: tuple[Claim, ...]
     actor: int
     actor_concept: str
+    negates: bool
 
 
 def tokens(text: str) -> list[str]:
@@ -58,108 +63,118 @@ def tokens(text: str) -> list[str]:
     >>> tokens("A man's 2 dogs, 3.5 m: run!")
     ['a', 'man', "'s", '2', 'dogs', ',', '3.5', 'm', ':', 'run']
     """
-    return _TOKEN.findall(_POSSESSIVE.sub(" 's", text.lower().replace("’", "'")))
+    text = text.lower().replace("’", "'")
+    return _TOKEN.findall(_POSSESSIVE.sub(" 's", text) if "'s" in text else text)
 
 
 def read(texts: Sequence[str], lexicon: Lexicon) -> Reading:
     """Read the tokens of one piece of text."""
-    word_of = lexicon.word
-    words = [_STOP if text in _MARKS else word_of(text) for text in texts]
+    words = list(map(lexicon.words.__getitem__, texts))
     concepts: dict[str, float] = {}
     negated = 0
     skip = False
-    critical = False
+    negates = False
+    skipped_claims = 0
     for at, word in enumerate(words):
         if skip:
             skip = False
-            continue
-        if word.is_preposition and 0 < negated < _NEGATION_REACH:
-            negated = 0
-        if word.weight == 0.0 and not word.follows:
-            if word.is_negation:
-                following = texts[at + 1] if at + 1 < len(texts) else ""
-                negated = 0 if following == "only" else _NEGATION_REACH
-                if following == "one":
-                    concepts[NOT + "person"] = 1.0
-                    skip = True
-            elif word is _STOP or word.lemma == "but":
+            skipped_claims += word.is_claim
+        elif word.is_plain:
+            name = word.concept
+            if negated:
+                name = NOT + name
+                negated -= 1
+            if concepts.get(name, 0.0) < word.weight:
+                concepts[name] = word.weight
+        elif not word.is_idle:
+            if word.is_preposition and 0 < negated < _NEGATION_REACH:
                 negated = 0
-            elif word.actor:
-                concepts.setdefault(word.concept, 0.0)
-            critical = critical or word.number is not None
-            continue
-        if word.colour or word.number:
-            critical = True
-        named: Iterable[str] = (word.concept,)
-        if word.follows and at + 1 < len(words):
-            phrase = word.follows.get(words[at + 1].lemma)
-            if phrase:
-                named, skip = phrase, True
-        if word.weight == 0.0 and not skip:
-            continue
-        for concept in named:
-            name = NOT + concept if negated else concept
-            concepts[name] = max(word.weight, concepts.get(name, 0.0))
-        negated -= negated > 0
-    actor, actor_concept = _actor_of(words)
-    return Reading(concepts, _merged(_claims(words)) if critical else (), actor, actor_concept)
+            if word.weight == 0.0 and not word.follows:
+                if word.is_negation:
+                    following = texts[at + 1] if at + 1 < len(texts) else ""
+                    negated = 0 if following == "only" else _NEGATION_REACH
+                    negates = True
+                    if following == "one":
+                        concepts[NOT + "person"] = 1.0
+                        skip = True
+                elif word is STOP or word.lemma == "but":
+                    negated = 0
+                elif word.actor:
+                    concepts.setdefault(word.concept, 0.0)
+                continue
+            named: Iterable[str] = (word.concept,)
+            if word.follows and at + 1 < len(words):
+                phrase = word.follows.get(words[at + 1].lemma)
+                if phrase:
+                    named, skip = phrase, True
+            if word.weight == 0.0 and not skip:
+                continue
+            for concept in named:
+                name = NOT + concept if negated else concept
+                concepts[name] = max(word.weight, concepts.get(name, 0.0))
+            negated -= negated > 0
+    places = range(len(words))
+    claims = list(compress(places, map(_IS_CLAIM, words)))
+    actor, actor_concept = _actor_of(words, compress(places, map(_MAY_ACT, words)))
+    merged = _claims(words, claims) if len(claims) > skipped_claims else ()
+    return Reading(concepts, merged, actor, actor_concept, negates)
 
 
-def _claims(words: list[Word]) -> Iterable[Claim]:
-    for at, word in enumerate(words):
-        if word.colour or word.number:
-            heads = _heads_after(words, at + 1, after_article=word.weight == 0.0)
-            if not heads and word.weight > 0.0:
-                heads = _heads_before(words, at - 1)
-            for head in heads:
-                yield Claim(word.concept, head, word.colour, word.number)
-
-
-def _merged(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+def _claims(words: list[Word], places: Iterable[int]) -> tuple[Claim, ...]:
     # "a black and white shirt": the shirt has both colours.
     found: dict[tuple[str, bool], Claim] = {}
-    for claim in claims:
-        key = claim.head, claim.limits is None
-        old = found.get(key)
-        if old is None or (old.limits and old.concept in WEAK_NUMBERS):
-            found[key] = claim
-        elif claim.colour:
-            found[key] = old._replace(colour=old.colour | claim.colour)
+    for at in places:
+        word = words[at]
+        heads = _heads_after(words, at + 1, after_article=word.weight == 0.0)
+        if not heads and word.weight > 0.0:
+            heads = _heads_before(words, at - 1)
+        for head in heads:
+            key = head, word.number is None
+            old = found.get(key)
+            if old is None or (old.limits and old.concept in WEAK_NUMBERS):
+                found[key] = Claim(word.concept, head, word.colour, word.number)
+            elif word.colour:
+                found[key] = old._replace(colour=old.colour | word.colour)
     return tuple(found.values())
 
 
-def _heads_after(words: list[Word], start: int, *, after_article: bool) -> list[str]:
+def _heads_after(words: list[Word], start: int, *, after_article: bool) -> Sequence[str]:
     # The last noun of the phrase: "white news van", "black and white shirt". No list of verbs is
     # complete: if the last word may be a verb ("black wolf bares"), the word before it counts too.
-    phrase: list[Word] = []
+    before = last = None
     for word in words[start : start + 5]:
-        if word.colour or word.number or (not phrase and word.lemma in _JOINING):
-            continue
-        if word is _STOP or word.weight == 0.0 or word.is_preposition:
+        if not word.is_plain:
+            if word.is_claim or (last is None and word.lemma in JOINING):
+                continue
+            if word is STOP or word.weight == 0.0 or word.is_preposition:
+                break
+        if word.is_verb and (last is not None or not after_article):
             break
-        if word.is_verb and (phrase or not after_article):
-            break
-        phrase.append(word)
-    doubtful = len(phrase) > 1 and phrase[-1].text.endswith(_VERB_ENDINGS)
-    return [word.concept for word in phrase[-2 if doubtful else -1 :]]
+        before, last = last, word
+    if last is None:
+        return ()
+    if before is None or not last.text.endswith(_VERB_ENDINGS):
+        return (last.concept,)
+    return (before.concept, last.concept)
 
 
-def _heads_before(words: list[Word], start: int) -> list[str]:
+def _heads_before(words: list[Word], start: int) -> Sequence[str]:
     # A claim after its noun: "the dress is red", "a man in black".
     for word in words[max(0, start - 4) : start + 1][::-1]:
-        if word is _STOP:
+        if word is STOP:
             break
-        if word.weight > 0.0 and not (word.colour or word.number or word.is_preposition):
-            return [word.concept]
-    return []
+        if word.weight > 0.0 and not (word.is_claim or word.is_preposition):
+            return (word.concept,)
+    return ()
 
 
-def _actor_of(words: list[Word]) -> tuple[int, str]:
+def _actor_of(words: list[Word], places: Iterable[int]) -> tuple[int, str]:
     # The noun before a verb that no preposition governs, clause by clause; or after "thrown by".
     mask, concept = 0, ""
     governed = passive = acted = False
-    for at, word in enumerate(words):
-        if word is _STOP or word.lemma in _JOINING:
+    for at in places:
+        word = words[at]
+        if word is STOP or word.lemma in JOINING:
             governed = acted = passive = False
         elif word.is_preposition:
             # "with a dog standing beside him": the dog stands.

@@ -16,9 +16,9 @@ from capeval.judging.prompts import PromptSet, load_prompts, named_prompts
 from capeval.judging.protocol import Tally
 from capeval.judging.run import inputs_of, is_by
 from capeval.llm.asker import Asker
-from capeval.llm.cache import ReplyCache, State, request_key
+from capeval.llm.cache import ReplyCache, identify
 from capeval.llm.meter import Meter
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Scored
 
@@ -108,7 +108,7 @@ class _CachedReplies:
     replies: list[RawReply] = field(default_factory=list)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        found = self.cache.look(request_key(request, self.base_url))
+        found = self.cache.look(identify(request, self.base_url).key)
         if len(request.messages) > 1:
             # The request is a retry: its last message says what was wrong with the reply.
             self.complain(str(request.messages[-1]["content"]))

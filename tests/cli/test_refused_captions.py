@@ -1,0 +1,163 @@
+"""A caption that a firewall refuses stays unscored; an endpoint that refuses all stops the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Endpoint, Workspace
+from tests.cli.test_generate_command import describe, here, lines
+from tests.server import LoopbackServer, failure
+
+
+def stopped_by(err: str) -> str:
+    (line,) = [line for line in err.splitlines() if line.startswith("capeval: ")]
+    return line
+
+
+@pytest.mark.parametrize("status", ["403", "404", "405", "410", "400", "307", "302"])
+def test_a_refused_caption_stays_unscored_and_is_tried_again(
+    status: str, work: Workspace, endpoint: Endpoint
+) -> None:
+    endpoint.mood(**{status: ["unit003", "unit007"]})
+    ran = work.judge("--json")
+    assert ran.code == 3, ran.err
+    assert ran.json["captions"]["counts"]["scored"] == 10
+    assert work.scores() == ran.json["captions"]
+    for index in ("V003", "V007"):
+        reason = work.judgments()[index]["reason"]
+        assert status in reason
+        assert f"{index} is unscored: {reason}" in ran.err
+    made = endpoint.calls()
+    assert made == 30 + 2
+    endpoint.mood()
+    again = work.judge("--json")
+    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
+    assert endpoint.calls() == made + 6
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [("unit", 8), ("<reference_events>", 16)],
+    ids=["every call", "one stage of every caption"],
+)
+def test_eight_captions_refused_in_a_row_stop_the_run(
+    text: str, calls: int, work: Workspace, endpoint: Endpoint
+) -> None:
+    work.fill(20)
+    endpoint.mood(**{"403": [text]})
+    ran = work.judge("--max-concurrency", "1")
+    assert ran.code == 3, ran.err
+    line = stopped_by(ran.err)
+    assert "refused 8 captions in a row in the same way, the last with: " in line
+    assert "403" in line
+    assert work.url in line
+    assert endpoint.calls() == calls
+    assert {one["status"] for one in work.judgments().values()} == {"unscored"}
+
+
+def test_what_is_done_when_the_run_stops_is_kept_and_scored(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    work.fill(40)
+    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(4, 40)]})
+    ran = work.judge("--json")
+    assert ran.code == 3, ran.err
+    assert "refused 8 captions in a row" in stopped_by(ran.err)
+    counts = ran.json["captions"]["counts"]
+    # Captions that were being judged when the run stopped are finished: they are paid for.
+    assert counts["scored"] == 4
+    assert work.scores()["counts"] == counts
+    endpoint.mood()
+    again = work.judge("--json")
+    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 40)
+
+
+@pytest.mark.parametrize(
+    "mood",
+    [
+        {"403": [f"unit{number:03}" for number in range(0, 20, 2)]},
+        {
+            "403": [f"unit{number:03}" for number in range(0, 20, 2)],
+            "404": [f"unit{number:03}" for number in range(1, 20, 2)],
+        },
+        {"filter": ["unit"]},
+    ],
+    ids=["others succeed", "in different ways", "by a content filter"],
+)
+def test_captions_refused_otherwise_do_not_stop_the_run(
+    mood: dict[str, list[str]], work: Workspace, endpoint: Endpoint
+) -> None:
+    work.fill(20)
+    endpoint.mood(**mood)
+    ran = work.judge("--max-concurrency", "1", "--json")
+    refused = {f"V{number:03}" for number in range(20) for texts in mood.values()
+               for text in texts if text in f"unit{number:03}"}  # fmt: skip
+    assert ran.code == 3, ran.err
+    assert ran.json["captions"]["counts"]["unscored"] == len(refused)
+    judgments = work.judgments()
+    assert {index for index in judgments if judgments[index]["status"] == "unscored"} == refused
+
+
+@pytest.mark.parametrize("status", ["401", "402"])
+def test_a_key_or_an_account_that_ends_stops_the_run_at_once(
+    status: str, work: Workspace, endpoint: Endpoint
+) -> None:
+    endpoint.mood(**{status: ["unit005"]})
+    ran = work.judge("--max-concurrency", "1")
+    assert ran.code == 2
+    assert status in stopped_by(ran.err)
+    assert list(work.judgments()) == [f"V{number:03}" for number in range(5)]
+    assert endpoint.calls() == 15 + 1
+
+
+@pytest.mark.parametrize("status", ["403", "404", "307"])
+def test_an_endpoint_that_refuses_the_first_call_is_one_line(
+    status: str, work: Workspace, endpoint: Endpoint
+) -> None:
+    endpoint.mood(**{status: ["JSON"]})
+    ran = work.judge("--judge", "judge-model")
+    assert (ran.code, endpoint.requests()) == (2, 1)
+    assert status in stopped_by(ran.err)
+    assert not work.judged.exists()
+
+
+async def test_a_refused_video_stays_without_a_caption(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def firewall(request: dict[str, Any]) -> Any:
+        content = request["messages"][-1]["content"]
+        seen = json.dumps(content)
+        if not isinstance(content, str) and (seen in refused or not refused):
+            refused.append(seen)
+            return failure(403, "blocked")
+        return describe(request)
+
+    async with LoopbackServer(firewall) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2"
+        )
+    assert made.code == 3, made.err
+    assert "m: captioned 9/10" in made.out
+    assert "the endpoint refuses this request (403: blocked)" in made.out
+    assert len(lines(tmp_path / "runs" / "m" / "captions.jsonl")) == 9
+
+
+async def test_an_endpoint_that_takes_no_images_stops_generate(tmp_path: Path) -> None:
+    def blind(request: dict[str, Any]) -> Any:
+        if isinstance(request["messages"][-1]["content"], str):
+            return '{"ok": true}'
+        return failure(404, "No endpoints found that support image input")
+
+    async with LoopbackServer(blind) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2",
+            "--max-concurrency", "1",
+        )  # fmt: skip
+        assert server.calls == 1 + 8
+    assert made.code == 3, made.err
+    assert "refused 8 captions in a row in the same way" in stopped_by(made.err)
+    assert "support image input" in stopped_by(made.err)
