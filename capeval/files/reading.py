@@ -200,3 +200,12 @@ def first_line(path: Path) -> str:
                         break
     # It raises an error that says what is wrong with the file.
     return read_text(path).strip().split("\n", 1)[0]
+
+
+Stamp = tuple[int, ...]
+
+
+def stamp_of(file: Path) -> Stamp:
+    """Return what changes with a file's content: its place on the disk, time and size; OSError."""
+    status = file.stat()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)

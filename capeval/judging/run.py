@@ -265,14 +265,16 @@ class JudgingWork:
         replaced = set()
         for caption in source.captions:
             index, annotation = caption.index, by_index[caption.index]
-            for judgment in by_video.get(index, ()):
+            judgments = by_video.get(index, ())
+            changes = {id(one): self._changed(one, annotation, caption) for one in judgments}
+            for judgment in judgments:
                 better = isinstance(judgment, Scored) or not isinstance(kept.get(index), Scored)
-                if better and self._changed(judgment, annotation, caption) is None:
+                if better and changes[id(judgment)] is None:
                     kept[index] = judgment
             current = in_force.get(index)
             if not isinstance(current, Scored):
                 continue
-            if changed := self._changed(current, annotation, caption):
+            if changed := changes[id(current)]:
                 if not isinstance(kept.get(index), Scored):
                     stale[changed] += 1
                 if changed_since(current, annotation, caption) is None:

@@ -12,6 +12,7 @@ from capeval.scoring import DRAWS
 from capeval.scoring.buckets import Membership, memberships
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
+from capeval.scoring.counts import AnnotationArrays
 from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
 
@@ -95,7 +96,15 @@ class _Common:
     @cached_property
     def measured(self) -> dict[str, Measured]:
         """The measures of every run."""
-        return {name: measured(self.of(name), self.judged(name)) for name in self.runs}
+        arrays = AnnotationArrays(())
+        found = {}
+        for name in self.runs:
+            own = self.of(name)
+            # Runs of one file share the objects, which are compared by identity first.
+            if list(arrays.annotations) != own:
+                arrays = AnnotationArrays(own)
+            found[name] = measured(arrays, self.judged(name))
+        return found
 
     @property
     def members(self) -> list[Membership]:

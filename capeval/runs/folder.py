@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from capeval.files.jsonl import (
     write_atomic,
     write_jsonl,
 )
-from capeval.files.reading import parse_json, read_text, reading
+from capeval.files.reading import Stamp, parse_json, read_text, reading, stamp_of
 from capeval.schema import Caption
 
 
@@ -198,8 +199,7 @@ class RunFolder:
     def _holds(self, captions: Sequence[Caption]) -> bool:
         if not self.exists():
             return True
-        stored = load_captions(self.captions, unfinished=True)
-        return captions_hash(stored) == captions_hash(captions)
+        return _hash_of(self.captions, stamp_of(self.captions)) == captions_hash(captions)
 
     def store_captions(self, captions: Sequence[Caption]) -> None:
         """Write these captions unless the run holds them."""
@@ -314,3 +314,9 @@ def _stem(name: str) -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._@+-]", "-", name)
+
+
+@lru_cache(maxsize=8)
+def _hash_of(captions: Path, _stamp: Stamp) -> str:
+    # A run asks several times whether it holds the captions that it is given.
+    return captions_hash(load_captions(captions, unfinished=True))

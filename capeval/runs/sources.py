@@ -13,6 +13,7 @@ from capeval.errors import CapevalError, UsageError
 from capeval.files.annotations import annotations_hash, load_annotations, split_format
 from capeval.files.captions import captions_hash, known_captions, load_captions
 from capeval.files.packaged import sample_folder
+from capeval.files.reading import Stamp, stamp_of
 from capeval.files.validation import validated
 from capeval.runs.folder import RunFolder
 from capeval.runs.outputs import run_files
@@ -100,17 +101,14 @@ def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     try:
-        status = file.stat()
+        stamp = stamp_of(file)
     except (OSError, ValueError):
         return load_annotations(source)
-    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     return _unchanged(source, Path.cwd(), stamp)
 
 
 @lru_cache(maxsize=2)
-def _unchanged(
-    source: Path | str, _folder: Path, _stamp: tuple[int, ...]
-) -> tuple[Annotation, ...]:
+def _unchanged(source: Path | str, _folder: Path, _stamp: Stamp) -> tuple[Annotation, ...]:
     # A hundred captions files against one set of annotations: it is read once.
     return load_annotations(source)
 

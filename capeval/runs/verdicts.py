@@ -27,6 +27,7 @@ from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
 from capeval.scoring import DRAWS, AnnotationArrays, Scores, Signature, score_judgments
+from capeval.scoring.counts import as_arrays
 from capeval.text import nearest, shown
 from capeval.version import __version__
 
@@ -212,9 +213,7 @@ def summarise(
     draws : of the bootstrap; 0 for means without intervals
     data : the hash of the annotations, if the caller knows it already
     """
-    reference = (
-        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
-    )
+    reference = as_arrays(annotations)
     data = data or annotations_hash(reference.annotations)
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     identity, models = judged_by(judgments)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
-from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, measures
+from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.scoring.result import (
     Breakdown,
     Bucket,
@@ -55,9 +55,7 @@ def score_judgments(
     ValueError
         A judgment is of a video that is not annotated, or does not fit its annotation.
     """
-    reference = (
-        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
-    )
+    reference = as_arrays(annotations)
     by_index = {judgment.index: judgment for judgment in judgments}
     stray = by_index.keys() - reference.rows.keys()
     if stray or len(by_index) != len(judgments):

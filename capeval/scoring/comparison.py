@@ -25,7 +25,7 @@ from capeval.scoring.comparison_result import (
     TypeDifference,
     VideoMove,
 )
-from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.stats import FEWEST, Value, bootstrap_means
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
@@ -53,16 +53,18 @@ class Measured:
     repeats: Floats
 
 
-def measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> Measured:
-    """Return the measures of videos, in the order given.
+def measured(
+    annotations: Sequence[Annotation] | AnnotationArrays, judgments: Sequence[Scored]
+) -> Measured:
+    """Return the measures of videos, in the order given; `AnnotationArrays` serve several runs.
 
     A video with fewer repeats than another cycles through its own.
     """
-    reference = AnnotationArrays(annotations)
+    arrays = as_arrays(annotations)
 
     def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
         relations = [verdict.relations for verdict in verdicts]
-        return measures(reference.counts(range(len(annotations)), relations))
+        return measures(arrays.counts(range(len(arrays.annotations)), relations))
 
     values = of(judgments)
     most = max((len(judgment.repeats) for judgment in judgments), default=0)

@@ -100,3 +100,10 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     result = np.stack([precision, recall, f1], axis=-1)
     result[total == 0] = np.nan
     return result
+
+
+def as_arrays(annotations: Sequence[Annotation] | AnnotationArrays) -> AnnotationArrays:
+    """Return annotations as arrays; those that are arrays already, unchanged."""
+    return (
+        annotations if isinstance(annotations, AnnotationArrays) else AnnotationArrays(annotations)
+    )

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import ELEMENT_TYPES, Annotation, Scored
+from capeval.schema import ELEMENT_TYPES, Scored
 from capeval.scoring.comparison import Measured, differences, measured, ranked
 from capeval.scoring.comparison_result import Difference, PairDifference
-from capeval.scoring.counts import MEASURES
+from capeval.scoring.counts import MEASURES, AnnotationArrays
 from capeval.scoring.signature import unlikeness
 
 LEAST_COVERAGE = 0.99
@@ -82,7 +82,8 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
         return Paired(len(common), f"they were not measured in the same way: {'; '.join(unlike)}")
     if not common:
         return Paired(0, "no video is scored in all of them")
-    runs = [_measured(one, common) for one in shown]
+    arrays = AnnotationArrays(common)
+    runs = [_measured(one, arrays) for one in shown]
     seed = shown[0].run.seed
     if len(runs) > 2:
         return _of_many(shown, runs, len(common), seed)
@@ -97,8 +98,8 @@ def paired(shown: Sequence[Shown]) -> Paired | None:
     )
 
 
-def _measured(one: Shown, common: Sequence[Annotation]) -> Measured:
-    found = (one.run.judgments[annotation.index] for annotation in common)
+def _measured(one: Shown, common: AnnotationArrays) -> Measured:
+    found = (one.run.judgments[annotation.index] for annotation in common.annotations)
     return measured(common, [judgment for judgment in found if isinstance(judgment, Scored)])
 
 
