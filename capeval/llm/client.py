@@ -190,9 +190,10 @@ class OpenAIChatClient:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         import httpx2
 
+        sdk = self._sdk()
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._sdk().get("/models", cast_to=httpx2.Response)
+                response = await sdk.get("/models", cast_to=httpx2.Response)
             return _model_ids(parse_json(200, _type_of(response), response.content))
         except Exception as error:
             decision = decide(error)

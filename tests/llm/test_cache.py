@@ -254,7 +254,7 @@ from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest
 async def main():
     cache = ReplyCache(Path(sys.argv[1]), on_notice=print)
-    client = ScriptedClient(lambda _: "x" * 1_000_000)
+    client = ScriptedClient(lambda _: "x" * 190_000)
     asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
     for n in (1, 2, 2, 1):
         request = ChatRequest("m", ({"role": "user", "content": str(n)},), 10)
@@ -262,7 +262,7 @@ async def main():
     assert len(client.requests) == 2
     cache.close()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
 asyncio.run(main())
 """
 
