@@ -30,10 +30,7 @@ from capeval.text import one_line
 from capeval.tracing import LOG, trace
 from capeval.version import __version__
 
-_PACKAGES = (
-    *("aiohttp", "av", "httpx2", "numpy", "openai", "pydantic", "torch", "transformers"),
-    *("tenacity", "typer"),
-)
+_PACKAGES = ("aiohttp", "av", "numpy", "pydantic", "torch", "transformers", "typer")
 # Enough for any useful traceback or message; a hostile endpoint's may be megabytes.
 _MOST_CHARACTERS = 20_000
 

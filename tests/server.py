@@ -12,6 +12,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import ssl
 import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -182,7 +183,9 @@ class LoopbackServer:
         log: TextIO | None = None,
         port: int = 0,
         keep: bool = True,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self.responder, self.latency, self.log, self.port = responder, latency, log, port
         self.acts = deque(acts)
         self.models = tuple(models)
@@ -195,7 +198,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}/v1"
 
     @property
     def calls(self) -> int:
@@ -207,7 +210,9 @@ class LoopbackServer:
         app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=1024)
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self.port, backlog=1024, ssl_context=self._tls
+        )
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self

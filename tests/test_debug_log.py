@@ -73,7 +73,7 @@ async def test_a_call_is_recorded_with_its_retries_and_the_cache(log: Path, tmp_
     assert named(log, "reply")[-1]["usage"]["input_tokens"] == 10
     assert "private" not in str(events(log))
     assert "AAAA" not in str(events(log))
-    assert events(log)[0]["packages"]["openai"]
+    assert events(log)[0]["packages"]["aiohttp"]
 
 
 def test_keys_are_hidden_wherever_they_are(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,6 @@ HEAVY = {
     "torch",
     "scipy",
     "numpy",
-    "openai",
     "aiohttp",
     "transformers",
     "av",

@@ -111,7 +111,7 @@ def test_options_of_shown_commands_exist(page: str, arguments: list[str]) -> Non
 @pytest.mark.parametrize("page", sorted(set(TEXTS) - {"CHANGELOG.md", "docs/dependencies.md"}))
 def test_options_in_the_text_exist(page: str) -> None:
     # Options of scripts and of other programs.
-    others = {"--matrix", "--python", "--dependencies", "--part", "--index-url"}
+    others = {"--matrix", "--against", "--python", "--dependencies", "--part", "--index-url"}
     others |= {f"--{old}" for old in RENAMED}
     others |= {"--reasoning-parser", "--reasoning-format"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}

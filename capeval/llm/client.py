@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-import logging
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from typing import Any, Self
 
 from capeval.errors import (
     EndpointDown,
@@ -25,22 +22,16 @@ from capeval.errors import (
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
-from capeval.llm.transport import open_sdk
+from capeval.llm.transport import Connection
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     Negotiation,
     body_of,
     cut_while_thinking,
     misplaced_answer,
-    parse_json,
     reply_from,
 )
 from capeval.tracing import is_tracing, trace
-
-if TYPE_CHECKING:
-    import httpx2
-    import openai
-
 
 DEFAULT_URL = "https://api.openai.com/v1"
 # An endpoint that recovers is used again within this time.
@@ -49,9 +40,6 @@ LONGEST_WAIT = 30.0
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 LONGEST_NAME = 200
-# Their records contain the address, whose query can be a key.
-LOGGERS_WITH_URLS = ("httpx2", "openai._base_client")
-LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -118,8 +106,7 @@ class OpenAIChatClient:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not security
         self._sleep = sleep
         self.limiter = AdaptiveLimiter(max_concurrency)
-        self._client: openai.AsyncOpenAI | None = None
-        self._proxy: str | None = None
+        self._connection: Connection | None = None
         self._has_answered = False
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -140,11 +127,9 @@ class OpenAIChatClient:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._client is not None:
-            for name in LOGGERS_WITH_URLS:
-                logging.getLogger(name).removeFilter(self._redact.filter)
-            await self._client.close()
-            self._client = None
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
 
     def left_off(self, model: str) -> tuple[str, ...]:
         """Return the parameters that `model` was found not to take."""
@@ -188,13 +173,10 @@ class OpenAIChatClient:
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
-        import httpx2
-
-        sdk = self._sdk()
+        connection = self._connected()
         try:
             async with asyncio.timeout(self._timeout):
-                response = await sdk.get("/models", cast_to=httpx2.Response)
-            return _model_ids(parse_json(200, _type_of(response), response.content))
+                return _model_ids(await connection.get("/models"))
         except Exception as error:
             decision = decide(error)
             if decision is None:
@@ -204,21 +186,17 @@ class OpenAIChatClient:
     async def _persist(
         self, request: ChatRequest, effort: _Effort, *, is_first: bool = False
     ) -> ChatReply:
-        self._sdk()  # importing its library takes longer than a short time limit
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(_is_worth_retrying),
-            stop=effort.is_over,
-            wait=effort.pause,
-            before_sleep=effort.rests,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            return await retrying(self._attempt, request, effort)
-        except _FailedError as failure:
-            decision = failure.decision
-            if decision.action == "wait":
-                raise
+        self._connected()
+        while True:
+            try:
+                return await self._attempt(request, effort)
+            except _FailedError as failure:
+                decision = failure.decision
+                if decision.action == "wait" and effort.is_over(decision):
+                    raise
+            if decision.action != "wait":
+                break
+            await self._sleep(effort.pause(decision))
         reason, kind = self._redact(decision.reason), f"status {decision.status}"
         if decision.action == "refuse_request":
             raise RequestRefused(reason, kind="" if decision.about_content else kind)
@@ -306,33 +284,20 @@ class OpenAIChatClient:
         )
 
     async def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        import httpx2
-
         # Captions can contain an unpaired surrogate, which no endpoint can read.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        # Images make megabytes: in one piece they would block every other call.
-        large = len(content) > LARGE_BODY
-        # The whole response is taken as it is: the library's models would build an object for
-        # each field and fail on servers that leave some out.
-        response = await self._sdk().post(
-            "/chat/completions",
-            cast_to=httpx2.Response,
-            content=_in_pieces(content) if large else content,
-            options={"headers": {"Content-Length": str(len(content))}} if large else {},
-        )
-        return parse_json(response.status_code, _type_of(response), response.content)
+        return await self._connected().post("/chat/completions", content)
 
-    def _sdk(self) -> openai.AsyncOpenAI:
-        if self._client is None:
-            self._client, self._proxy = open_sdk(
+    def _connected(self) -> Connection:
+        """Return the connections; opened before the clock of a call starts, as that takes time."""
+        if self._connection is None:
+            self._connection = Connection(
                 self._endpoint,
                 self._key,
                 timeout=self._timeout,
                 connections=self.limiter.maximum + 4,
             )
-            for name in LOGGERS_WITH_URLS:
-                logging.getLogger(name).addFilter(self._redact.filter)
-        return self._client
+        return self._connection
 
     async def _nearest(self, model: str) -> str:
         try:
@@ -359,8 +324,8 @@ class OpenAIChatClient:
 
     def _unusable(self, decision: RetryDecision) -> str:
         reason, status = self._redact(decision.reason), decision.status
-        if status is None and self._proxy:
-            where = f"{self.base_url} through the proxy of {self._proxy}"
+        if status is None and (proxy := self._connection and self._connection.proxied_by):
+            where = f"{self.base_url} through the proxy of {proxy}"
             return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
         if status is None:
             return f"cannot reach {self.base_url}: {reason}; is the server running?"
@@ -388,48 +353,26 @@ class _Effort:
         """The seconds that the next attempt may take."""
         return min(timeout, max(self._patience - self.spent, 1.0))
 
-    def is_over(self, state: RetryCallState) -> bool:
-        self.tried = state.attempt_number
-        decision = _decision_of(state)
+    def is_over(self, decision: RetryDecision) -> bool:
+        """Count a failed attempt; return whether it was the last."""
+        self.tried += 1
         self._failures += not decision.throttled
         return self._failures >= self._attempts or self.spent >= self._patience
 
-    def pause(self, state: RetryCallState) -> float:
-        decision = _decision_of(state)
-        grown = min(self._longest, 0.5 * 2.0 ** min(state.attempt_number - 1, 16))
+    def pause(self, decision: RetryDecision) -> float:
+        """Return the seconds to wait before the next attempt, and count them."""
+        grown = min(self._longest, 0.5 * 2.0 ** min(self.tried - 1, 16))
         if decision.after is None:
             seconds = self._rng.uniform(0.0, grown)
         else:
             # Calls are spread over the time after the second that the endpoint named. If it
             # throttles again at that time, they are spread further.
-            spread = min(0.1 * decision.after, 1.0) if state.attempt_number < 3 else grown
+            spread = min(0.1 * decision.after, 1.0) if self.tried < 3 else grown
             seconds = decision.after + self._rng.uniform(0.0, spread)
-        return min(seconds, max(self._patience - self.spent, 0.0))
-
-    def rests(self, state: RetryCallState) -> None:
-        seconds = 0.0 if state.next_action is None else state.next_action.sleep
+        seconds = min(seconds, max(self._patience - self.spent, 0.0))
         self.spent += seconds
-        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
-
-
-def _is_worth_retrying(error: BaseException) -> bool:
-    return isinstance(error, _FailedError) and error.decision.action == "wait"
-
-
-def _decision_of(state: RetryCallState) -> RetryDecision:
-    error = None if state.outcome is None else state.outcome.exception()
-    if not isinstance(error, _FailedError):
-        raise TypeError("only failed attempts are tried again")
-    return error.decision
-
-
-async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(content), PIECE):
-        yield content[start : start + PIECE]
-
-
-def _type_of(response: httpx2.Response) -> str:
-    return str(response.headers.get("content-type", ""))
+        trace("wait", seconds=round(seconds, 3), attempt=self.tried)
+        return seconds
 
 
 def _model_ids(payload: Any) -> tuple[str, ...]:

@@ -64,42 +64,34 @@ class RetryDecision:
 
 
 class BadAnswerError(Exception):
-    """A response that is not a chat completion, with any status."""
+    """A response that is not a chat completion, with any status; `body` is JSON values or text."""
 
-    def __init__(self, status: int, reason: str, body: object = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.status_code, self.reason, self.body = status, reason, body
+        self.status, self.reason, self.body = status, reason, body
+        self.headers = {} if headers is None else headers
 
 
 def decide(error: BaseException, sent: Collection[str] = ()) -> RetryDecision | None:
     """Classify a failure of a call that sent the parameters `sent`; None for any other error."""
     import aiohttp
-    import httpx2
-    import openai
 
-    if isinstance(error, (openai.APIStatusError, BadAnswerError)):
-        response = getattr(error, "response", None)
-        headers = {} if response is None else response.headers
-        return _decide_status(error.status_code, _text_of(error), error.body, headers, sent)
-    transport = (
-        openai.APIConnectionError,
-        openai.APIResponseValidationError,
-        aiohttp.ClientError,
-        httpx2.HTTPError,
-        httpx2.StreamError,
-        TimeoutError,
-        ConnectionError,
-        asyncio.IncompleteReadError,
-    )
+    if isinstance(error, BadAnswerError):
+        return _decide_status(error, _text_of(error), sent)
+    transport = (aiohttp.ClientError, TimeoutError, ConnectionError, asyncio.IncompleteReadError)
     if isinstance(error, transport):
         return RetryDecision("wait", None, False, failure_reason(error))
     return None
 
 
-def _decide_status(
-    status: int, text: str, body: object, headers: Mapping[str, str], sent: Collection[str]
-) -> RetryDecision:
-    codes = _codes(body)
+def _decide_status(error: BadAnswerError, text: str, sent: Collection[str]) -> RetryDecision:
+    status, codes = error.status, _codes(error.body)
     reason = f"{status}: {text}" if text else f"HTTP status {status}"
     description = " ".join([*sorted(codes), text])
     no_model = status in {400, 404, 422} and bool(NO_MODEL.search(description))
@@ -115,10 +107,10 @@ def _decide_status(
         return decision("refuse_access", about_model=no_model)
     if status in {408, 409, 425, 429} or status >= 500 or status < 300:
         throttled = status in {429, 503, 529}
-        return decision("wait", after=retry_after(headers), throttled=throttled)
+        return decision("wait", after=retry_after(error.headers), throttled=throttled)
     too_long = status == 413 or bool(TOO_LONG.search(description))
     if status in {400, 422} and not too_long:
-        named = _named(text, body, sent)
+        named = _named(text, error.body, sent)
         if named is not None:
             return decision("renegotiate", parameter=named)
         if no_model:
@@ -146,19 +138,17 @@ def _parts(body: object, depth: int = 4) -> Iterator[Mapping[str, Any]]:
             yield from _parts(item, depth - 1)
 
 
-def _text_of(error: BaseException) -> str:
-    body = getattr(error, "body", None)
+def _text_of(error: BadAnswerError) -> str:
+    body = error.body
     for part in _parts(body):
         for key in ("message", "msg", "detail", "error"):
             if isinstance(part.get(key), str) and part[key].strip():
                 where = part.get("loc")
                 text = str(part[key])[:2000]
                 return f"{'.'.join(map(str, where))}: {text}" if isinstance(where, list) else text
-    if isinstance(error, BadAnswerError):
-        return error.reason
-    if isinstance(body, str) and body.strip():
+    if not error.reason and isinstance(body, str) and body.strip():
         return "a web page" if body.lstrip().startswith("<") else body[:2000]
-    return ""
+    return error.reason
 
 
 def _named(text: str, body: object, sent: Collection[str]) -> str | None:

@@ -1,31 +1,38 @@
 """The HTTP connection under the chat client: what may be sent where, and how much may come back.
 
 Redirects are not followed, proxies of the environment are not used for this machine's own
-addresses, and no header from the environment is sent. A hostile endpoint's reply might be
-gigabytes, so reading fails above a limit. Replies are requested uncompressed, so that the limit
-applies to the data in memory. If a server compresses anyway, reading stops before its best
-compression could exceed the limit.
+addresses, and the environment adds no header. A hostile endpoint's reply might be gigabytes, so
+reading fails above a limit. Replies are requested uncompressed, so that the limit applies to the
+data in memory. If a server compresses anyway, the limit applies to what it sends and to what that
+unpacks to.
 """
 
 from __future__ import annotations
 
 import errno
 import ipaddress
+import json
 import os
-from collections.abc import AsyncIterator
+import ssl
+import sys
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
+from capeval.llm.retry import BadAnswerError
+from capeval.llm.wire import parse_json
 from capeval.text import one_line
+from capeval.version import __version__
 
 if TYPE_CHECKING:
-    import ssl
+    from typing import Any
 
-    import httpx2
-    import openai
+    import aiohttp
 
 # A judge's longest reply is some 100 KB: nothing that is a reply comes near this.
 LARGEST = 32 << 20
@@ -33,61 +40,122 @@ LARGEST = 32 << 20
 LARGEST_COMPRESSED = 64 << 10
 # A dead host should be reported long before a slow answer is given up.
 CONNECT_SECONDS = 10.0
+# Images make megabytes: sent in one piece they would block every other call.
+LARGE_BODY, PIECE = 1 << 20, 1 << 18
 
-_DEFLATED = {"gzip", "deflate"}
+# zlib's window bits for each coding: gzip's header, or zlib's.
+_WINDOW = {"gzip": 31, "deflate": 15}
+# Where Linux distributions keep their certificates, for a Python that was built for another one.
+_CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 
 
-def open_sdk(
-    endpoint: Endpoint, key: str, *, timeout: float, connections: int
-) -> tuple[openai.AsyncOpenAI, str | None]:
-    """Return the openai library's client for one endpoint, and the variable that names its proxy.
+class Connection:
+    """The connections to one endpoint; without a key it sends "none".
 
-    Without a key it sends "none". Raises `UsageError` where a variable of the environment makes a
-    connection impossible.
+    Make it before the clock of a call starts: the first one imports the HTTP library (0.2 s).
+    `proxied_by` is the variable of the environment that names the proxy, if there is one. Raises
+    `UsageError` where such a variable makes a connection impossible.
     """
-    # Together they take 0.4 s to import: only a real call pays that, before its clock starts.
-    import aiohttp  # noqa: F401 - otherwise the first request imports it
-    import httpx2
-    import openai
 
-    limit = httpx2.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
-    headers = {"Accept-Encoding": "identity"}
-    if endpoint.basic:
-        headers["Authorization"] = f"Basic {endpoint.basic}"
-    check_proxies()
-    http = openai.DefaultAioHttpClient(
-        timeout=limit,
-        limits=httpx2.Limits(
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            keepalive_expiry=30.0,
-        ),
-        # A redirect would take the captions, and perhaps the key, to another host.
-        follow_redirects=False,
-        event_hooks={"response": [_limit_response]},
-        mounts=_without_proxy(endpoint.url),
-        verify=_tls(),
+    def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
+        import aiohttp
+
+        self._url, self._query = endpoint.url, endpoint.query
+        self._proxy, self.proxied_by = _proxy_for(endpoint.url)
+        authorization = f"Basic {endpoint.basic}" if endpoint.basic else f"Bearer {key or 'none'}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=connections,
+                keepalive_timeout=30.0,
+                ssl=_trusted() if endpoint.url.startswith("https:") else True,
+            ),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=min(CONNECT_SECONDS, timeout), sock_read=timeout
+            ),
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                "Authorization": authorization,
+                "User-Agent": f"capeval/{__version__}",
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def get(self, path: str) -> Mapping[str, Any]:
+        """Return the JSON object at a path below the base URL; raises `BadAnswerError`."""
+        return await self._request("GET", path)
+
+    async def post(self, path: str, body: bytes) -> Mapping[str, Any]:
+        """Return the JSON object that answers a JSON body; raises `BadAnswerError`."""
+        headers = {"Content-Type": "application/json"}
+        if len(body) <= LARGE_BODY:
+            return await self._request("POST", path, data=body, headers=headers)
+        headers["Content-Length"] = str(len(body))
+        return await self._request("POST", path, data=_in_pieces(body), headers=headers)
+
+    async def _request(self, method: str, path: str, **content: Any) -> Mapping[str, Any]:
+        async with self._session.request(
+            method,
+            self._url + path,
+            params=self._query or None,
+            # A redirect would take the captions, and perhaps the key, to another host.
+            allow_redirects=False,
+            proxy=self._proxy,
+            **content,
+        ) as response:
+            body = await _read(response)
+            if not 200 <= response.status < 300:
+                raise BadAnswerError(response.status, "", _parsed(body), response.headers)
+            return parse_json(response.status, response.headers.get("Content-Type", ""), body)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+
+def _trusted() -> ssl.SSLContext:
+    """Return the system's trusted certificates, or those that a variable names.
+
+    Raises `UsageError` if that variable names none.
+    """
+    variable = next(
+        (name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), ""
     )
-    sdk = openai.AsyncOpenAI(
-        base_url=endpoint.url,
-        api_key=key or "none",
-        default_query=endpoint.query or None,
-        max_retries=0,
-        timeout=limit,
-        http_client=http,
-    )
-    # The library takes these from variables for OpenAI's own endpoint.
-    sdk.organization = sdk.project = sdk.admin_api_key = None
-    sdk._custom_headers = headers  # noqa: SLF001 - from OPENAI_CUSTOM_HEADERS; has no public name
-    # Only the library knows whether NO_PROXY names the host; this has no public name.
-    proxy = getattr(http._transport_for_url(httpx2.URL(endpoint.url)), "proxy", None)  # noqa: SLF001
-    if proxy is None:
-        return sdk, None
-    scheme = urlsplit(endpoint.url).scheme
-    variable = _variable(scheme if scheme in _proxies() else "all")
-    if proxy.url.scheme.startswith("socks"):
-        raise UsageError(f"{variable}: SOCKS proxies are not supported; {_PROXY}")
-    return sdk, variable
+    if sys.platform == "darwin" and not variable:
+        import truststore  # OpenSSL cannot read the keychain
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    named = os.environ[variable] if variable else None
+    try:
+        if variable == "SSL_CERT_DIR":
+            # OpenSSL takes a missing folder without a word.
+            folders = [folder for folder in str(named).split(os.pathsep) if Path(folder).is_dir()]
+            if not folders:
+                raise NotADirectoryError(errno.ENOENT, os.strerror(errno.ENOENT))
+            context = ssl.create_default_context(capath=folders[0])
+            for folder in folders[1:]:
+                context.load_verify_locations(capath=folder)
+            return context
+        context = ssl.create_default_context(cafile=named)
+    except OSError as error:
+        if not variable:
+            raise
+        why = one_line(error.strerror or str(error), 80)
+        raise UsageError(
+            f"{variable}: has no certificates that can be read ({why}); correct it, or unset it"
+        ) from None
+    paths = ssl.get_default_verify_paths()
+    if sys.platform != "win32" and not (named or paths.cafile or paths.capath):
+        for file in filter(os.path.isfile, _CERTIFICATES):
+            context.load_verify_locations(file)
+            break
+    return context
 
 
 _PROXY = "set it to http://HOST:PORT, or unset it"
@@ -109,13 +177,17 @@ def check_proxies() -> None:
 
 def _proxies() -> dict[str, str]:
     """Return the addresses of the environment's proxies by "http", "https" and "all"."""
-    # It imports http and email, which most commands do not need.
-    from urllib.request import getproxies
-
-    found = getproxies()
+    found = _settings()
     if "*" in map(str.strip, found.get("no", "").split(",")):
         return {}
     return {name: found[name] for name in ("http", "https", "all") if found.get(name)}
+
+
+def _settings() -> dict[str, str]:
+    # It imports http and email, which most commands do not need.
+    from urllib.request import getproxies
+
+    return getproxies()
 
 
 def _variable(scheme: str) -> str:
@@ -125,65 +197,77 @@ def _variable(scheme: str) -> str:
     return next((each for each in written if each.lower() == name), "the system's proxy settings")
 
 
-def _tls() -> ssl.SSLContext:
-    """Return the certificates that are trusted; raises `UsageError`."""
-    import httpx2
+def _proxy_for(url: str) -> tuple[str | None, str | None]:
+    """Return the address of the environment's proxy for a URL, and the variable that names it.
 
-    # The library takes the first that is set, and of a missing folder no certificate.
-    variable = next(
-        (name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), ""
-    )
+    A local server gets none: captions stay local. Raises `UsageError`.
+    """
+    parts, proxies = urlsplit(url), _proxies()
+    scheme = parts.scheme if parts.scheme in proxies else "all"
+    excepted = [entry.strip() for entry in _settings().get("no", "").split(",")]
+    local = ("127.0.0.0/8", "::1", "localhost")
+    host = parts.hostname or ""
+    check_proxies()
+    if scheme not in proxies or any(_covers(each, host) for each in (*local, *excepted) if each):
+        return None, None
+    address, variable = proxies[scheme], _variable(scheme)
+    if address.startswith("socks"):
+        raise UsageError(f"{variable}: SOCKS proxies are not supported; {_PROXY}")
+    return address if "://" in address else f"http://{address}", variable
+
+
+def _covers(entry: str, host: str) -> bool:
+    """Return whether an entry of NO_PROXY (a name, a domain, an address, a network) has a host.
+
+    >>> [_covers(each, "a.lab.org") for each in ("lab.org", ".lab.org", "*.lab.org", "*", "b.org")]
+    [True, True, True, True, False]
+    >>> _covers("10.0.0.0/8", "10.1.2.3"), _covers("10.0.0.0/8", "11.1.2.3")
+    (True, False)
+    """
+    with suppress(ValueError):
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    name = entry.lower().removeprefix("*").removeprefix(".")
+    return not name or host == name or host.endswith(f".{name}")
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body; raises `aiohttp.ClientPayloadError` where it is too large."""
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding in {"", "identity"}:
+        return await _read_at_most(response, LARGEST)
+    if coding not in _WINDOW:
+        raise _unread(f"the response is compressed with {coding[:40]}, unasked")
+    packed = await _read_at_most(response, LARGEST_COMPRESSED)
     try:
-        folders = os.environ["SSL_CERT_DIR"].split(os.pathsep) if variable == "SSL_CERT_DIR" else []
-        if folders and not any(Path(folder).is_dir() for folder in folders):
-            raise NotADirectoryError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return httpx2.create_ssl_context()
-    except OSError as error:
-        if not variable:
-            raise
-        why = one_line(error.strerror or str(error), 80)
-        raise UsageError(
-            f"{variable}: has no certificates that can be read ({why}); correct it, or unset it"
-        ) from None
+        return zlib.decompressobj(_WINDOW[coding]).decompress(packed)
+    except zlib.error:
+        raise _unread(f"the response is not the {coding} data that it claims to be") from None
 
 
-def _without_proxy(url: str) -> dict[str, None]:
-    """Return the addresses that no proxy is used for: a local server's captions stay local."""
-    host = urlsplit(url).hostname or ""
+async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    pieces, read = [], 0
+    async for piece in response.content.iter_any():
+        read += len(piece)
+        if read > most:
+            raise _unread(f"the response is larger than {most >> 10} KiB")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _unread(reason: str) -> Exception:
+    import aiohttp
+
+    return aiohttp.ClientPayloadError(reason)
+
+
+def _parsed(body: bytes) -> object:
+    """Return an error's body as JSON values where it is JSON, else as text."""
     try:
-        is_local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_local = host == "localhost" or host.endswith(".localhost")
-    return {f"all://[{host}]" if ":" in host else f"all://{host}": None} if is_local else {}
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
 
 
-async def _limit_response(response: httpx2.Response) -> None:
-    """Make reading the response fail where it is too large; a response hook of the client."""
-    import httpx2
-
-    coding = str(response.headers.get("content-encoding", "identity")).strip().lower()
-    if coding not in {"", "identity", *_DEFLATED}:
-        raise httpx2.ReadError(f"the response is compressed with {coding[:40]}, unasked")
-    most = LARGEST_COMPRESSED if coding in _DEFLATED else LARGEST
-    stream = response.stream
-    if not isinstance(stream, httpx2.AsyncByteStream):
-        raise TypeError("only the asynchronous client is limited")
-    response.stream = _limited(stream, most)
-
-
-def _limited(stream: httpx2.AsyncByteStream, most: int) -> httpx2.AsyncByteStream:
-    import httpx2
-
-    class Limited(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            read = 0
-            async for chunk in stream:
-                read += len(chunk)
-                if read > most:
-                    raise httpx2.ReadError(f"the response is larger than {most >> 10} KiB")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Limited()
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]

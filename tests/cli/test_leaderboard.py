@@ -459,7 +459,7 @@ def test_help_of_it_loads_nothing_heavy() -> None:
         "from capeval.cli import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
-        "print(sorted({'numpy', 'scipy', 'openai'} & set(sys.modules)), file=sys.stderr)"
+        "print(sorted({'numpy', 'scipy', 'aiohttp'} & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"

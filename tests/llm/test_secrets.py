@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import ssl
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.errors import CapevalError, EndpointRefused
+from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import Redactor
 from capeval.llm.types import ChatRequest
@@ -64,7 +68,60 @@ async def test_another_host_is_reached_through_the_proxy_of_the_environment(
             assert (await client.complete(ask_for("hi"))).text == "hi"
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # within the openai library
+@pytest.mark.parametrize("excepted", ["invalid", ".invalid", "a.org, *.invalid", "*"])
+async def test_no_proxy_names_hosts_that_are_reached_without_it(
+    excepted: str, client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LoopbackServer() as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("NO_PROXY", excepted)
+        async with client_of("http://judge.invalid/v1", attempts=1) as client:
+            with pytest.raises(CapevalError, match="attempts"):
+                await client.complete(ask_for())
+    assert proxy.calls == 0
+
+
+async def test_a_proxy_of_another_kind_is_refused(
+    client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:hunter2hunter2@127.0.0.1:9")
+    async with client_of("http://judge.invalid/v1") as client:
+        with pytest.raises(UsageError, match="SOCKS proxies are not supported") as caught:
+            await client.complete(ask_for())
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that nobody trusts, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    extension = ("-addext", "subjectAltName=IP:127.0.0.1")
+    files = ("-keyout", str(key), "-out", str(made))
+    subprocess.run([*command.split(), *extension, *files], check=True, capture_output=True)
+    return made, key
+
+
+async def test_only_trusted_certificates_are_accepted(
+    client_of: Clients,
+    ask_for: Requests,
+    certificate: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*certificate)
+    async with LoopbackServer(tls=tls) as server:
+        async with client_of(server.url, attempts=1) as client:
+            with pytest.raises(CapevalError, match="its TLS certificate is not trusted"):
+                await client.complete(ask_for())
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        async with client_of(server.url, attempts=1) as client:
+            assert (await client.complete(ask_for("hi"))).text == "hi"
+    assert server.calls == 1
+
+
 async def test_a_proxys_password_is_in_no_message(
     client_of: Clients, ask_for: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,8 @@ from capeval.schema.usage import Usage
 Requests = Callable[..., ChatRequest]
 
 
-def test_importing_llm_does_not_import_the_openai_library() -> None:
-    code = "import sys, capeval.llm.asker; sys.exit(bool({'openai', 'aiohttp'} & {*sys.modules}))"
+def test_importing_llm_does_not_import_the_http_library() -> None:
+    code = "import sys, capeval.llm.asker; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
