@@ -139,6 +139,15 @@ def listed(things: Iterable[object], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "video"), counted(1000, "video")
+    ('1 video', '1,000 videos')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def either(names: Sequence[str]) -> str:
     """Return alternatives as a sentence names them.
 

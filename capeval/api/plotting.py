@@ -155,10 +155,14 @@ def _of_humans(
     judged: Mapping[str, JudgedRun], human: Path, wanted: Sequence[str], o: PlotOptions
 ) -> dict[str, list[Figure]]:
     """Return the figures that compare judges with human ratings, by name."""
+    scored = [run for run in judged.values() if run.scored] or list(judged.values())
+    for name, run in judged.items():
+        if run not in scored:
+            o.on_notice(f"{name}: left out of {' and '.join(_OF_HUMANS)}, no caption is scored")
     sides = read_inputs(
         CorrelateRequest(
             human=human,
-            auto=tuple((run.file.parent.name, run.file) for run in judged.values()),
+            auto=tuple((run.file.parent.name, run.file) for run in scored),
             annotations=None if o.annotations is None else str(o.annotations),
         )
     )

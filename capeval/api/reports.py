@@ -14,7 +14,6 @@ from capeval.errors import InputError, MissingExtra
 from capeval.files.videos import VideoFolder
 from capeval.llm.meter import read_prices
 from capeval.options import takes
-from capeval.reporting.numbers import counted
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
@@ -23,7 +22,7 @@ from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
-from capeval.text import listed
+from capeval.text import counted, listed
 
 Strips = Iterable[tuple[str, Strip]]
 

@@ -92,7 +92,7 @@ def generate(
 
 
 def _introduce(session: Session, generating: GeneratingSession) -> None:
-    from capeval.reporting.numbers import counted
+    from capeval.text import counted
 
     plan, opened = generating.plan, generating.opened
     where = f" at {opened.base_url}" if opened.base_url else ""
@@ -113,7 +113,7 @@ def _show_estimate(
     session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
 ) -> None:
     from capeval.cli.session import expected_cost
-    from capeval.reporting.numbers import counted, thousands
+    from capeval.text import counted, thousands
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
     if as_json:

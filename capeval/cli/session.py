@@ -16,9 +16,9 @@ from rich.text import Text
 
 from capeval.errors import BudgetReached, CapevalError, UsageError
 from capeval.llm.meter import Meter
-from capeval.reporting.numbers import counted, money, tenths, thousands
+from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
-from capeval.text import Loss, one_line
+from capeval.text import Loss, counted, one_line
 
 DONE, INCOMPLETE = 0, 3
 

@@ -19,7 +19,7 @@ from capeval.runs.sources import annotations_named_by, annotations_of, run_aroun
 from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
-from capeval.text import listed
+from capeval.text import cut, listed
 
 _SAMPLE = "sample-"
 
@@ -44,7 +44,22 @@ class Sources:
             try:
                 merge(known, metric)
             except ValueError as fault:
-                raise UsageError(f"{fault} ({', '.join(metric.sources)})") from None
+                raise UsageError(f"{fault}: {_told_apart(known.sources, metric.sources)}") from None
+
+
+def _told_apart(first: Sequence[str], second: Sequence[str]) -> str:
+    """Return two sources of one metric that score the same captions, and what to do."""
+    sources = [*first, *second]
+    runs = [run for source in sources if (run := run_around(Path(source)))]
+    if len({run.path for run in runs}) < len(sources):
+        return f"in {' and in '.join(sources)}; give them two names, or leave one out"
+    names = " and ".join(str(run) for run in runs)
+    models = set.intersection(*({*_names(run)[1:]} for run in runs))
+    model = f" have the model {cut(models.pop())}" if models else ""
+    return (
+        f"in {names}, which{model or ' are one system in the human file'}; put the names of the "
+        "runs into its column `system`, or name one run only (for correlate with --metric)"
+    )
 
 
 @dataclass(frozen=True)
@@ -105,8 +120,9 @@ def judged_runs(
         meant = own or sample
         if len(meant) > 1:
             names = listed([one.run.name for one in meant])
+            besides = " besides the sample's" if own and sample else ""
             raise InputError(
-                f"contains {len(meant)} judged runs ({names}), but the human file has no "
+                f"contains {len(meant)} judged runs{besides} ({names}), but the human file has no "
                 "column `system`: add it, or name one run with --metric",
                 file=runs,
             )
@@ -149,7 +165,8 @@ def gather(
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
-    Verdicts of these runs that cannot be read are left out with a notice.
+    Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
+    notice.
 
     Raises
     ------
@@ -159,7 +176,7 @@ def gather(
     sources = Sources()
     judges = [judge for one in runs for judge in one.judges]
     for judge, judgments in attempt(
-        lambda judge: (judge, _judgments(judge.judgments, annotations)), judges, on_notice
+        lambda judge: (judge, _scored(judge, annotations)), judges, on_notice
     ):
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
         if notice := judged_again(judge.judgments, judge.path.parent.name):
@@ -212,6 +229,14 @@ def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence
             "with --annotations"
         )
     return stored_judgments(path, annotations)[0]
+
+
+def _scored(judge: JudgeFolder, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
+    judgments = _judgments(judge.judgments, annotations)
+    reasons = [one.reason for one in judgments if not isinstance(one, Scored)]
+    if len(reasons) == len(judgments):
+        raise InputError(f"no caption is scored ({reasons[0]})", file=judge.path)
+    return judgments
 
 
 def _judged(

@@ -12,7 +12,6 @@ from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
     confidence,
-    counted,
     letter_of,
     p_equation,
     p_value,
@@ -38,7 +37,7 @@ from capeval.scoring.comparison_result import (
     Side,
 )
 from capeval.scoring.signature import Signature
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 MOST = 5
 """How many videos that moved up, that moved down, and flipped elements are shown."""

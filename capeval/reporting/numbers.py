@@ -157,15 +157,6 @@ def thousands(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "video"), counted(1000, "video")
-    ('1 video', '1,000 videos')
-    """
-    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
-
-
 def letter_of(place: int) -> str:
     """Return the letter of a run by its place from 0: A to Z, then AA, AB and so on.
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
-    counted,
     deviation,
     interval,
     percent,
@@ -28,7 +27,7 @@ from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.signature import Signature, unlikeness
-from capeval.text import cut, one_line
+from capeval.text import counted, cut, one_line
 
 Place = tuple[str, str]
 """The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""

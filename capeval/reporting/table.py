@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from rich.cells import cell_len, chop_cells
 
+from capeval.text import counted
+
 LEAST_WORDS = 16
 """Words are not broken into lines narrower than this: shorter ones are hard to read."""
 
-_PIECE = re.compile(r"[^\s/_@-]*[/_@-]+\s*|[^\s/_@-]+\s*")
+_PIECE = re.compile(r"[^\s/_@:-]*[/_@:-]+\s*|[^\s/_@:-]+\s*")
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,8 @@ class Page:
         for table in self.tables:
             left = len(table.rows) - most
             if left > 0:
-                more = f"{left:,} more rows: --full"
-                note = f"{table.note} {more}".strip()
+                more = f"{counted(left, 'more row')}: --full"
+                note = f"{table.note.rstrip('.')}. {more}" if table.note else more
                 table = replace(table, rows=table.rows[:most], note=note)  # noqa: PLW2901
             tables.append(table)
         cells = (cell for table in tables for row in table.rows for cell in row)
@@ -211,10 +213,12 @@ def columns(*headings: str, words: int = 1) -> list[Column]:
 
 
 def broken(text: str, width: int) -> list[str]:
-    """Return a text in lines, broken after blanks, hyphens, underscores, slashes and @.
+    """Return a text in lines, broken after blanks and the marks - _ / @ and :.
 
     >>> broken("LLaVA-Video-7B", 8)
     ['LLaVA-', 'Video-7B']
+    >>> broken("lexical-1:precision", 16)
+    ['lexical-1:', 'precision']
     """
     lines = []
     for line in text.split("\n"):

@@ -25,6 +25,7 @@ from capeval.runs.verdicts import (
 )
 from capeval.schema import Annotation, Caption, Judgment, Scored
 from capeval.scoring import DRAWS, Scores
+from capeval.text import counted
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ class JudgedRun:
         found = []
         if self.run and (unjudged := len(self.captions.keys() - self.judgments.keys())):
             found.append(
-                f"{self.name}: {unjudged:,} of {self.captioned:,} captions "
+                f"{self.name}: {unjudged:,} of {counted(self.captioned, 'caption')} "
                 f"{'is' if unjudged == 1 else 'are'} not judged yet; "
-                f"finish with `capeval judge {self.run}`"
+                f"finish with {self.identity.command}"
             )
         if self.identity.judge == JudgeIdentity().judge:
             found.append(f"{self.name}: the judge is unknown, the verdicts do not record it")

@@ -210,7 +210,7 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
         raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
     if len(chosen) > 1:
         raise InputError(
-            "was judged by several; choose one with --judge, or name its folder: "
+            "was judged by several judges; choose one with --judge, or name its folder: "
             f"{listed(one.path for one in chosen)}",
             file=folder,
         )
@@ -221,7 +221,7 @@ def _why_not_judged(folder: Path) -> str:
     if RunFolder(folder).exists():
         return f"is a run that is not judged; run `capeval judge {folder}` first"
     if JudgeFolder(folder).judgments.is_file():
-        return "holds no verdicts yet; run `capeval judge` again"
+        return "holds no verdicts yet; run the same `capeval judge` command again"
     if runs := [run.path for run in RunFolder.all(folder) if run.judges()]:
         return f"is a folder of runs and no run; name one of {listed(runs)}"
     return "is neither a judged run nor a judge's folder: it holds no judgments.jsonl"

@@ -28,7 +28,7 @@ from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
 from capeval.scoring import DRAWS, AnnotationArrays, Scores, Signature, score_judgments
 from capeval.scoring.counts import as_arrays
-from capeval.text import nearest, shown
+from capeval.text import counted, nearest, shown
 from capeval.version import __version__
 
 
@@ -146,6 +146,16 @@ class JudgeIdentity:
         parts = (self.judge, "a baseline" if self.baseline else "", where, self.prompts)
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
+    @property
+    def command(self) -> str:
+        """How a message names the command that goes on with this judge.
+
+        It is not written out: what is stored does not say which options chose the judge, such as
+        the folder of its prompts, and another judge would cost money and finish nothing.
+        """
+        judge = "" if self.judge == JudgeIdentity.judge else f" (judge: {self})"
+        return f"the same `capeval judge` command as before{judge}"
+
 
 def identity_of(judgment: Judgment) -> JudgeIdentity:
     """Return the judge of a caption, and how often it judged it."""
@@ -262,11 +272,11 @@ def judged_again(file: Path, name: str) -> str | None:
         return str(fault)
     # Of several judges, the last is the one that was chosen last.
     by = [(one.inputs and one.inputs.judge, len(one.repeats)) for one in again]
+    finish = identity_of(again[-1]).command if again else "the same `capeval judge` command"
     number = len({one.index for one, of in zip(again, by, strict=True) if of == by[-1]})
     return (
-        f"{name}: {number:,} of {total:,} captions are judged again, and these scores are of the "
-        f"earlier verdicts; finish with `capeval judge {folder.run}` and the same options, or "
-        f"delete {folder.next}"
+        f"{name}: {number:,} of {counted(total, 'caption')} are judged again, and these scores are "
+        f"of the earlier verdicts; finish with {finish}, or delete {folder.next}"
     )
 
 

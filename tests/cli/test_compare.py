@@ -61,9 +61,9 @@ def test_a_run_that_is_judged_in_part_says_so_in_the_headline_and_in_a_notice() 
     file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
     done = compare("old", "half")
     assert "over the 3 videos scored in both runs (half scored 3/5)." in " ".join(done.out.split())
-    notice = "half: 1 of 5 captions is not judged yet; finish with `capeval judge runs/half`"
+    notice = "half: 1 of 5 captions is not judged yet; finish with the same `capeval judge` command"
     assert notice in " ".join(done.out.split())
-    assert notice in compare("old", "half", "--json").json["notes"]
+    assert notice in compare("old", "half", "--json").json["notes"][0]
 
 
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:

@@ -562,6 +562,30 @@ def test_runs_of_other_systems_are_named_beside_the_rated_ones(tmp_path: Path) -
     assert "--metric NAME=PATH" in done.err
 
 
+def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    judged(tmp_path, two=[scored(v.index, "+0 +") for v in VIDEOS])
+    for name in ("one", "two"):
+        captions = tmp_path / "runs" / name / "captions.jsonl"
+        captions.write_text(captions.read_text("utf-8").replace(f"{name}-model", "M"), "utf-8")
+    labelled(tmp_path, {(v.index, "M"): "+0 +" for v in VIDEOS})
+    done = correlate(tmp_path, "--human", "human.csv", *QUICK)
+    one, two = (str(Path("runs", name)) for name in ("one", "two"))
+    assert f"in {one} and {two}, which have the model M; put the names of the runs" in done.err
+    assert done.code == 2
+    labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
+    assert correlate(tmp_path, "--human", "human.csv", *QUICK).code == 0
+
+
+def test_a_run_without_a_score_is_left_out(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    judged(tmp_path, two=[Unscored(index=v.index, reason="no reply") for v in VIDEOS])
+    labelled(tmp_path, {(v.index, system): "+0 +" for v in VIDEOS for system in ("one", "two")})
+    done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop", *QUICK)
+    assert done.code == 0
+    assert f"left out: {Path('runs/two/judge')}: no caption is scored (no reply)" in done.err
+
+
 def test_four_videos_have_no_interval_and_are_told_why(tmp_path: Path) -> None:
     ratings(tmp_path, count=4)
     typed = ("--human", "human.csv", "--metric", "m=metric.csv", *QUICK)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from capeval.files.judgments import write_judgments
-from capeval.schema import Provenance
+from capeval.runs.judged_run import load_judged
+from capeval.schema import Provenance, Unscored
 from tests.judged_runs import BY, capeval, judgments, make_run, write_annotations
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -94,6 +95,28 @@ def test_runs_of_unlike_signature_stand_apart_and_versions_do_not_part_them(type
     _, out, _ = typed()
     assert "4. Baseline" in out
     assert "Do not" in out
+
+
+def test_headline_is_of_the_first_section_with_an_f1(typed: Typed) -> None:
+    def refused(name: str) -> None:
+        """Make a run of another judge, which scored no caption."""
+        judge = make_run(name, GOOD, by=BY.model_copy(update={"judge": "x", "models": ()}))
+        old = load_judged(judge, annotations="a.json").judgments.values()
+        unscored = [Unscored(index=o.index, reason="no", provenance=o.provenance) for o in old]
+        write_judgments(judge / "judgments.jsonl", unscored)
+        scores = load_judged(judge, annotations="a.json").rescored(draws=200)
+        (judge / "scores.json").write_text(scores.model_dump_json())
+
+    refused("none")
+    assert typed()[1].startswith("No run has an F1: 1 judged run.\n")
+    refused("neither")
+    make_run("mine", GOOD)
+    _, out, _ = typed()
+    headline = out.splitlines()[0]
+    assert headline.startswith("mine: F1 ")
+    assert headline.endswith(", judged by gpt-4o-2024-08-06 (section 1 of 2).")
+    assert "\n1. Runs judged by gpt-4o-2024-08-06\n" in out
+    assert "\n2. Runs judged by x\n" in out
 
 
 def test_several_judges_of_one_run_are_each_a_row(typed: Typed) -> None:
@@ -231,7 +254,8 @@ def test_run_that_is_not_scored_yet_is_told_and_no_failure(typed: Typed) -> None
     code, out, err = typed()
     assert (code, "going-on" in out) == (0, False)
     assert err == (
-        "left out: runs/going-on/judge: is not scored yet; finish it with `capeval judge`\n"
+        "left out: runs/going-on/judge: is not scored yet; finish with the same `capeval judge` "
+        "command as before\n"
     )
     assert typed("going-on")[0] == 2
 

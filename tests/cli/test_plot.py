@@ -124,6 +124,12 @@ def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None
     assert said.err == "lexical-1:f1: 2 of 3 matched; missing: V9 of at-8\n"
 
 
+def test_of_people_s_figures_a_run_without_a_score_is_left_out(typed: Typed) -> None:
+    said = typed("plot", "scatter", "at-8", "failed", "--human", "ratings.csv", "--format", "png")
+    assert (said.code, said.out) == (0, "figures/scatter.png\n")
+    assert "failed: left out of scatter and confusion, no caption is scored" in said.err
+
+
 def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
     said = typed("plot", "all", "bare")
     assert said.code == 0

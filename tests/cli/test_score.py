@@ -23,7 +23,10 @@ BY = Provenance(judge="lexical-1", prompts=None)
 JUDGMENTS = [scored("a", "+0 -", provenance=BY), scored("b", "+", provenance=BY)]
 RUN = Path("runs/mine")
 JUDGE = RUN / "lexical-1"
-UNFINISHED = "mine: 1 of 3 captions is not judged yet; finish with `capeval judge runs/mine`\n"
+UNFINISHED = (
+    "mine: 1 of 3 captions is not judged yet; finish with the same `capeval judge` command as "
+    "before (judge: lexical-1, a baseline, repeats 1)\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +129,7 @@ def test_several_judges_must_be_told_apart() -> None:
     write_judgments(other / "judgments.jsonl", JUDGMENTS)
     done = score("mine")
     assert done.code == 2
-    assert "was judged by several" in done.err
+    assert "was judged by several judges" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -109,7 +109,9 @@ def test_verdicts_of_a_changed_judge_replace_the_others_when_all_are_there(stop:
     judged = load_judged("runs/mine", annotations="a.json")
     assert len(judged.notices) == 1
     assert "mine: 3 of 6 captions are judged again" in judged.notices[0]
-    assert "`capeval judge runs/mine`" in judged.notices[0]
+    # No command is spelled out: without its options it would be the default judge's.
+    assert "the same `capeval judge` command as before (judge: " in judged.notices[0]
+    assert "`capeval judge runs" not in judged.notices[0]
     # Nothing is judged twice, and the first judge has nothing to do.
     assert judge(first := Judge("1")).counts.scored == COUNT
     again = Judge("2")

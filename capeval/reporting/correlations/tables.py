@@ -28,7 +28,6 @@ from capeval.reporting.numbers import (
     NOTHING,
     bounded,
     coefficient,
-    counted,
     p_value,
     signed,
     significant,
@@ -38,7 +37,7 @@ from capeval.reporting.numbers import (
 from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import one_screen, print_line, print_pages
 from capeval.stats.values import Grouping
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 _GROUPS = "groups: used/all; a group in which one metric has no value is left out for all. "
 _USED = (

@@ -48,6 +48,11 @@ class Section:
     data: str | None = None
     """SHA-256 of the annotations."""
 
+    @property
+    def has_no_f1(self) -> bool:
+        """Whether none of the entries has an overall F1."""
+        return self.entries[0].at(OVERALL).f1 is None
+
 
 @dataclass(frozen=True)
 class LeftOutRun:
@@ -184,7 +189,12 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
                 data=data,
             )
         )
-    sections.sort(key=lambda s: (s.baseline, -len(s.entries), tuple(s.signature.values()), s.data))
+    sections.sort(
+        key=lambda s: (
+            *(s.has_no_f1, s.baseline, -len(s.entries)),
+            *(tuple(s.signature.values()), s.data),
+        )
+    )
     return sections
 
 

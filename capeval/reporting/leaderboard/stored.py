@@ -72,7 +72,9 @@ def read_stored(
         Its files are damaged, or its scores are not those of its verdicts and annotations.
     """
     if not folder.has_scores():
-        raise Unfinished("is not scored yet; finish it with `capeval judge`")
+        raise Unfinished(
+            "is not scored yet; finish with the same `capeval judge` command as before"
+        )
     if not folder.has_judgments():
         raise InputError(
             "has no judgments.jsonl beside it, so that nothing explains it", file=folder.scores
@@ -84,7 +86,7 @@ def read_stored(
     if stale := _why_stale(scores, folder, run, references):
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
-            "run `capeval judge` again, or `capeval score` with --out",
+            "run the same `capeval judge` command again, or `capeval score` with --out",
             file=folder.scores,
         )
     model, frames = _made_by(run, manifest)

@@ -31,7 +31,7 @@ from capeval.reporting.table import Page
 from capeval.reporting.terminal import one_screen, print_pages
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.result import Breakdown
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 By = Literal["overall", "types", "characteristics", "domain", "complexity", "all"]
 
@@ -76,20 +76,23 @@ def rendered_leaderboard(board: Leaderboard, form: Format, *, by: By = "overall"
 
 
 def leaderboard_headline(board: Leaderboard) -> str:
-    """Return which run is the best of the first section, and its F1."""
+    """Return which run is the best of the first section that has an F1, and this F1."""
     if not board.sections:
         return ""
-    section = board.sections[0]
+    section = next((one for one in board.sections if not one.has_no_f1), None)
+    if section is None:
+        total = sum(len(one.entries) for one in board.sections)
+        return f"No run has an F1: {counted(total, 'judged run')}."
+    number = len(board.sections)
+    of = f" (section {board.sections.index(section) + 1} of {number})" if number > 1 else ""
     best = section.entries[0]
-    f1 = best.cells[OVERALL].f1 if OVERALL in best.cells else None
-    if f1 is None:
-        return f"No run has an F1: {thousands(len(section.entries))} judged runs."
+    f1 = best.at(OVERALL).f1
     ends = NOTHING if best.low is None else f"{percent(best.low)}, {percent(best.high)}"
     name = one_line(best.name)
     if section.published:
         return (
             f"{name}: F1 {percent(f1)}, the highest of {len(section.entries)} published models; "
-            "published, not computed here."
+            f"published, not computed here{of}."
         )
     baseline = "the baseline " if section.baseline else ""
     count = len(section.entries)
@@ -97,7 +100,7 @@ def leaderboard_headline(board: Leaderboard) -> str:
     over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     return (
         f"{name}: F1 {percent(f1)} [{ends}] {over}"
-        f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}."
+        f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}{of}."
     )
 
 
@@ -114,6 +117,9 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
     rows = [_row(entry, section, views, footnotes) for entry in section.entries]
     signature = "|".join(f"{key}:{value}" for key, value in section.signature.items())
     kind = "Published" if section.published else "Baseline" if section.baseline else "Runs"
+    if number and not section.published:
+        baseline = "the baseline " if section.baseline else ""
+        kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}"
     warnings = [note for note in section.notes if note.startswith(_MARKS)]
     notes = [note for note in section.notes if note not in warnings]
     about = (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.reporting.numbers import counted, interval, percent, place_name, thousands
+from capeval.reporting.numbers import interval, percent, place_name, thousands
 from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import FEWEST, Bucket, TypeScores
+from capeval.text import counted
 
 HEADINGS = (
     "Weakest type",

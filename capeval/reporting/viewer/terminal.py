@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.reporting.numbers import NOTHING, counted, letter_of, percent, thousands
+from capeval.reporting.numbers import NOTHING, letter_of, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_sentence, print_table
 from capeval.reporting.viewer.cards import (
@@ -25,7 +25,7 @@ from capeval.reporting.viewer.cards import (
 )
 from capeval.reporting.viewer.raw_replies import RawReplies
 from capeval.schema import ELEMENT_TYPES, Provenance, Relation
-from capeval.text import both_ends, one_line
+from capeval.text import both_ends, counted, one_line
 
 _STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
 # Before a human label that differs from the verdict.
