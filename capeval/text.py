@@ -148,6 +148,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def none_has(count: int, noun: str, what: str) -> str:
+    """Return a sentence that none of the things in a file has something.
+
+    >>> none_has(2, "caption", "an annotation"), none_has(1, "caption", "an annotation")
+    ('none of its 2 captions has an annotation', 'its caption has no annotation')
+    """
+    if count == 1:
+        return f"its {noun} has no {what.partition(' ')[2]}"
+    return f"none of its {count:,} {noun}s has {what}"
+
+
 def either(names: Sequence[str]) -> str:
     """Return alternatives as a sentence names them.
 

@@ -113,7 +113,8 @@ def _show_estimate(
     session: Session, generating: GeneratingSession, expected: GenerationEstimate, *, as_json: bool
 ) -> None:
     from capeval.cli.session import expected_cost
-    from capeval.text import counted, thousands
+    from capeval.reporting.numbers import thousands
+    from capeval.text import counted
 
     plan, opened, usage = generating.plan, generating.opened, expected.usage
     if as_json:

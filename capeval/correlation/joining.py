@@ -13,7 +13,7 @@ from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
-from capeval.text import listed, shown
+from capeval.text import listed, none_has, shown
 
 IfMissing = Literal["error", "drop"]
 """What to do with captions that have a human score and no metric score."""
@@ -125,7 +125,7 @@ def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
         reason = next(iter(metric.missing.values()), "it has no captions")
         return f"{metric.name} has no score of any caption ({reason})"
     return (
-        f"none of its {len(human.keys)} captions has a score of {metric.name} "
+        f"{none_has(len(human.keys), 'caption', f'a score of {metric.name}')} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
     )
 

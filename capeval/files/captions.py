@@ -13,7 +13,7 @@ from capeval.files.jsonl import dumps, whole_lines
 from capeval.files.reading import json_records, parse_json, read_text
 from capeval.files.validation import validated_records
 from capeval.schema import Annotation, Caption
-from capeval.text import nearest, shown
+from capeval.text import nearest, none_has, shown
 
 
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
@@ -40,7 +40,8 @@ def _entries(path: Path) -> Iterable[tuple[str, Any]]:
         if rest and first.rstrip().endswith("}"):
             return json_records(path)
         raise
-    if "caption" in whole:
+    # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
+    if "caption" in whole or (path.suffix == ".jsonl" and "index" in whole):
         return [("line 1", whole)]
     if not whole:
         raise InputError("has no captions", file=path)
@@ -74,7 +75,7 @@ def known_captions(
     unknown = [caption.index for caption in captions if caption.index not in order]
     if len(unknown) == len(captions):
         raise InputError(
-            f"none of its {len(captions)} captions has an annotation "
+            f"{none_has(len(captions), 'caption', 'an annotation')} "
             f"(captions: {shown(unknown[0])}…; annotations: {shown(annotations[0].index)}…); "
             "name the matching --annotations",
             file=file,

@@ -102,7 +102,7 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "control characters": (
         b'{"\\u001b[2J\\n": "A dog."}',
         (
-            r'bad: none of its 1 captions has an annotation (captions: "\u001b[2J\n"…; '
+            r'bad: its caption has no annotation (captions: "\u001b[2J\n"…; '
             'annotations: "v"…); name the matching --annotations'
         ),
     ),

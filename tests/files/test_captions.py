@@ -175,8 +175,16 @@ def test_line_separators_inside_strings_do_not_end_a_line() -> None:
 
 @pytest.mark.parametrize("captions", [{"index": "A dog."}, {"index": "A dog.", "v": "A cat."}])
 def test_submission_may_have_the_index_index(captions: dict[str, str]) -> None:
-    FILE.write_text(json.dumps(captions))
-    assert {c.index: c.caption for c in load_captions(FILE)} == captions
+    file = FILE.with_suffix(".json")
+    file.write_text(json.dumps(captions))
+    assert {c.index: c.caption for c in load_captions(file)} == captions
+
+
+@pytest.mark.parametrize("key", ["text", "captoin"])
+def test_one_line_with_a_wrong_key_is_a_caption_without_its_text(key: str) -> None:
+    FILE.write_text(json.dumps({"index": "sample_01", key: "A dog."}))
+    with pytest.raises(InputError, match=r"^c.jsonl: line 1: caption: is missing"):
+        load_captions(FILE)
 
 
 @pytest.mark.parametrize("captions", [{"caption": "A dog."}, {"v": "A cat.", "caption": "A dog."}])
@@ -208,6 +216,7 @@ def test_other_fields_are_kept() -> None:
 @given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.text(), min_size=1))
 def test_hash_knows_neither_layout_nor_order(captions: dict[str, str]) -> None:
     captions.pop("caption", None)
+    captions.pop("index", None)
     captions.setdefault("v", "A dog.")
     lines = [{"caption": captions[index], "index": index} for index in sorted(captions)]
     for layout in (json.dumps(captions), "\n".join(map(json.dumps, lines)), json.dumps(lines)):
@@ -268,7 +277,7 @@ def test_unknown_captions_are_skipped_on_demand_but_not_all_of_them() -> None:
     annotations = annotated("a", "b", "c")
     known = known_captions(of("x", "c", "a"), annotations, file=FILE, ignore_unknown=True)
     assert [caption.index for caption in known] == ["a", "c"]
-    with pytest.raises(InputError, match="none of its 1 captions has an annotation"):
+    with pytest.raises(InputError, match="its caption has no annotation"):
         known_captions(of("x"), annotations, file=FILE, ignore_unknown=True)
 
 

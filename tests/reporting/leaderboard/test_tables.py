@@ -141,7 +141,7 @@ def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> Non
 def test_latex_says_under_each_table_what_its_marks_mean(
     board: Leaderboard, tmp_path: Path
 ) -> None:
-    own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Baseline")
+    own, baseline = rendered_leaderboard(board, "latex", by="types").split("% 2. Runs")
     assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 3
     assert baseline.count("\nThese are scores of a baseline judge") == 2
     paper = make_leaderboard(runs=tmp_path / "none", published=True)
