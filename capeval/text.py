@@ -139,13 +139,13 @@ def listed(things: Iterable[object], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun.
 
-    >>> counted(1, "video"), counted(1000, "video")
-    ('1 video', '1,000 videos')
+    >>> counted(1, "video"), counted(1000, "video"), counted(2, "reply", "replies")
+    ('1 video', '1,000 videos', '2 replies')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def none_has(count: int, noun: str, what: str) -> str:
@@ -183,11 +183,11 @@ def similar(value: Any, valid: Sequence[str]) -> str | None:
         return None
     typed = value.lower()
     names = {name.lower(): name for name in valid if len(name) <= _LONGEST_NAME}
-    found = max(names, key=lambda name: _similarity(name, typed), default="")
-    if found and _similarity(found, typed) >= _SIMILAR:
-        return names[found]
     longer = [name for name in names if name.startswith(typed)]
-    return names[longer[0]] if len(longer) == 1 and len(typed) >= _SHORTEST_BEGINNING else None
+    if len(longer) == 1 and len(typed) >= _SHORTEST_BEGINNING:
+        return names[longer[0]]
+    found = max(names, key=lambda name: _similarity(name, typed), default="")
+    return names[found] if found and _similarity(found, typed) >= _SIMILAR else None
 
 
 def _similarity(one: str, other: str) -> float:

@@ -35,7 +35,7 @@ from capeval.runs.sources import (
     run_name,
     sample_captions,
 )
-from capeval.schema import Scored
+from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
 from capeval.text import Loss
@@ -58,7 +58,8 @@ class Judged:
     """The result of judging one target.
 
     `file` is its scores.json, or None if these scores are not stored; `unscored` are the reasons of
-    the captions that were asked for and have no verdict; `stopped` says why judging ended early.
+    the captions that could not be judged; `stopped` says why judging ended early, and `not_reached`
+    how many captions it had not judged then.
     `held` says that the stored scores are still another judge's.
     """
 
@@ -67,6 +68,7 @@ class Judged:
     file: Path | None
     unscored: dict[str, str]
     stopped: CapevalError | None
+    not_reached: int = 0
     held: bool = False
 
     def without_videos(self) -> Judged:
@@ -152,13 +154,9 @@ class JudgingSession:
             work = self._work(source)
             # Planned again inside the lock: another process may have judged meanwhile.
             finished = await execute(work, progress)
-            left = {
-                annotation.index: "not judged: the run was stopped" if reason is None else reason
-                for annotation, _ in finished.plan.todo
-                for judgment in [finished.done.get(annotation.index)]
-                if not isinstance(judgment, Scored)
-                for reason in [judgment.reason if judgment else None]
-            }
+            asked = [annotation.index for annotation, _ in finished.plan.todo]
+            ended = [finished.done[index] for index in asked if index in finished.new]
+            left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
             folder = work.store.folder
             file = folder.scores if folder and folder.scores.is_file() else None
             held = work.held(finished.plan, finished.done) if folder else None
@@ -166,7 +164,15 @@ class JudgingSession:
                 self._report_held(source.name, held, folder)
                 file = None
             scores = work.store.scores
-            yield Judged(source.name, scores, file, left, finished.stopped, held is not None)
+            yield Judged(
+                source.name,
+                scores,
+                file,
+                left,
+                finished.stopped,
+                len(asked) - len(ended),
+                held is not None,
+            )
             if finished.stopped:
                 return
 

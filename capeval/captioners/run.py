@@ -135,7 +135,7 @@ def _merged(run: RunFolder, annotations: Sequence[Annotation]) -> Generation:
     )
 
 
-_STOPPED = "not generated: the run was stopped"
+NOT_REACHED = "not generated: the run was stopped"
 
 
 async def generate_run(
@@ -253,7 +253,7 @@ class GenerationWork:
             asked=plan.asked,
             captions=in_order(plan.wanted.annotations, lines),
             ungenerated={
-                a.index: (done[a.index].reason if a.index in done else None) or _STOPPED
+                a.index: (done[a.index].reason if a.index in done else None) or NOT_REACHED
                 for a in plan.wanted.chosen()
                 if a.index not in lines
             },

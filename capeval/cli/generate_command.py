@@ -148,7 +148,8 @@ def _show_estimate(
     cost = expected_cost(expected.cost, opened.priced)
     if expected.cost is not None:
         cost += ", minus what is in the cache"
-    session.print(f"Expected: {thousands(len(plan.todo))} calls, {cost}; nothing was called")
+    calls = counted(len(plan.todo), "call") + (" and one short test call" if plan.todo else "")
+    session.print(f"Expected: {calls}, {cost}; nothing was called")
 
 
 def _show(
@@ -160,8 +161,10 @@ def _show(
     as_json: bool,
     merging: bool = False,
 ) -> None:
+    from capeval.captioners.run import NOT_REACHED
     from capeval.cli.session import next_step
     from capeval.reporting.numbers import thousands
+    from capeval.text import counted
 
     if as_json:
         print_json(_summary(generation, merge, opened))
@@ -171,12 +174,15 @@ def _show(
     new = f", {thousands(generation.new)} of them now" if generation.new < captioned else ""
     of = f"{thousands(captioned)}/{thousands(generation.asked)}"
     session.print(f"{run.name}{shard}: captioned {of}{new}")
-    for index, reason in list(left.items())[:5]:
+    failed = {index: reason for index, reason in left.items() if reason != NOT_REACHED}
+    for index, reason in list(failed.items())[:5]:
         session.lost(f"{run.name}: {index} is ungenerated: {reason}")
-    if len(left) > 5:
-        session.lost(f"{run.name}: {thousands(len(left) - 5)} more are ungenerated")
+    if (more := len(failed) - 5) > 0:
+        session.lost(f"{run.name}: {more:,} more {'is' if more == 1 else 'are'} ungenerated")
+    if not_reached := len(left) - len(failed):
+        session.lost(f"{run.name}: {counted(not_reached, 'video')} not captioned")
     for warning, count in generation.warnings.items():
-        session.print(f"{run.name}: {thousands(count)} captions: {warning}")
+        session.print(f"{run.name}: {counted(count, 'caption')}: {warning}")
     if len(generation.revisions) > 1:
         session.print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
     if generation.stopped:

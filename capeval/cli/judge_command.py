@@ -11,7 +11,7 @@ import typer
 from capeval.cli.options import DryRun, Full, Json, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
 from capeval.judging.options import JudgeOptions
-from capeval.text import Loss
+from capeval.text import Loss, counted
 
 if TYPE_CHECKING:
     from capeval.api.judging import Judged
@@ -109,7 +109,6 @@ def _show(
     session: Session, results: list[Judged], opened: OpenJudge, *, as_json: bool, full: bool
 ) -> None:
     from capeval.cli.session import next_step
-    from capeval.reporting.numbers import thousands
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
     if as_json:
@@ -120,17 +119,21 @@ def _show(
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
             session.lost(line)
+        if result.not_reached:
+            session.lost(f"{result.name}: {counted(result.not_reached, 'caption')} not judged")
         if result.stopped:
             sys.stderr.write(f"capeval: {result.stopped}\n")
-    if any(result.unscored for result in results):
+    if any(result.unscored or result.not_reached for result in results):
         stopped = next((result.stopped for result in results if result.stopped), None)
+        if stopped and opened.meter.calls and not any(r.scores.counts.scored for r in results):
+            session.print("No caption was completed. The replies so far are cached.")
         session.print(next_step(stopped, "unscored"))
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:
         report = session.lost if opened.meter.price(opened.judge.name) else session.print
         report(
-            f"{thousands(opened.meter.guessed)} replies came without token counts: "
-            "their cost is an estimate"
+            f"{counted(opened.meter.guessed, 'reply', 'replies')} came without token counts: "
+            "the cost is an estimate"
         )
     for result in results:
         if result.file:
@@ -152,14 +155,15 @@ def _estimate(expected: JudgingEstimate, todo: Mapping[str, int]) -> dict[str, A
 def _estimate_lines(expected: JudgingEstimate, todo: Mapping[str, int], cost: str) -> list[str]:
     from capeval.reporting.numbers import thousands
 
-    lines = [f"{name}: {thousands(count)} captions to judge" for name, count in todo.items()]
+    lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
     lines += [
         f"  {stage:<9} {thousands(part.calls):>9} calls, about "
         f"{thousands(part.input_tokens)} tokens in, {thousands(part.output_tokens)} out"
         for stage, part in expected.stages.items()
     ]
-    calls = thousands(expected.usage.calls)
-    return [*lines, f"Expected: {calls} calls, {cost}; nothing was called"]
+    calls = counted(expected.usage.calls, "call")
+    test = " and one short test call" if expected.usage.calls else ""
+    return [*lines, f"Expected: {calls}{test}, {cost}; nothing was called"]
 
 
 def _print_json(results: list[Judged]) -> None:

@@ -21,7 +21,7 @@ from capeval.errors import (
 )
 from capeval.files.judgments import caption_hash, judgment_line, reference_hash, short_hash
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.selection import OpenJudge
+from capeval.judging.selection import OpenJudge, estimate
 from capeval.plugins import is_cancelled
 from capeval.runs.engine import Labels, Plan, Spent, select
 from capeval.runs.sources import Source
@@ -166,16 +166,29 @@ async def judge_captions(
     repeats: int,
     concurrency: int,
     record: Callable[[Judgment], None],
+    has_room: Callable[[int], bool] = lambda _: True,
 ) -> None:
-    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once."""
+    """Judge at most `concurrency` captions at a time, and pass each judgment to `record` once.
+
+    Parameters
+    ----------
+    has_room : whether another caption may be begun beside so many that are; one always may
+    """
     todo = iter(work)
     stopped: list[Exception] = []
     workers: list[asyncio.Task[None]] = []
+    begun = 0
+    ended = asyncio.Event()
 
     async def worker() -> None:
+        nonlocal begun
         for annotation, caption in todo:
+            while begun and not stopped and not has_room(begun):
+                ended.clear()
+                await ended.wait()
             if stopped:
                 return
+            begun += 1
             try:
                 record(await judge_caption(judge, annotation, caption, repeats=repeats))
             except Exception as failure:
@@ -186,6 +199,9 @@ async def judge_captions(
                         if other is not asyncio.current_task():
                             other.cancel()
                 return
+            finally:
+                begun -= 1
+                ended.set()
             # A judge that never waits would otherwise delay Ctrl-C until all captions are judged.
             await asyncio.sleep(0)
 
@@ -312,13 +328,24 @@ class JudgingWork:
         self._source.store()
 
     async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
-        """Judge what the plan lists."""
+        """Judge what the plan lists.
+
+        Under a cost cap, only as many captions are begun as can be finished: the calls of a caption
+        that is not are paid for without a verdict.
+        """
+        has_room: Callable[[int], bool] = lambda _: True
+        meter = self._opened.meter
+        if (cap := meter.cap) is not None and plan.todo:
+            expected = await estimate(plan.todo, self._opened, repeats=self._repeats)
+            each = (expected.cost or 0.0) / len(plan.todo)
+            has_room = lambda begun: meter.spent + (begun + 1) * each <= cap
         await judge_captions(
             plan.todo,
             self._opened.judge,
             repeats=self._repeats,
             concurrency=self._opened.concurrency,
             record=record,
+            has_room=has_room,
         )
 
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:

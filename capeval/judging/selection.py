@@ -104,7 +104,7 @@ async def _open_chat_model(
     offline = offline and model is not None
     if key is None and base_url == DEFAULT_URL and options.client is None and not offline:
         near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
-        unknown = f"no installed judge is called {shown(model)}{near}. For a chat model, there is "
+        unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
         raise UsageError(
             f"{unknown if near else ''}no key: set OPENAI_API_KEY, name a local server with "
             "--base-url, or use the baseline with --judge lexical"
@@ -173,13 +173,13 @@ class JudgingEstimate:
     """Calls, tokens and US dollars that are expected; `cost` is None without a price."""
 
     captions: int = 0
-    stages: dict[str, Usage] = field(default_factory=dict)
+    stages: dict[Stage, Usage] = field(default_factory=dict)
     cost: float | None = None
 
     def __add__(self, other: JudgingEstimate) -> JudgingEstimate:
         stages = {
             stage: self.stages.get(stage, Usage()) + other.stages.get(stage, Usage())
-            for stage in {**self.stages, **other.stages}
+            for stage in sorted({**self.stages, **other.stages}, key=_STAGES.index)
         }
         known = self.cost is not None and other.cost is not None
         cost = (self.cost or 0.0) + (other.cost or 0.0) if known else None
@@ -212,6 +212,7 @@ async def estimate(
             except CapevalError:
                 # A stored failure: its cost is unknown, and it is requested again anyway.
                 continue
+    result.stages = {stage: result.stages[stage] for stage in _STAGES if stage in result.stages}
     price = opened.meter.price(opened.judge.name)
     if not result.stages:
         result.cost = 0.0

@@ -22,7 +22,7 @@ from capeval.errors import (
 from capeval.llm.limiter import AdaptiveLimiter
 from capeval.llm.redact import Redactor, parse_endpoint, remember_secrets
 from capeval.llm.retry import RetryDecision, decide
-from capeval.llm.transport import Connection
+from capeval.llm.transport import Connection, is_local
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
     Negotiation,
@@ -304,8 +304,9 @@ class OpenAIChatClient:
             known = await self.models()
         except EndpointRefused:
             return ""
-        near = difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4)
-        shown = near or list(known[:NEAREST_MODELS])
+        near = [name for name in known if model and name.startswith(model)]
+        near += difflib.get_close_matches(model, known, NEAREST_MODELS, cutoff=0.4)
+        shown = list(dict.fromkeys(near or known))[:NEAREST_MODELS]
         return f"; it has {', '.join(shown)}" if shown else "; it lists none"
 
     def _refusal(self, decision: RetryDecision, model: str) -> str:
@@ -328,7 +329,10 @@ class OpenAIChatClient:
             where = f"{self.base_url} through the proxy of {proxy}"
             return f"cannot reach {where}: {reason}; correct or unset it, or start the server"
         if status is None:
-            return f"cannot reach {self.base_url}: {reason}; is the server running?"
+            what = "is the server running?"
+            if not is_local(self.base_url):
+                what = "check the address, the network and the proxy settings"
+            return f"cannot reach {self.base_url}: {reason}; {what}"
         if status < 300 or status in {404, 405, 410}:
             return (
                 f"{self.base_url} did not answer as an OpenAI-compatible endpoint ({reason}); "

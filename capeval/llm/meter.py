@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -236,8 +237,10 @@ class Meter:
 
 
 def _amount(dollars: float | None) -> str:
-    # A cap of a hundredth of a cent is not one of $0.00.
-    return f"{dollars:.2f}" if not dollars or dollars >= 0.01 else f"{dollars:.2g}"
+    # A cap of a hundredth of a cent is not one of $0.00, nor one of $1e-04.
+    if not dollars or dollars >= 0.01:
+        return f"{dollars:.2f}"
+    return format(Decimal(f"{dollars:.2g}"), "f")
 
 
 def _input_tokens(request: ChatRequest) -> int:

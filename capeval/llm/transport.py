@@ -205,15 +205,25 @@ def _proxy_for(url: str) -> tuple[str | None, str | None]:
     parts, proxies = urlsplit(url), _proxies()
     scheme = parts.scheme if parts.scheme in proxies else "all"
     excepted = [entry.strip() for entry in _settings().get("no", "").split(",")]
-    local = ("127.0.0.0/8", "::1", "localhost")
     host = parts.hostname or ""
     check_proxies()
-    if scheme not in proxies or any(_covers(each, host) for each in (*local, *excepted) if each):
+    direct = is_local(url) or any(_covers(each, host) for each in excepted if each)
+    if scheme not in proxies or direct:
         return None, None
     address, variable = proxies[scheme], _variable(scheme)
     if address.startswith("socks"):
         raise UsageError(f"{variable}: SOCKS proxies are not supported; {_PROXY}")
     return address if "://" in address else f"http://{address}", variable
+
+
+def is_local(url: str) -> bool:
+    """Return whether a URL is of this machine.
+
+    >>> is_local("http://localhost:8000/v1"), is_local("https://api.openai.com/v1")
+    (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    return any(_covers(each, host) for each in ("127.0.0.0/8", "::1", "localhost"))
 
 
 def _covers(entry: str, host: str) -> bool:

@@ -142,9 +142,11 @@ def p_equation(p: float | None) -> str:
 def money(dollars: float) -> str:
     """Return US dollars, with cents or, below ten of them, four decimals.
 
-    >>> money(12.3), money(0.01234)
-    ('$12.30', '$0.0123')
+    >>> money(12.3), money(0.01234), money(0.00001)
+    ('$12.30', '$0.0123', 'less than $0.0001')
     """
+    if 0 < dollars < 0.0001:
+        return "less than $0.0001"
     return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.4f}"
 
 

@@ -63,7 +63,8 @@ class CountOrShare:
             or (not share and number != int(number))
         ):
             raise UsageError(
-                f"{option}: {text!r} must be a percentage such as 99.5% or a whole number"
+                f"{option} must be a share from 0% to 100%, such as 1%, or a whole number from 0, "
+                f"such as 5; not {text!r}"
             )
         return cls(number, share)
 

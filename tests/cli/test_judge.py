@@ -289,6 +289,34 @@ def test_a_cap_that_allows_no_call_says_what_to_do(work: Workspace, endpoint: En
     assert "once more" not in ran.out
 
 
+def test_under_a_cost_cap_videos_are_finished_before_others_are_begun(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    work.write("capeval.toml", PRICES.format(10))
+    whole = float(work.judge("--dry-run", "--json").json["cost"])
+    ran = work.judge("--max-cost", str(whole / 3))
+    assert ran.code == 3
+    scored = [line["index"] for line in work.judgments().values() if line["status"] == "scored"]
+    assert len(scored) >= 2
+    # At most two were begun in vain.
+    assert endpoint.calls() <= 3 * len(scored) + 4
+    # One line for all that were not reached.
+    assert f"captions: {12 - len(scored)} captions not judged" in ran.out
+    assert ran.out.count("not judged") == 1
+
+
+def test_a_cap_below_the_cost_of_a_video_says_that_replies_are_cached(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    work.write("capeval.toml", PRICES.format(10))
+    whole = float(work.judge("--dry-run", "--json").json["cost"])
+    ran = work.judge("--max-cost", str(whole / 24))
+    assert (ran.code, endpoint.calls() > 0) == (3, True)
+    assert "No caption was completed. The replies so far are cached." in ran.out
+    tiny = work.judge("--max-cost", "0.000001")
+    assert "the cost cap of $0.000001 leaves no room" in tiny.err
+
+
 def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
     assert "capeval.toml" in complaint(work.judge("--max-cost", "1"))
     assert endpoint.requests() == 0
@@ -298,7 +326,11 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     before = sorted(work.folder.rglob("*"))
     ran = work.judge("--dry-run", "--repeats", "2")
     assert ran.code == 0, ran.err
-    assert "Expected: 72 calls, no price is known for judge-model; nothing was called" in ran.out
+    assert (
+        "Expected: 72 calls and one short test call, no price is known for judge-model; "
+        "nothing was called"
+    ) in ran.out
+    assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
     as_json = work.judge("--dry-run", "--json", "--limit", "5").json
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
     assert endpoint.requests() == 0

@@ -58,7 +58,7 @@ async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:
     assert await judged_by(silent, work, "--limit", "1") == ""
     work.write("capeval.toml", '[prices."judge-model"]\ninput = 1\noutput = 1\n')
     err = await judged_by(silent, work, "--limit", "2")
-    assert err == "capeval: 3 replies came without token counts: their cost is an estimate\n"
+    assert err == "capeval: 3 replies came without token counts: the cost is an estimate\n"
 
 
 async def test_every_video_without_a_caption_is_counted(tmp_path: Path) -> None:
