@@ -21,6 +21,10 @@ def reason_of(value: object) -> str | None:
     return value.reason if isinstance(value, Missing) else None
 
 
+HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
+"""Names of human scores in messages, where they differ from those in files."""
+
+
 class Bounds(TypedDict):
     """The fields of an interval, or the reason why there is none."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import (
+    HUMAN_WORDS,
     ComparisonResult,
     Correlation,
     Groups,
@@ -54,7 +55,6 @@ _REACHED = 0.01
 _AT_ONCE = 100_000
 
 # Human scores as messages name them; others have their own names.
-_WRITTEN = {"f1": "F1", "covered": "coverage"}
 
 _Way = tuple[Statistic, Grouping]
 _Found = tuple[list[Correlation], list[ComparisonResult]]
@@ -183,7 +183,9 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
             continue
         y, metrics, design = given, joined.metrics, joined.design
         if not there.all():
-            warnings.append(f"{int((~there).sum())} captions have no human score{who}")
+            lacking = int((~there).sum())
+            have = "caption has" if lacking == 1 else "captions have"
+            warnings.append(f"{lacking:,} {have} no human score{who}")
             design = design.take(there)
             y, metrics = y[there], {name: values[there] for name, values in metrics.items()}
         # `take` keeps the order of the systems' numbers: that of first appearance.
@@ -208,7 +210,7 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
 
 def _warnings(scores: _Scores) -> list[str]:
     videos = scores.design.videos
-    who = f"human {_WRITTEN.get(scores.human, scores.human)}" + (
+    who = f"human {HUMAN_WORDS.get(scores.human, scores.human)}" + (
         f" of {scores.rater}" if scores.rater else ""
     )
     found = []
@@ -226,7 +228,10 @@ def _warnings(scores: _Scores) -> list[str]:
         if share == 1:
             found.append(f"{name} is constant: it has no correlation")
         elif share > MANY_TIES:
-            found.append(f"{name} ties {100 * share:.0f}% of all pairs (above 30%): see acc_eq")
+            found.append(
+                f"{name} ties {100 * share:.0f}% of all pairs (above 30%): see "
+                "--full --statistic acc_eq"
+            )
     return found
 
 

@@ -13,7 +13,7 @@ from capeval.errors import InputError
 from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, VisualElement
 from capeval.scoring import AnnotationArrays, measures
-from capeval.text import listed, nearest, shown
+from capeval.text import counted, listed, nearest, shown
 
 
 def is_comparable(human: str, measure: str | None) -> bool:
@@ -114,8 +114,8 @@ def from_labels(
     warnings = []
     if partial:
         warnings.append(
-            f"{partial} captions are not fully labelled by a rater; these labels count for "
-            "elements but give no score of the caption"
+            f"{counted(partial, 'caption')} {'is' if partial == 1 else 'are'} not fully labelled by "
+            "a rater; these labels count for elements but give no score of the caption"
         )
     if not scored.any():
         return [], warnings

@@ -17,6 +17,7 @@ from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
     UNASKED,
     of_human,
+    shown_reason,
     with_interval,
 )
 from capeval.reporting.numbers import bounded, coefficient, thousands
@@ -179,7 +180,7 @@ def _unvalued(ceilings: Sequence[CeilingResult]) -> list[str]:
             alike.setdefault(", ".join(names), []).append(human)
         lines += [
             f"Ceiling, {of_human(', '.join(humans), None)}, {grouping}, {names}: "
-            f"no value ({one_line(reason)})"
+            f"no value ({shown_reason(reason)})"
             for names, humans in alike.items()
         ]
     return lines

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from capeval.correlation.result import Correlation
+from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
 from capeval.stats.values import Grouping, Statistic
 from capeval.text import one_line
@@ -27,11 +28,23 @@ GROUPING_WORDS: dict[Grouping, str] = {
 def of_human(human: str, rater: str | None) -> str:
     """Return the name of a human score, with its rater where raters are kept apart.
 
-    >>> of_human("f1", None), of_human("score", "Ann")
-    ('human F1', 'human score of Ann')
+    >>> of_human("f1", None), of_human("covered", "Ann")
+    ('human F1', 'human coverage of Ann')
     """
-    name = ", ".join("F1" if one == "f1" else one for one in human.split(", "))
+    name = ", ".join(HUMAN_WORDS.get(one, one) for one in human.split(", "))
     return f"human {name}" + (f" of {one_line(rater)}" if rater else "")
+
+
+def shown_reason(text: object) -> str:
+    """Return the reason of a missing value, with statistics by the names that tables have.
+
+    >>> shown_reason("1 pair; kendall_b needs 2")
+    '1 pair; Kendall tau-b needs 2'
+    """
+    found = one_line(str(text))
+    for name, words in STATISTIC_WORDS.items():
+        found = found.replace(name, words)
+    return found
 
 
 def with_interval(heading: str, there: bool) -> str:
@@ -46,6 +59,7 @@ def with_interval(heading: str, there: bool) -> str:
 UNASKED = "no interval was asked for"
 """The reason in results without intervals that need no footnote."""
 
+_TOO_FEW = re.compile(r"^\d+ (video|caption)s? (is|are) too few to resample: at least (\d+)$")
 _ALPHA = 0.05
 # A smaller p is printed as a bound, so that its limit does not matter.
 _SMALLEST_PRINTED = 0.001
@@ -72,23 +86,26 @@ def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> st
 def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iterator[str]:
     """Yield why values have no interval or no p."""
     lacking: dict[str, dict[str, int]] = {}
+    # What has too few videos differs between groupings; the number that is needed does not.
     for r in results:
         for what, reason in (
             ("interval", r.interval_reason if r.low is None else None),
             ("p", r.p_reason if r.p is None else None),
         ):
             if reason is not None and reason != UNASKED:
+                reason = _TOO_FEW.sub(r"fewer than \3 \1s cannot be resampled", reason)  # noqa: PLW2901
                 counts = lacking.setdefault(reason, {})
                 counts[what] = counts.get(what, 0) + 1
     for reason, counts in lacking.items():
         new = {what: n for what, n in counts.items() if (what, reason) not in known}
         known.update((what, reason) for what in new)
         everywhere = [what for what, n in new.items() if n == len(results)]
+        some = [what for what in new if what not in everywhere]
         if everywhere:
-            yield f"{' and '.join(f'no {what}' for what in everywhere).capitalize()}: {reason}. "
-        for what in new:
-            if what not in everywhere:
-                yield f"Where there is no {what}: {reason}. "
+            all_of = " and ".join(f"no {what}" for what in everywhere)
+            yield f"{all_of.capitalize()}: {shown_reason(reason)}. "
+        if some:
+            yield f"Where there is no {' or no '.join(some)}: {shown_reason(reason)}. "
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:

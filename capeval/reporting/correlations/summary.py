@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.correlation.result import Correlation, Correlations, ElementTable, Raters
-from capeval.reporting.correlations.labels import STATISTIC_WORDS, missing, of_human, with_interval
+from capeval.reporting.correlations.labels import (
+    STATISTIC_WORDS,
+    missing,
+    of_human,
+    shown_reason,
+    with_interval,
+)
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, thousands
 from capeval.reporting.table import Table, columns
 from capeval.stats.values import Grouping
@@ -172,7 +178,7 @@ def _left_out(table: ElementTable) -> list[str]:
 def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
-        return f"no {name} ({one_line(str(result.reason))})"
+        return f"no {name} ({shown_reason(result.reason)})"
     text = f"{name} {bounded(result.value, result.low, result.high)}"
     if result.statistic == "acc_eq":
         # Its p belongs to the accuracy without threshold, which is not shown here.

@@ -20,6 +20,7 @@ from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
     footnotes,
     of_human,
+    shown_reason,
     with_interval,
 )
 from capeval.reporting.correlations.summary import overview, summary_lines
@@ -105,7 +106,7 @@ def _missing_causes(found: Correlations) -> list[str]:
         r = those[0]
         lines.append(
             f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
-            f"{'has' if len(those) == 1 else 'have'} no value: {one_line(str(r.reason))} (such as "
+            f"{'has' if len(those) == 1 else 'have'} no value: {shown_reason(r.reason)} (such as "
             f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
             f"{of_human(r.human, r.rater)})"
         )
@@ -131,10 +132,14 @@ def _missing_lines(found: Correlations) -> list[str]:
             title = f"{of_human(human, rater)}, {grouping}"
             missing = [r for r in those if r.value is None]
             if len(missing) == len(those):
-                reasons = "; ".join(dict.fromkeys(one_line(str(r.reason)) for r in missing))
+                reasons = "; ".join(dict.fromkeys(shown_reason(r.reason) for r in missing))
                 lines.append(f"{title}: no value ({reasons})")
                 continue
-            lines += [f"{title}: {one_line(r.metric)}, {r.statistic}: {r.reason}" for r in missing]
+            lines += [
+                f"{title}: {one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}: "
+                f"{shown_reason(r.reason)}"
+                for r in missing
+            ]
     return lines
 
 
@@ -306,7 +311,7 @@ def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         for c in those:
             if c.reason is not None and c.difference is not None:
                 where = f"{c.grouping}, {STATISTIC_WORDS[c.statistic]}"
-                lost[f"metrics compared, {who}, {where}: no p ({one_line(c.reason)})"] = None
+                lost[f"metrics compared, {who}, {where}: no p ({shown_reason(c.reason)})"] = None
         notes += lost
     return tables, notes
 
