@@ -93,6 +93,8 @@ async def open_generating(
     """Check the inputs, then open the captioner; its model or connections go with the block."""
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
+    if options.annotations is None:
+        on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = _wanted(options, entry.prompt if entry else None)
     if entry:
         _reader(options, entry.frames)

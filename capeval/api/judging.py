@@ -38,7 +38,7 @@ from capeval.runs.sources import (
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
-from capeval.text import Loss
+from capeval.text import Loss, counted
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class JudgingSession:
         if left == held.unscored:
             how += f", or accept the {left:,} unscored with --max-unscored {left}"
         notice = (
-            f"{name}: {held.scored:,} of {held.videos:,} captions are judged again, stored in "
+            f"{name}: {held.scored:,} of {counted(held.videos, 'caption')} are judged again, stored in "
             f"{folder.next}; the earlier verdicts count until all are: {how}"
         )
         self._on_notice(Loss(notice))

@@ -7,6 +7,7 @@ from pathlib import Path
 from capeval.api.run_options import LeaderboardOptions
 from capeval.api.sync_async import awaitable
 from capeval.options import takes
+from capeval.reporting.formats import form_for
 from capeval.reporting.leaderboard.board import Leaderboard, files_of, make_leaderboard
 from capeval.reporting.leaderboard.tables import rendered_leaderboard
 from capeval.runs.outputs import check_output, write_output
@@ -22,6 +23,7 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
         A named run cannot be shown, there is no run at all, or `out` cannot be written.
     """
     folder = Path(o.runs)
+    form = o.form if o.out is None else form_for(Path(o.out), o.form)
     if o.out is not None:
         check_output(Path(o.out), files_of(o.named, runs=folder, annotations=o.annotations))
     board = make_leaderboard(
@@ -32,7 +34,7 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
         least_coverage=o.min_coverage,
     )
     if o.out is not None:
-        write_output(Path(o.out), rendered_leaderboard(board, o.form, by=o.by) + "\n")
+        write_output(Path(o.out), rendered_leaderboard(board, form, by=o.by) + "\n")
     return board
 
 

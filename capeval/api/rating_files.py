@@ -21,6 +21,7 @@ from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
+from capeval.text import counted
     RatedFile,
     check_key,
     checked_raters,
@@ -112,13 +113,16 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     for name, text in texts.items():
         path = folder / name
         if path.exists() and read_text(path) != text.removeprefix("\ufeff"):
+            filled = ", or is already filled in" if name == "sheet.csv" else ""
             raise InputError(
-                "belongs to another sheet or has been filled in; choose another --out", file=path
+                f"belongs to another sheet (of other captions, runs or options){filled}; "
+                "choose another --out",
+                file=path,
             )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
-            f"only {len(sampled)} videos have captions, so all of them are used; a study usually "
+            f"only {counted(len(sampled), 'video')} with captions, all of which are used; a study usually "
             f"has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(

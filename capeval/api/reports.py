@@ -10,10 +10,11 @@ from capeval.api import Notices
 from capeval.api.run_options import ReportOptions
 from capeval.api.sync_async import awaitable
 from capeval.config import CONFIG
-from capeval.errors import InputError, MissingExtra
+from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.files.videos import VideoFolder
 from capeval.llm.meter import read_prices
 from capeval.options import takes
+from capeval.reporting.formats import FORM_OF_SUFFIX
 from capeval.reporting.report.page import MARK, report_html, same_annotations
 from capeval.reporting.report.thumbnails import Strip, strips
 from capeval.reporting.viewer.cards import HumanLabels, load_human_labels
@@ -52,6 +53,8 @@ def report(o: ReportOptions) -> Report:
     InputError, UsageError
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
+    if o.out is not None and Path(o.out).suffix.lower() in FORM_OF_SUFFIX:
+        raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
@@ -165,11 +168,13 @@ def _strips(run: JudgedRun, o: ReportOptions) -> dict[str, Strip]:
             raise
         o.on_notice(f"no frames are shown: {missing}")
         return {}
-    without = [(index, strip.note) for index, strip in taken.items() if strip.note]
+    without = {index: strip.note for index, strip in taken.items() if strip.note}
     if without:
-        index, note = without[0]
+        videos = f"{len(without):,} of {counted(len(taken), 'video')}"
+        index, note = next(iter(without.items()))
         o.on_notice(
-            f"no frames of {len(without):,} of {len(taken):,} videos in {folder}: {index}: {note}"
+            f"no frames are shown for {videos}, such as {index} ({note}); the folder of the videos "
+            f"is {folder}: name another with --videos"
         )
     # If there are none at all, one line in the page says so instead of one on each card.
     return taken if len(without) < len(taken) else {}

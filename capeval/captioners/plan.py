@@ -17,7 +17,7 @@ from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
 from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
 from capeval.files.jsonl import dumps, write_jsonl
-from capeval.files.videos import VideoFolder
+from capeval.files.videos import VideoFolder, none_found
 from capeval.runs.engine import Plan, select
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.shards import Part, Shard, lines_by_index
@@ -169,10 +169,8 @@ def plan_generation(
     left = [annotation for annotation in chosen if annotation.index not in lines]
     todo, missing = _located(left, folder, prompts)
     if left and not todo and not lines:
-        index, reason = next(iter(missing.items()))
         raise InputError(
-            f"none of the {len(left)} videos is there ({index}: {reason}); "
-            "name their folder with --videos",
+            f"{none_found(missing)}; name the folder of the videos with --videos",
             file=wanted.videos,
         )
     failed = {

@@ -72,8 +72,6 @@ def generate(
             generation, merge = merge_shards(options), None
             _show(session, generation, merge, None, as_json=as_json, merging=True)
         else:
-            if options.annotations is None:
-                session.notice("No --annotations are given: captioning the bundled sample.")
             async with open_generating(options, on_notice=session.notice) as generating:
                 _introduce(session, generating)
                 expected = await generating.estimate()

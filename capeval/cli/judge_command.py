@@ -111,11 +111,12 @@ def _show(
     from capeval.cli.session import next_step
     from capeval.reporting.score_tables import print_scores, unscored_lines
 
-    if as_json:
-        _print_json(results)
     # Nothing is to be said of a judge that has judged nothing yet, where another's scores remain.
     shown = {r.name: r.scores for r in results if not r.held or r.scores.counts.scored}
-    print_scores(shown, session.console, full=full)
+    if as_json:
+        _print_json(results)
+    else:
+        print_scores(shown, session.console, full=full)
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
             session.lost(line)

@@ -10,6 +10,7 @@ import typer
 from capeval.api.run_options import MergeOptions, SheetOptions
 from capeval.cli.options import Quiet, declared_by
 from capeval.cli.output import Output
+from capeval.text import counted
 
 app = typer.Typer(
     help="Have humans rate captions without knowing who wrote them.", no_args_is_help=True
@@ -25,13 +26,13 @@ def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     output = Output(quiet=quiet)
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
     output.line(
-        f"{made.videos} videos, {len(made.sheet.items)} captions of {made.runs} runs, "
-        f"{made.sheet.labels:,} labels; videos found: {made.videos_found} of {made.videos}"
+        f"{counted(made.videos, 'video')}, {counted(len(made.sheet.items), 'caption')} of "
+        f"{counted(made.runs, 'run')}, {counted(made.sheet.labels, 'label')}; videos found: {made.videos_found} of {made.videos}"
     )
     for line in made.missing_videos[:5]:
         output.notice(line)
     if (left := len(made.missing_videos) - 5) > 0:
-        output.notice(f"{left} more videos were not found")
+        output.notice(f"{counted(left, 'more video')} not found")
     output.line(f"{made.page}  for raters, in a browser")
     output.line(f"{made.table}  for raters, in a spreadsheet")
     output.line(f"{made.key}  only for you: which system wrote which caption")

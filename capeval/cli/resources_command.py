@@ -12,6 +12,7 @@ from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
 from capeval.cli.options import Json, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
+from capeval.text import counted
 
 cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
 _STATES = {
@@ -99,8 +100,11 @@ def clear(
 
     model, cache = declared["model"], resources.cache_info()
     count = cache.models.get(model, 0) if model else cache.entries
+    replies = (
+        f"{counted(count, 'reply', 'replies')} that {'was' if count == 1 else 'were'} paid for"
+    )
     if count and not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"this deletes {count:,} replies that were paid for; add --yes")
-        typer.confirm(f"Delete {count:,} replies that were paid for?", abort=True)
-    typer.echo(f"deleted {resources.clear_cache(**declared):,} replies")
+            raise UsageError(f"this deletes {replies}; add --yes")
+        typer.confirm(f"Delete {replies}?", abort=True)
+    typer.echo(f"deleted {counted(resources.clear_cache(**declared), 'reply', 'replies')}")

@@ -168,7 +168,7 @@ def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) ->
         )
     if yes or max_cost is not None or not cost or cost <= _ASK_ABOVE:
         return
-    about = f"about {money(cost)} for {thousands(calls)} calls"
+    about = f"about {money(cost)} for {counted(calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     if not typer.confirm(f"This is expected to cost {about}. Go on?", err=True):

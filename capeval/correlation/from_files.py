@@ -21,6 +21,7 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
+from capeval.text import counted
     annotated,
     check_rated,
     from_labels,
@@ -183,7 +184,7 @@ def _elements(
     human = human_labels(table, each=settings.raters == "each", without=lost)
     if human.tied:
         warnings.append(
-            f"raters are evenly divided on {len(human.tied)} elements, which are left out; "
+            f"raters are evenly divided on {counted(len(human.tied), 'element')}, left out here; "
             "this favours a judge: see --raters each"
         )
     scale: LabelScale = "binary" if settings.protocol.binary else table.scale

@@ -19,7 +19,7 @@ from capeval.runs.sources import annotations_named_by, annotations_of, run_aroun
 from capeval.runs.verdicts import judged_again, signature_of, stored_judgments
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
-from capeval.text import cut, listed
+from capeval.text import counted, cut, listed
 
 _SAMPLE = "sample-"
 
@@ -122,7 +122,7 @@ def judged_runs(
             names = listed([one.run.name for one in meant])
             besides = " besides the sample's" if own and sample else ""
             raise InputError(
-                f"contains {len(meant)} judged runs{besides} ({names}), but the human file has no "
+                f"contains {counted(len(meant), 'judged run')}{besides} ({names}), but the human file has no "
                 "column `system`: add it, or name one run with --metric",
                 file=runs,
             )

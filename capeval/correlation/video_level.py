@@ -12,6 +12,7 @@ import numpy as np
 from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import (
+from capeval.text import counted
     HUMAN_WORDS,
     ComparisonResult,
     Correlation,
@@ -184,8 +185,8 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
         y, metrics, design = given, joined.metrics, joined.design
         if not there.all():
             lacking = int((~there).sum())
-            have = "caption has" if lacking == 1 else "captions have"
-            warnings.append(f"{lacking:,} {have} no human score{who}")
+            have = "has" if lacking == 1 else "have"
+            warnings.append(f"{counted(lacking, 'caption')} {have} no human score{who}")
             design = design.take(there)
             y, metrics = y[there], {name: values[there] for name, values in metrics.items()}
         # `take` keeps the order of the systems' numbers: that of first appearance.

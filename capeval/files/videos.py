@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,26 @@ SUFFIXES = frozenset(
         *(".m2ts", ".flv", ".wmv", ".ogv", ".3gp", ".gif"),
     }
 )
+
+
+_NO_VIDEO = "holds no video "
+
+
+def none_found(reasons: Mapping[str, str]) -> str:
+    """Return the predicate of a sentence about a folder in which no video is found.
+
+    >>> none_found({"a": "v: holds no video a.mp4", "b": "v: holds no video b.mp4"})
+    'holds none of the 2 videos, such as a'
+
+    Parameters
+    ----------
+    reasons : the messages of `VideoFolder.find`, by index
+    """
+    index, reason = next(iter(reasons.items()))
+    why = "" if _NO_VIDEO in reason else f": {reason}"
+    if len(reasons) == 1:
+        return f"does not hold the video {index}{why}"
+    return f"holds none of the {len(reasons):,} videos, such as {index}{why}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +74,7 @@ class VideoFolder:
             raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
         other = self._by_stem.get(asked.stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""
-        raise VideoError(f"holds no video {name}{hint}", file=self.path)
+        raise VideoError(f"{_NO_VIDEO}{name}{hint}", file=self.path)
 
     @cached_property
     def _by_stem(self) -> dict[str, list[PurePosixPath]]:

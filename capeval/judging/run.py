@@ -333,19 +333,19 @@ class JudgingWork:
         Under a cost cap, only as many captions are begun as can be finished: the calls of a caption
         that is not are paid for without a verdict.
         """
-        has_room: Callable[[int], bool] = lambda _: True
-        meter = self._opened.meter
-        if (cap := meter.cap) is not None and plan.todo:
+        meter, each = self._opened.meter, 0.0
+        if meter.cap is not None and plan.todo:
             expected = await estimate(plan.todo, self._opened, repeats=self._repeats)
             each = (expected.cost or 0.0) / len(plan.todo)
-            has_room = lambda begun: meter.spent + (begun + 1) * each <= cap
         await judge_captions(
             plan.todo,
             self._opened.judge,
             repeats=self._repeats,
             concurrency=self._opened.concurrency,
             record=record,
-            has_room=has_room,
+            has_room=lambda begun: (
+                meter.cap is None or meter.spent + (begun + 1) * each <= meter.cap
+            ),
         )
 
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:

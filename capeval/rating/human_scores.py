@@ -114,8 +114,8 @@ def from_labels(
     warnings = []
     if partial:
         warnings.append(
-            f"{counted(partial, 'caption')} {'is' if partial == 1 else 'are'} not fully labelled by "
-            "a rater; these labels count for elements but give no score of the caption"
+            f"{counted(partial, 'caption')} {'is' if partial == 1 else 'are'} not fully labelled "
+            "by a rater; these labels count for elements but give no score of the caption"
         )
     if not scored.any():
         return [], warnings

@@ -100,7 +100,7 @@ def print_comparison(
 def comparison_headline(found: Comparison | Matrix) -> str:
     """Return which run is better, by how much and how surely, in a sentence."""
     mark = "" if found.comparable else "[not comparable] "
-    over = f"over the {thousands(found.paired)} videos scored in"
+    over = f"over the {counted(found.paired, 'video')} scored in"
     part = "; ".join(
         f"{_name(run)} scored {share(run.scored, run.captioned)}"
         for run in _runs(found)
@@ -181,7 +181,7 @@ def _measurement(runs: Sequence[Side]) -> str:
 
 def _overall(found: Comparison, *, full: bool) -> Table:
     table = Table(
-        f"{_sides(found)}: B − A, in points, {thousands(found.paired)} videos",
+        f"{_sides(found)}: B − A, in points, {counted(found.paired, 'video')}",
         columns("Elements", "Measure", "n", "A", "B", "B − A [95%]", "p", words=2),
     )
     for group in GROUPS:
@@ -287,7 +287,7 @@ def _moved(found: Comparison, most: int, *, full: bool) -> list[Table]:
 def _matrix(found: Matrix) -> list[Table]:
     letters = [letter_of(place) for place in range(len(found.runs))]
     ranks = Table(
-        f"F1 of all elements, {thousands(found.paired)} videos",
+        f"F1 of all elements, {counted(found.paired, 'video')}",
         columns("", "Run", "F1", "rank", words=2),
         [
             [letter, one_line(run.name), percent(run.f1), str(run.cluster)]

@@ -8,7 +8,7 @@ from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import RELATIONS
 from capeval.scoring import GROUPS
 from capeval.scoring.comparison_result import Comparison, Flip, Transitions
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 # A longer text is cut: it comes from a broken file.
 _LONGEST_CONTENT = 600
@@ -21,8 +21,9 @@ def flip_line(found: Comparison) -> str:
     counts = found.flips.counts["all"]
     gained, lost = _entailed_alone(counts)
     return (
-        f"{thousands(len(found.flips.elements))} of {thousands(_total(counts))} verdicts flipped: "
-        f"{thousands(gained)} elements are entailed only in B, {thousands(lost)} only in A."
+        f"{thousands(len(found.flips.elements))} of {counted(_total(counts), 'verdict')} flipped: "
+        f"{counted(gained, 'element')} {'is' if gained == 1 else 'are'} entailed only in B, "
+        f"{thousands(lost)} only in A."
     )
 
 
@@ -47,7 +48,7 @@ def flip_tables(found: Comparison, most: int) -> list[Table]:
 
 def _transitions(counts: Transitions, flipped: int) -> Table:
     return Table(
-        f"{thousands(flipped)} of {thousands(_total(counts))} verdicts flipped",
+        f"{thousands(flipped)} of {counted(_total(counts), 'verdict')} flipped",
         columns("A rows, B columns", *(LABEL_WORDS[label] for label in RELATIONS)),
         [
             [LABEL_WORDS[label], *(thousands(counts[label][to]) for to in RELATIONS)]

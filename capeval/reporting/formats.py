@@ -6,10 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.cells import cell_len
 
+from capeval.errors import UsageError
 from capeval.files import csv_formulas
 from capeval.files.jsonl import dumps
 from capeval.reporting.numbers import plain_number
@@ -19,8 +21,30 @@ from capeval.text import one_line
 
 Format = Literal["table", "markdown", "latex", "csv", "json"]
 
+FORM_OF_SUFFIX: dict[str, Format] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".txt": "table",
+}
+
 # A note or signature that is longer is cut: nobody reads more, and it may come from a hostile file.
 _LONGEST = 2000
+
+
+def form_for(path: Path, form: Format) -> Format:
+    """Return the format in which a file is written: by its suffix, or the one that was chosen.
+
+    Raises
+    ------
+    UsageError
+        Another format than the suffix's was chosen ("table" is the default, and no choice).
+    """
+    of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
+    if form not in ("table", of_suffix):
+        raise UsageError(f"--out: {path} is not the name of a {form} file; choose another suffix")
+    return of_suffix
 
 
 def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:

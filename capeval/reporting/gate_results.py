@@ -8,7 +8,7 @@ from capeval.reporting.numbers import beside_limit, plain_number, thousands
 from capeval.scoring import FEWEST
 from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
 from capeval.scoring.gates import CountOrShare, DifferenceGate, GateOutcome
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 
 def gate_results(
@@ -44,7 +44,7 @@ def _of_difference(found: Comparison, outcome: GateOutcome, gate: DifferenceGate
     elif getattr(group, gate.measure).value is None:
         sentence = f"{second} has no {what} to compare"
     else:
-        few = f"{thousands(group.n)} videos are fewer than {FEWEST}"
+        few = f"{counted(group.n, 'video')} {'is' if group.n == 1 else 'are'} fewer than {FEWEST}"
         sentence = f"the difference in {what} has no interval, because {few}"
     return GateResult(
         gate=gate.name,

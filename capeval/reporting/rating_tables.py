@@ -14,7 +14,7 @@ from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
 from capeval.stats.values import Missing, Value
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 
 def print_agreement(
@@ -57,7 +57,7 @@ def agreement_line(found: Agreement, by_type: Mapping[ElementType, Agreement]) -
     reason = f" ({found.alpha.reason})" if isinstance(found.alpha, Missing) else ""
     text = (
         f"Krippendorff's alpha (nominal): {_number(found.alpha)}{reason}, over "
-        f"{thousands(found.n)} elements that two or more raters labelled"
+        f"{counted(found.n, 'element')} that two or more raters labelled"
     )
     if not by_type:
         return text

@@ -171,7 +171,7 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
         several = f", the first of {thousands(len(results))} runs measured in different ways"
     counts, f1 = best.counts, best.overall.all.f1
     if not counts.scored:
-        return f"{one_line(name)}: none of {thousands(counts.captioned)} captions was scored."
+        return f"{one_line(name)}: none of {counted(counts.captioned, 'caption')} was scored."
     judge = one_line(Signature.parse(best.signature).get("judge") or "an unknown judge")
     if best.settings.get("baseline"):
         judge = f"the baseline {judge}"
@@ -218,7 +218,14 @@ def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> lis
         for index, reason in list(unscored.items())[:most]
     ]
     left = len(unscored) - most
-    return [*lines, f"{one_line(name)}: {thousands(left)} more are unscored"] if left > 0 else lines
+    return (
+        [
+            *lines,
+            f"{one_line(name)}: {thousands(left)} more {'is' if left == 1 else 'are'} unscored",
+        ]
+        if left > 0
+        else lines
+    )
 
 
 def score_tables(view: View, rows: Sequence[ScoreRow], *, published: bool = False) -> list[Table]:
@@ -344,7 +351,8 @@ def check_headline(checked: Checked) -> str:
     count = len(checked.differences)
     return (
         f"{checked.file} does not match the verdicts: {counted(count, 'value')} "
-        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed), {agree}."
+        f"{'differs' if count == 1 else 'differ'} (in the file → recomputed)"
+        f"{f', {agree}' if checked.numbers else ''}."
     )
 
 

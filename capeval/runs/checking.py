@@ -18,13 +18,18 @@ from capeval.runs.judged_run import JudgedRun
 from capeval.runs.stored_scores import LARGEST, TOLERANCE, json_path, load_scores, read_scores
 from capeval.scoring import DRAWS, Scores, Signature
 from capeval.scoring.signature import VERSION, differing_parts
-from capeval.text import shown
+from capeval.text import counted, shown
 
 MOST_DRAWS = 50_000
 """The most resamples that a file may ask for: recomputing more would take hours."""
 
 _NEARLY_ALL = 0.9
 """The share of videos that differ from which a file is taken for that of another run."""
+
+OTHER_JUDGE = (
+    "the verdicts are not of the judge that the file names, so its numbers are not compared"
+)
+"""The note on a file of which only the signature is compared."""
 
 _INTERVAL_ENDS = ("low", "high")
 
@@ -62,7 +67,8 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
 
     Intervals are recomputed with the seed and the number of resamples that the file's own settings
     name. Numbers agree if they differ by no more than 1e-9: what floating point may differ by from
-    one platform to another. Another version of capeval is noted, and is no difference.
+    one platform to another. Another version of capeval is noted, and is no difference. If the file
+    names another judge, prompts or repeats, only the signatures are compared.
     """
     theirs = read_scores(file)
     seed, draws = _interval(theirs, file)
@@ -70,6 +76,8 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     found = _Comparison()
     notes = found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
     same_signature = not found.differences
+    if OTHER_JUDGE in notes:
+        return Checked(file, found.agree, tuple(found.differences), tuple(notes))
     found.compare("", theirs, ours)
     if same_signature and (hint := _another_run(theirs.get("videos"), ours["videos"])):
         notes.append(hint)
@@ -123,7 +131,7 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
     if differ < 2 or differ < _NEARLY_ALL * len(videos):
         return None
     return (
-        f"{differ:,} of {len(videos):,} videos differ under the same judge and annotations: the "
+        f"{differ:,} of {counted(len(videos), 'video')} differ under the same judge and annotations: the "
         "file may be of another run, or of other captions"
     )
 
@@ -201,7 +209,7 @@ class _Comparison:
         if "data" in differing:
             notes.append("the annotations are not those that the file was made with")
         if differing.keys() & {"judge", "prompts", "repeats"}:
-            notes.append("the verdicts are not of the judge that the file names")
+            notes.append(OTHER_JUDGE)
         return notes
 
 

@@ -51,9 +51,10 @@ def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Pa
     path = _locate(name_or_path, runs, _holds_captions, "a captions file")
     if path.is_dir():
         if not RunFolder(path).exists():
-            raise InputError(
-                "is neither a captions file nor a run: it holds no captions.jsonl", file=path
-            )
+            what = "is neither a captions file nor a run: it holds no captions.jsonl"
+            if "generation" in RunFolder(path).read_manifest():
+                what = "no video has a caption yet; repeat its `capeval generate` command"
+            raise InputError(what, file=path)
         return RunFolder(path)
     run = RunFolder(path.parent)
     return run if path.name == run.captions.name and run.manifest.is_file() else path

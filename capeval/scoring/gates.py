@@ -63,8 +63,8 @@ class CountOrShare:
             or (not share and number != int(number))
         ):
             raise UsageError(
-                f"{option} must be a share from 0% to 100%, such as 1%, or a whole number from 0, "
-                f"such as 5; not {text!r}"
+                f"{option}: {text!r} must be a share from 0% to 100%, such as 1%, or a whole "
+                "number of 0 or more, such as 5"
             )
         return cls(number, share)
 

@@ -93,7 +93,7 @@ def test_runs_of_unlike_signature_stand_apart_and_versions_do_not_part_them(type
     assert "scored by capeval 0.0.9, 0.1.0" in found[0]["notes"]
     assert [section["baseline"] for section in found] == [False, False, False, True]
     _, out, _ = typed()
-    assert "4. Baseline" in out
+    assert "4. Runs judged by the baseline lexical-1" in out
     assert "Do not" in out
 
 

@@ -103,11 +103,16 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
     assert (typed(tmp_path, *command, "--out", "one")).code == 0
     other = typed(tmp_path, *command, "--out", "one", "--seed", "1")
     assert other.code == 2
-    assert "one/key.csv: belongs to another sheet" in other.err
+    assert "one/key.csv: belongs to another sheet (of other captions, runs or options); choose" in (
+        other.err
+    )
     fill(tmp_path / "two" / "sheet.csv", tmp_path / "two" / "sheet.csv")
     filled = typed(tmp_path, *command, "--out", "two")
     assert filled.code == 2
-    assert "two/sheet.csv: belongs to another sheet or has been filled in" in filled.err
+    assert (
+        "two/sheet.csv: belongs to another sheet (of other captions, runs or options), or is"
+        in filled.err
+    )
 
 
 def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:

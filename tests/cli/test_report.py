@@ -61,6 +61,13 @@ def data_of(file: str) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "scores.json"])
+def test_a_name_of_another_format_is_refused(name: str) -> None:
+    ended = report("mine", "--out", name)
+    told = f"capeval: --out: {name}: a report is HTML; name a file that ends in .html\n"
+    assert (ended.code, ended.err, Path(name).exists()) == (2, told, False)
+
+
 def test_one_runs_report_lies_in_its_judges_folder() -> None:
     ended = report("mine")
     file = Path("runs/mine/lexical-1/report.html")
@@ -70,7 +77,10 @@ def test_one_runs_report_lies_in_its_judges_folder() -> None:
         "mine: F1 77.3 [–] over 2 of 3 videos, judged by the baseline lexical-1; "
         f"report: {file} ({file.stat().st_size / 1e3:.0f} kB)\n"
     )
-    assert "no frames of 2 of 3 videos in videos: absent: holds no video absent" in ended.err
+    assert (
+        "no frames are shown for 2 of 3 videos, such as absent (holds no video absent); the folder "
+        "of the videos is videos: name another with --videos"
+    ) in ended.err
     first, broken, absent = data_of(str(file))["videos"]
     assert len(first["frames"]) == 8
     assert str(broken["frames"])

@@ -88,7 +88,7 @@ def test_coverage_is_read(text: str, gate: CountOrShare) -> None:
     ],
 )  # fmt: skip
 def test_malformed_coverage_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--min-coverage: .* must be a percentage"):
+    with pytest.raises(UsageError, match=r"--min-coverage: .* must be a share"):
         CountOrShare.read(text, "--min-coverage")
 
 

@@ -101,11 +101,11 @@ def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iter
         known.update((what, reason) for what in new)
         everywhere = [what for what, n in new.items() if n == len(results)]
         some = [what for what in new if what not in everywhere]
-        if everywhere:
-            all_of = " and ".join(f"no {what}" for what in everywhere)
-            yield f"{all_of.capitalize()}: {shown_reason(reason)}. "
-        if some:
-            yield f"Where there is no {' or no '.join(some)}: {shown_reason(reason)}. "
+        parts = [" and ".join(f"no {what}" for what in everywhere)] if everywhere else []
+        parts += [f"where there is no {' or no '.join(some)}"] if some else []
+        if parts:
+            sentence = ", and ".join(parts)
+            yield f"{sentence[0].upper()}{sentence[1:]}: {shown_reason(reason)}. "
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:

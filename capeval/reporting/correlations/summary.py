@@ -15,7 +15,7 @@ from capeval.reporting.correlations.labels import (
 from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, thousands
 from capeval.reporting.table import Table, columns
 from capeval.stats.values import Grouping
-from capeval.text import listed, one_line
+from capeval.text import counted, listed, one_line
 
 _WHAT: dict[Grouping, str] = {
     "system": "systems",
@@ -42,7 +42,7 @@ def summary_lines(found: Correlations) -> list[str]:
         return [
             (
                 f"{one_line(table.given)} compared with human labels: {agreement} over "
-                f"{thousands(table.n)} elements."
+                f"{counted(table.n, 'element')}."
             ),
             *_left_out(table),
         ]
@@ -171,7 +171,8 @@ def _agreement(table: ElementTable) -> str:
 
 
 def _left_out(table: ElementTable) -> list[str]:
-    left = f"    {thousands(table.tied)} elements with evenly divided raters are left out"
+    are = "is" if table.tied == 1 else "are"
+    left = f"    {counted(table.tied, 'element')} with evenly divided raters {are} left out"
     return [f"{left}, which favours it"] if table.tied else []
 
 
