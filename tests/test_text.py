@@ -105,5 +105,10 @@ def test_what_pydantic_finds_is_in_plain_english(values: dict[str, Any], message
     assert "Input should" not in told
 
 
+def test_a_name_that_begins_with_what_was_typed_comes_before_a_similar_one() -> None:
+    assert similar("gpt-4o", ["gpt-4", "gpt-4o-2024-08-06"]) == "gpt-4o-2024-08-06"
+    assert similar("gpt-4o", ["gpt-4.1", "gpt-4o-a", "gpt-4o-b"]) is not None
+
+
 def test_alternatives_are_joined_as_in_a_sentence() -> None:
     assert [either(each) for each in ([], ["a"], ["a", "b"])] == ["", "a", "a or b"]

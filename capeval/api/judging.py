@@ -204,8 +204,8 @@ class JudgingSession:
         if left == held.unscored:
             how += f", or accept the {left:,} unscored with --max-unscored {left}"
         notice = (
-            f"{name}: {held.scored:,} of {counted(held.videos, 'caption')} are judged again, stored in "
-            f"{folder.next}; the earlier verdicts count until all are: {how}"
+            f"{name}: {held.scored:,} of {counted(held.videos, 'caption')} are judged again, "
+            f"stored in {folder.next}; the earlier verdicts count until all are: {how}"
         )
         self._on_notice(Loss(notice))
 

@@ -21,7 +21,6 @@ from capeval.files.videos import VideoFolder
 from capeval.options import takes
 from capeval.rating.agreement import Agreement, agreement, agreement_by_type
 from capeval.rating.merging import (
-from capeval.text import counted
     RatedFile,
     check_key,
     checked_raters,
@@ -50,6 +49,7 @@ from capeval.runs.sources import (
     sample_captions,
 )
 from capeval.schema import Annotation, ElementType
+from capeval.text import counted
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
-            f"only {counted(len(sampled), 'video')} with captions, all of which are used; a study usually "
-            f"has {DEFAULT_VIDEOS}"
+            f"only {counted(len(sampled), 'video')} with captions, all of which are used; a study "
+            f"usually has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(
         first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder

@@ -27,7 +27,8 @@ def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
     output.line(
         f"{counted(made.videos, 'video')}, {counted(len(made.sheet.items), 'caption')} of "
-        f"{counted(made.runs, 'run')}, {counted(made.sheet.labels, 'label')}; videos found: {made.videos_found} of {made.videos}"
+        f"{counted(made.runs, 'run')}, {counted(made.sheet.labels, 'label')}; "
+        f"videos found: {made.videos_found} of {made.videos}"
     )
     for line in made.missing_videos[:5]:
         output.notice(line)

@@ -21,7 +21,6 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
-from capeval.text import counted
     annotated,
     check_rated,
     from_labels,
@@ -30,6 +29,7 @@ from capeval.text import counted
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
 from capeval.scoring import Signature
+from capeval.text import counted
 from capeval.version import __version__
 
 

@@ -122,8 +122,8 @@ def judged_runs(
             names = listed([one.run.name for one in meant])
             besides = " besides the sample's" if own and sample else ""
             raise InputError(
-                f"contains {counted(len(meant), 'judged run')}{besides} ({names}), but the human file has no "
-                "column `system`: add it, or name one run with --metric",
+                f"contains {counted(len(meant), 'judged run')}{besides} ({names}), but the "
+                "human file has no column `system`: add it, or name one run with --metric",
                 file=runs,
             )
         return meant

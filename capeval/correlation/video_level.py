@@ -12,7 +12,6 @@ import numpy as np
 from capeval.correlation.joining import Joined, in_order
 from capeval.correlation.protocols import Protocol
 from capeval.correlation.result import (
-from capeval.text import counted
     HUMAN_WORDS,
     ComparisonResult,
     Correlation,
@@ -40,6 +39,7 @@ from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import RESAMPLES, p_value
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
+from capeval.text import counted
 
 # Below 30 captions, intervals are so wide that users should be warned.
 FEW = 30

@@ -220,6 +220,23 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
     assert all(failed.values())
 
 
+def test_without_a_model_or_a_caption_the_message_is_about_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def typed(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["capeval", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        return capsys.readouterr().err
+
+    monkeypatch.chdir(tmp_path)
+    assert typed("generate").startswith("capeval: name a model with --model")
+    Path("runs/g").mkdir(parents=True)
+    Path("runs/g/manifest.json").write_text('{"generation": {}}')
+    told = "runs/g: no video has a caption yet; repeat its `capeval generate` command"
+    assert told in typed("judge", "g", "--judge", "lexical")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from capeval import leaderboard
+from capeval.errors import UsageError
 from capeval.files.judgments import write_judgments
 from capeval.runs.judged_run import load_judged
 from capeval.schema import Provenance, Unscored
@@ -436,6 +438,15 @@ def test_out_that_is_no_file_is_refused_before_any_work(typed: Typed, out: str, 
     code, shown, err = typed("--out", out)
     assert (code, shown, err.count("\n")) == (2, "", 1)
     assert told in err
+
+
+def test_the_suffix_of_a_file_decides_its_format(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    leaderboard(out="x.csv")
+    assert Path("x.csv").read_text().startswith("section,published")
+    with pytest.raises(UsageError, match="y.csv is not the name of a latex file"):
+        leaderboard(out="y.csv", form="latex")
+    assert not Path("y.csv").exists()
 
 
 def test_out_follows_a_link(typed: Typed) -> None:

@@ -293,6 +293,14 @@ async def test_preflight_of_a_server_that_is_not_running(client_of: Clients) -> 
     assert str(caught.value) == (f"cannot reach {url}: connection refused; is the server running?")
 
 
+async def test_another_machine_that_cannot_be_reached_is_no_server_to_start(
+    client_of: Clients,
+) -> None:
+    async with client_of("http://judge.invalid:8000/v1") as client:
+        with pytest.raises(EndpointRefused, match="check the address, the network and the proxy"):
+            await client.preflight("judge-model")
+
+
 async def test_preflight_of_a_web_page_asks_for_v1(client_of: Clients) -> None:
     async with LoopbackServer(lambda _: not_json()) as server, client_of(server.url) as client:
         with pytest.raises(EndpointRefused, match=r"OpenAI-compatible .* end in /v1\?"):
