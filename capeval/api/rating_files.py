@@ -122,8 +122,8 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
     if o.videos is None and len(sampled) < DEFAULT_VIDEOS:
         o.on_notice(
-            f"only {counted(len(sampled), 'video')} with captions, all of which are used; a study "
-            f"usually has {DEFAULT_VIDEOS}"
+            f"only {counted(len(sampled), 'video')} {'has' if len(sampled) == 1 else 'have'} "
+            f"captions, so all of them are used; a study usually has {DEFAULT_VIDEOS}"
         )
     urls, missing = _urls(
         first, list(sampled.values()), None if o.video_dir is None else Path(o.video_dir), folder

@@ -33,7 +33,7 @@ def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     for line in made.missing_videos[:5]:
         output.notice(line)
     if (left := len(made.missing_videos) - 5) > 0:
-        output.notice(f"{counted(left, 'more video')} not found")
+        output.notice(f"{counted(left, 'more video')} {'was' if left == 1 else 'were'} not found")
     output.line(f"{made.page}  for raters, in a browser")
     output.line(f"{made.table}  for raters, in a spreadsheet")
     output.line(f"{made.key}  only for you: which system wrote which caption")

@@ -131,8 +131,8 @@ def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:
     if differ < 2 or differ < _NEARLY_ALL * len(videos):
         return None
     return (
-        f"{differ:,} of {counted(len(videos), 'video')} differ under the same judge and annotations: "
-        "the file may be of another run, or of other captions"
+        f"{differ:,} of {counted(len(videos), 'video')} differ under the same judge and "
+        "annotations: the file may be of another run, or of other captions"
     )
 
 
