@@ -21,6 +21,7 @@ from capeval.errors import (
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.finish import ending
 from capeval.llm.meter import Meter, read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -38,7 +39,6 @@ from capeval.tracing import trace
 T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 
-DECLINED = {"content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content"}
 # Characters, far more than any answer has: reading megabytes would hold up all other calls.
 LONGEST_REPLY = 200_000
 # Each of these is up to 18 characters where texts are compared in their compatibility forms.
@@ -57,6 +57,7 @@ class _Conversation:
     complaints: list[str] = field(default_factory=list)
 
 
+_OUTDATED = "the stored replies do not meet the rules of this version"
 # How a conversation ended, for others that asked the same meanwhile; None: it was cancelled.
 _End = Answer[None] | CapevalError | None
 
@@ -168,7 +169,7 @@ class Asker:
                 raise
         # An older version accepted what is stored; it is not served any more.
         if self.client is None:
-            raise CacheMiss("the stored replies do not meet the rules of this version")
+            raise CacheMiss(_OUTDATED)
         return await self._converse(request, asked, check, attempts, whole)
 
     async def _converse(
@@ -217,7 +218,8 @@ class Asker:
                     kept.release(asked.key)
             if state == "validated":
                 return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
-            longer = request.max_tokens * 2 + 2048 if reply.finish_reason == "length" else None
+            is_cut = ending(reply.finish_reason) == "cut"
+            longer = request.max_tokens * 2 + 2048 if is_cut else None
             request = request.followed_by(reply.text, complaint, longer)
             asked = identify(request, self.base_url)
 
@@ -230,6 +232,11 @@ class Asker:
             trace("cache miss" if self.cache else "no cache", key=asked.key[:12])
             return await self._call(request), None
         reply, was = stored
+        if ending(reply.finish_reason) == "failed":
+            # An older version took a failed call for a reply; this one makes the call again.
+            if self.client is None:
+                raise CacheMiss(_OUTDATED)
+            return await self._call(request), None
         self.meter.served(reply.usage)
         trace("cache hit", key=asked.key[:12], state=was, **described(request))
         return reply, was
@@ -238,7 +245,8 @@ class Asker:
     def _must_be_an_answer(
         reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
     ) -> None:
-        if (reply.finish_reason or "").lower() in DECLINED:
+        how = ending(reply.finish_reason)
+        if how == "declined":
             quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
             raise ReplyRefused(
                 f"the model declined to answer ({reply.finish_reason}){quoted}",
@@ -250,7 +258,9 @@ class Asker:
             length += 17 * len(LIGATURES.findall(reply.text))
         if length > LONGEST_REPLY:
             raise ReplyError(f"the reply is far too long ({length:,} characters)")
-        if whole and reply.finish_reason == "length":
+        if how == "failed":
+            raise ReplyError(f"the reply is marked as failed ({reply.finish_reason})")
+        if whole and how == "cut":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")
         if not reply.text.strip():
