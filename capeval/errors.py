@@ -24,6 +24,8 @@ Any other exception is a bug in capeval (exit 1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from capeval.text import one_line
 
 
@@ -34,6 +36,10 @@ class CapevalError(Exception):
 
     def __str__(self) -> str:
         return one_line(super().__str__())
+
+    def reword(self, edit: Callable[[str], str]) -> None:
+        """Replace the message by what `edit` makes of it."""
+        self.args = tuple(edit(one) if isinstance(one, str) else one for one in self.args)
 
 
 class InputError(CapevalError):
@@ -52,6 +58,11 @@ class InputError(CapevalError):
         parts = (self.file or "", where, field, message)
         super().__init__(": ".join(part for part in parts if part))
 
+    def reword(self, edit: Callable[[str], str]) -> None:
+        """Replace the message, and its parts."""
+        super().reword(edit)
+        self.message, self.field = edit(self.message), edit(self.field)
+
 
 class VideoError(InputError):
     """A video yields no frames; a run leaves it without a caption, for this reason."""
@@ -67,13 +78,11 @@ class MissingExtra(UsageError):
     """An optional dependency is not installed.
 
     >>> str(MissingExtra("figures need matplotlib", "plot"))
-    "figures need matplotlib (not installed): pip install 'capeval[plot]'"
+    "figures need matplotlib (not installed): pip install '.[plot]'"
     """
 
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
-        super().__init__(
-            f"{what_needs_what} (not installed): pip install 'capeval[{extra}]'{otherwise}"
-        )
+        super().__init__(f"{what_needs_what} (not installed): pip install '.[{extra}]'{otherwise}")
 
 
 class RunLocked(CapevalError):

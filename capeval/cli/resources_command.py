@@ -58,7 +58,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     output = Output()
     taken = resources.sample_frames(**declared | {"sheet": sheet})
     if as_json:
-        policy = str(read_policy(declared["frames"]))
+        policy = str(read_policy(str(declared["frames"])))
         output.json({"video": str(video), "frames": policy} | taken.record())
         return
     output.line(

@@ -143,7 +143,7 @@ EMPTY = [
     if each is not run_options.CheckOptions
     for name, (found, _) in options_of(each).items()
     if not found.positional and (found.kind in (str, str | None) or "list" in str(found.kind))
-    for flag in [found.flag or f"--{name.replace('_', '-')}"]
+    for flag in [f"--{name.replace('_', '-')}"]
 ]
 
 
