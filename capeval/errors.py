@@ -45,7 +45,7 @@ class CapevalError(Exception):
 class InputError(CapevalError):
     """Bad input; the message is `FILE: WHERE: FIELD: what is wrong and what to do`.
 
-    `where` is a line ("line 3") or an index ('index "TUNA_0001"'); `field` a dotted path.
+    `where` is a line ("line 3"), an index ('index "TUNA_0001"') or both; `field` a dotted path.
     """
 
     exit_code = 2

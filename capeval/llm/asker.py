@@ -166,7 +166,7 @@ class Asker:
         except ReplyBroken as broken:
             if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
-        # An older version accepted what is stored; it is not served any more.
+        # An older version accepted the stored reply; by this version's rules it is asked for again.
         if self.client is None:
             raise CacheMiss("the stored replies do not meet the rules of this version")
         return await self._converse(request, asked, check, attempts, whole)

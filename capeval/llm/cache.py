@@ -49,9 +49,20 @@ class _LockedError(Exception):
     """The file is locked against reading."""
 
 
+STATES = {
+    "validated": "accepted",
+    "refused": "not accepted, and asked again",
+    "exhausted": "not accepted, and the caption left out",
+}
+"""What became of a reply, by its stored state."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The contents of a cache: `bytes` on disk, replies by state and by requested model."""
+    """The contents of a cache: `bytes` on disk, replies by state and by requested model.
+
+    The states are those that are stored; `STATES` has the words that commands print for them.
+    """
 
     path: Path
     bytes: int

@@ -110,6 +110,21 @@ def test_leaderboard_ranks_and_writes() -> None:
         capeval.leaderboard(min_coverage=99)
 
 
+def test_a_share_is_a_text_or_a_number() -> None:
+    shares: list[Any] = ["100%", 1.0, 5, "5"]
+    for share in shares:
+        (gate,) = capeval.compare(["old", "new"], min_coverage=share, resamples=99).gates
+        assert gate.passed
+    boards = [capeval.leaderboard(min_coverage=share) for share in ("50%", 0.5)]
+    assert boards[0] == boards[1]
+
+
+def test_notices_name_parameters(notices: list[str]) -> None:
+    Path("runs/old/judge/scores.json").write_bytes(Path("runs/new/judge/scores.json").read_bytes())
+    capeval.report("old", frames=0, on_notice=notices.append)
+    assert notices[0].endswith("update the file with `capeval score` and `out`")
+
+
 def test_plot_returns_its_files(notices: list[str]) -> None:
     pytest.importorskip("matplotlib")
     files = capeval.plot(
