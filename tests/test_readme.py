@@ -147,7 +147,7 @@ def test_the_table_of_functions_is_that_of_their_signatures() -> None:
 
 
 def test_the_places_that_the_map_of_the_code_names_exist() -> None:
-    """A symbol belongs to the path after it ("`NAME` in `PATH`"); others are in a file of the row."""
+    """A name that is not a path is in one of the files of its row."""
     for row in TEXTS["docs/code.md"].splitlines():
         named = re.findall(r"`([^`]+)`", row.partition("| ")[2].partition(" | ")[2])
         paths = [name for name in named if re.match(r"capeval/|tests/", name)]

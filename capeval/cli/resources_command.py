@@ -69,14 +69,14 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
 def info() -> None:
     """Show where the cache is and what it contains."""
     from capeval.api import resources
-    from capeval.llm.cache import STATES
+    from capeval.llm.cache import STATE_NAMES
     from capeval.reporting.numbers import file_size
 
     output, cache = Output(), resources.cache_info()
     output.line(f"path     {cache.path}")
     output.line(f"size     {file_size(cache.bytes)}")
     output.line(f"replies  {cache.entries:,}")
-    for state, name in STATES.items():
+    for state, name in STATE_NAMES.items():
         if count := cache.states.get(state):
             output.line(f"  {name}: {count:,}")
     for model, count in sorted(cache.models.items()):

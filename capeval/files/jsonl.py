@@ -67,7 +67,8 @@ def whole_lines(path: Path) -> list[Any]:
 def numbered_lines(path: Path) -> list[tuple[int, Any]]:
     """Return the values of a file, each with the number of its line.
 
-    A killed process may have left the last line incomplete. An incomplete last line is ignored; one that lacks only its line break is used.
+    A killed process may have left the last line incomplete: it is ignored then, but one that lacks
+    only its line break is used.
     """
     data = read_bytes(path) if path.exists() else b""
     values: list[tuple[int, Any]] = []

@@ -49,7 +49,7 @@ class _LockedError(Exception):
     """The file is locked against reading."""
 
 
-STATES = {
+STATE_NAMES = {
     "validated": "accepted",
     "refused": "not accepted, and asked again",
     "exhausted": "not accepted, and the caption left out",
@@ -61,7 +61,7 @@ STATES = {
 class CacheInfo:
     """The contents of a cache: `bytes` on disk, replies by state and by requested model.
 
-    The states are those that are stored; `STATES` has the words that commands print for them.
+    The states are those that are stored; `STATE_NAMES` has the words that commands print for them.
     """
 
     path: Path

@@ -171,7 +171,7 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
         assert "Default:" not in text, f"{label}: {text}"
         assert not re.search("repeat the option|; repeatable", text), f"{label}: {text}"
         assert one.metavar or one.is_flag, f"{label} has no name for its value"
-        if one.is_flag:
+        if getattr(one, "is_flag", False):
             assert not one.metavar, label
         if label == "--runs":
             assert one.default == "runs"

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from capeval.llm.cache import STATES
+from capeval.llm.cache import STATE_NAMES
 from capeval.reporting.numbers import NOTHING, counted, letter_of, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_sentence, print_table
@@ -100,7 +100,7 @@ def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
             where.append(reply.stage)
             if reply.attempt > 1:
                 where.append(f"asked again ({reply.attempt})")
-            end = STATES[reply.state]
+            end = STATE_NAMES[reply.state]
             if reply.finish_reason not in (None, "stop"):
                 end += f"; finish reason {one_line(str(reply.finish_reason), 40)}"
             head = f"{', '.join(where)}, {one_line(reply.model)}: {end}"
