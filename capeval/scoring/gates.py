@@ -56,11 +56,15 @@ class CountOrShare:
         >>> CountOrShare.read(0.5, "--min-coverage") == CountOrShare.read("50%", "--min-coverage")
         True
         """
-        # The decimal digits of a float are those that were typed.
-        text = f"{100 * Decimal(repr(value)):f}%" if isinstance(value, float) else str(value)
-        share = text.strip().endswith("%")
-        # As it was typed: 100.0000000000000001 is 100 to a float.
-        number = _number(text.strip().removesuffix("%"))
+        if isinstance(value, float):
+            # The digits of a float are those that were typed.
+            share = True
+            number: Decimal | None = 100 * Decimal(repr(value))
+        else:
+            text = str(value).strip()
+            share = text.endswith("%")
+            # As it was typed: 100.0000000000000001 is 100 to a float.
+            number = _number(text.removesuffix("%"))
         if (
             number is None
             or not 0 <= number <= (100 if share else _MOST_VIDEOS)

@@ -93,7 +93,6 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ),
     ("compare", {"power": True}, "compare() has no parameter 'power'"),
     ("compare", {"min_coverag": 1}, "no parameter 'min_coverag'; did you mean \"min_coverage\"?"),
-    ("judge", {"max_unscored": -1}, "`max_unscored`: -1 must be a percentage"),
     ("judge", {"yes": True}, "judge() has no parameter 'yes'"),
     ("judge", {"captions": "other"}, "judge(): multiple values for argument 'captions'"),
     ("compare", {"out": ""}, "out is empty"),
@@ -154,6 +153,14 @@ def test_arguments_by_position_are_explained() -> None:
         wrong("old", "new")
     with pytest.raises(UsageError, match="missing a required argument: 'judged_runs'"):
         wrong()
+
+
+def test_how_many_may_stay_unscored_is_a_text_or_a_number() -> None:
+    shares: list[Any] = ["1%", "2", 0.01, 2]
+    for share in shares:
+        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=share)
+    with pytest.raises(UsageError, match="`max_unscored`: -1 must be a percentage"):
+        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=-1)
 
 
 async def test_an_awaited_function_names_parameters_too() -> None:
