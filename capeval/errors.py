@@ -30,9 +30,14 @@ from capeval.text import one_line
 
 
 class CapevalError(Exception):
-    """Base class; `exit_code` is the exit code of the command line."""
+    """Base class; `exit_code` is the exit code of the command line.
+
+    Where an error stops a run and `lets_calls_finish` is True, the calls under way are awaited, as
+    they are paid for already; otherwise they are cancelled.
+    """
 
     exit_code = 1
+    lets_calls_finish = False
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -98,9 +103,10 @@ class EndpointError(CapevalError):
 
 
 class EndpointRefused(EndpointError):
-    """The endpoint refuses the key, the model or the account: no call can succeed."""
+    """The endpoint refuses the key, the model or the account: no further call can succeed."""
 
     exit_code = 2
+    lets_calls_finish = True
 
 
 class EndpointDown(EndpointError):
@@ -109,6 +115,8 @@ class EndpointDown(EndpointError):
 
 class AllRefused(EndpointDown):
     """The endpoint refuses one caption after another in the same way."""
+
+    lets_calls_finish = True
 
 
 class RequestRefused(EndpointError):
@@ -139,6 +147,7 @@ class BudgetReached(CapevalError):
     """The cost cap is reached; the rest stays unscored until the next run."""
 
     exit_code = 3
+    lets_calls_finish = True
 
 
 class CacheMiss(CapevalError):
