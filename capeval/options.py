@@ -39,7 +39,7 @@ MACHINES, LIMITS, OUTPUT = "Several machines", "Limits", "Output"
 PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, MACHINES, LIMITS, OUTPUT)
 """The headings of the help, in their order; None is typer's own."""
 
-FRACTION = "Or a fraction: 0.01 is 1%, but the whole number 1 is one."
+FRACTION = "Also a number: 0.01 means 1%, and 1 means one."
 """What Python accepts besides the text of a number or a share."""
 
 ON_COMMAND_LINE = ContextVar("ON_COMMAND_LINE", default=False)
