@@ -75,29 +75,36 @@ class Asker:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
         self._under_way: dict[str, asyncio.Future[_End]] = {}
-        self._refused_in_a_row, self._kind_of_refusal = 0, ""
+        self._captions = 0
+        self._refused: dict[int, str] = {}
 
     @contextmanager
     def one_caption(self) -> Iterator[None]:
         """Make the calls of one caption in the block; raises `AllRefused`.
 
         That is raised in place of `RequestRefused` once several captions in a row were refused in
-        the same way.
+        the same way: neighbours in the order in which they were begun, because many are judged at
+        the same time and a refusal comes back before a verdict.
         """
+        self._captions += 1
+        number = self._captions
         try:
             yield
         except RequestRefused as refusal:
-            if not refusal.kind or refusal.kind != self._kind_of_refusal:
-                self._refused_in_a_row = 0
-            self._refused_in_a_row, self._kind_of_refusal = self._refused_in_a_row + 1, refusal.kind
-            if refusal.kind and self._refused_in_a_row >= REFUSED_UNTIL_STOPPED:
+            if not refusal.kind:
+                raise
+            self._refused[number] = refusal.kind
+            first = last = number
+            while self._refused.get(first - 1) == refusal.kind:
+                first -= 1
+            while self._refused.get(last + 1) == refusal.kind:
+                last += 1
+            if last - first + 1 >= REFUSED_UNTIL_STOPPED:
                 raise AllRefused(
-                    f"{self.base_url} refused {self._refused_in_a_row} captions in a row in the "
-                    f"same way, the last with: {refusal}"
+                    f"{self.base_url} refused {last - first + 1} captions in a row in the same "
+                    f"way, the last with: {refusal}"
                 ) from None
             raise
-        else:
-            self._refused_in_a_row = 0
 
     async def ask(
         self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
@@ -167,7 +174,7 @@ class Asker:
         except ReplyBroken as broken:
             if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
-        # An older version accepted what is stored; it is not served any more.
+        # An older version accepted the stored reply; by this version's rules it is asked for again.
         if self.client is None:
             raise CacheMiss(_OUTDATED)
         return await self._converse(request, asked, check, attempts, whole)
@@ -349,6 +356,7 @@ async def open_asker(
     """
     meter = Meter(prices=read_prices(CONFIG), cap=max_cost)
     replies = ReplyCache(cache, on_notice=on_notice)
+    is_interrupted = False
     try:
         if client is not None or offline:
             yield Asker(client, replies, base_url=base_url, meter=meter)
@@ -356,5 +364,8 @@ async def open_asker(
         async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
             checked = CheckedClient(endpoint, meter)
             yield Asker(checked, replies, base_url=base_url, meter=meter)
+    except asyncio.CancelledError:
+        is_interrupted = True
+        raise
     finally:
-        replies.close()
+        replies.close(hurry=is_interrupted)

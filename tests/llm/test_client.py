@@ -521,7 +521,20 @@ async def test_the_key_is_in_no_log_error_or_repr(
     assert server.headers[0]["Authorization"].startswith("Basic ")
 
 
-@pytest.mark.parametrize("url", ["ftp://host/v1", "localhost:8000", "http://", "http://h:port/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "ftp://host/v1",
+            "localhost:8000",
+            "http://",
+            "http://h:port/",
+            "http://..",
+            "http://a..b",
+        ),
+        *("http://\u202e/", "http://a b/", f"http://{'x' * 70}/", "http://h/" + "x" * 10_000),
+    ],
+)
 def test_a_base_url_must_be_one(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         OpenAIChatClient(url)
