@@ -24,22 +24,33 @@ Any other exception is a bug in capeval (exit 1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from capeval.text import one_line
 
 
 class CapevalError(Exception):
-    """Base class; `exit_code` is the exit code of the command line."""
+    """Base class; `exit_code` is the exit code of the command line.
+
+    Where an error stops a run and `lets_calls_finish` is True, the calls under way are awaited, as
+    they are paid for already; otherwise they are cancelled.
+    """
 
     exit_code = 1
+    lets_calls_finish = False
 
     def __str__(self) -> str:
         return one_line(super().__str__())
+
+    def reword(self, edit: Callable[[str], str]) -> None:
+        """Replace the message by what `edit` makes of it."""
+        self.args = tuple(edit(one) if isinstance(one, str) else one for one in self.args)
 
 
 class InputError(CapevalError):
     """Bad input; the message is `FILE: WHERE: FIELD: what is wrong and what to do`.
 
-    `where` is a line ("line 3") or an index ('index "TUNA_0001"'); `field` a dotted path.
+    `where` is a line ("line 3"), an index ('index "TUNA_0001"') or both; `field` a dotted path.
     """
 
     exit_code = 2
@@ -51,6 +62,11 @@ class InputError(CapevalError):
         self.file = None if file is None else str(file)
         parts = (self.file or "", where, field, message)
         super().__init__(": ".join(part for part in parts if part))
+
+    def reword(self, edit: Callable[[str], str]) -> None:
+        """Replace the message, and its parts."""
+        super().reword(edit)
+        self.message, self.field = edit(self.message), edit(self.field)
 
 
 class VideoError(InputError):
@@ -67,13 +83,11 @@ class MissingExtra(UsageError):
     """An optional dependency is not installed.
 
     >>> str(MissingExtra("figures need matplotlib", "plot"))
-    "figures need matplotlib (not installed): pip install 'capeval[plot]'"
+    "figures need matplotlib (not installed): pip install '.[plot]'"
     """
 
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
-        super().__init__(
-            f"{what_needs_what} (not installed): pip install 'capeval[{extra}]'{otherwise}"
-        )
+        super().__init__(f"{what_needs_what} (not installed): pip install '.[{extra}]'{otherwise}")
 
 
 class RunLocked(CapevalError):
@@ -89,9 +103,10 @@ class EndpointError(CapevalError):
 
 
 class EndpointRefused(EndpointError):
-    """The endpoint refuses the key, the model or the account: no call can succeed."""
+    """The endpoint refuses the key, the model or the account: no further call can succeed."""
 
     exit_code = 2
+    lets_calls_finish = True
 
 
 class EndpointDown(EndpointError):
@@ -100,6 +115,8 @@ class EndpointDown(EndpointError):
 
 class AllRefused(EndpointDown):
     """The endpoint refuses one caption after another in the same way."""
+
+    lets_calls_finish = True
 
 
 class RequestRefused(EndpointError):
@@ -130,6 +147,7 @@ class BudgetReached(CapevalError):
     """The cost cap is reached; the rest stays unscored until the next run."""
 
     exit_code = 3
+    lets_calls_finish = True
 
 
 class CacheMiss(CapevalError):

@@ -11,9 +11,10 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -24,18 +25,25 @@ from typing import (
     ParamSpec,
     TypeVar,
     Union,
+    cast,
     dataclass_transform,
     get_args,
     get_origin,
 )
 
-from capeval.errors import UsageError
-from capeval.text import cut, describe, either
+from capeval.errors import CapevalError, UsageError
+from capeval.text import cut, describe, either, nearest
 
 INPUTS, JUDGE, MODEL, FRAMES = "Inputs", "Judge", "Model", "Frames"
 MACHINES, LIMITS, OUTPUT = "Several machines", "Limits", "Output"
 PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, MACHINES, LIMITS, OUTPUT)
 """The headings of the help, in their order; None is typer's own."""
+
+FRACTION = "Also a number: 0.01 means 1%, and 1 means one."
+"""What Python accepts besides the text of a number or a share."""
+
+ON_COMMAND_LINE = ContextVar("ON_COMMAND_LINE", default=False)
+"""Whether a command runs: messages then name options, otherwise the parameters of a function."""
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT")
@@ -54,12 +62,11 @@ class Option:
     min, max : the limits of a number
     method : the method that an object must have, if the type of the field names a protocol
     kind : the type that typer parses, if not that which suits the field's own type
-    flag : the option's name, if it is not the field's
+    old : the name that the parameter had before, which is still accepted
     metavar : what the help shows for the value
     typed : False if the field is only for Python
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
-    shown_default : the default as it is typed, if it differs from Python's
     panel : the heading of the help that lists it
     """
 
@@ -69,12 +76,11 @@ class Option:
     max: float | None = None
     method: str | None = None
     kind: Any = None
-    flag: str | None = None
+    old: str | None = None
     metavar: str | None = None
     typed: bool = True
     positional: bool = False
     commas: bool = False
-    shown_default: str | None = None
     panel: str | None = None
 
 
@@ -167,6 +173,8 @@ def _fitted(value: Any, kind: Any, option: Option, label: str) -> Any:
         inner = (item,)
     if outer in (Sequence, Collection):
         several = (value,) if isinstance(value, str | Path) else value
+        if isinstance(value, str) and option.commas:
+            several = [part.strip() for part in value.split(",") if part.strip()] or [""]
         unordered = () if outer is Collection else (AbstractSet, Mapping)
         if not isinstance(several, Iterable) or isinstance(several, (bytes, *unordered)):
             return _UNFIT
@@ -245,8 +253,7 @@ def options_of(options: type) -> dict[str, tuple[Option, Any]]:
     for one, declared in _declared(options):
         if declared.typed:
             kind = declared.kind or _kind(one.type, optional=one.default == ())
-            default = declared.shown_default or one.default
-            found[one.name] = (replace(declared, kind=kind), default)
+            found[one.name] = (replace(declared, kind=kind), one.default)
     return found
 
 
@@ -289,7 +296,7 @@ def natural_number(text: str, label: str) -> int:
 
 def _number(text: Any, kinds: Sequence[Any]) -> Any:
     for kind in (int, float):
-        if kind in kinds and isinstance(text, str):
+        if kind in kinds and str not in kinds and isinstance(text, str):
             with suppress(ValueError):
                 return kind(text)
     return text
@@ -304,18 +311,82 @@ def takes(
     """
 
     def decorate(work: Callable[[OptionsT], R]) -> Callable[P, R]:
+        name = work.__name__.removesuffix("_async")
+        signature = inspect.signature(options)
+        reword = functools.partial(_with_parameters, names=signature.parameters)
+
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return work(options(*args, **kwargs))
+            with _rewording(reword):
+                made: Any = options(*args, **_renamed(options, name, signature, args, kwargs))
+                if hasattr(made, "on_notice") and not ON_COMMAND_LINE.get():
+                    notice = made.on_notice
+                    made = replace(made, on_notice=lambda text: notice(type(text)(reword(text))))
+                found: Any = work(made)
+            return cast(R, _awaited(found, reword) if inspect.iscoroutine(found) else found)
 
         returned = inspect.signature(work).return_annotation
-        signature = inspect.signature(options).replace(return_annotation=returned)
-        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
         text, raises, more = inspect.cleandoc(work.__doc__ or "").partition("Raises\n------")
-        call.__doc__ = f"{text.rstrip()}\n\n{_parameters(options)}\n\n{raises}{more}".rstrip()
+        parameters = reword(_parameters(options))
+        call.__doc__ = f"{text.rstrip()}\n\n{parameters}\n\n{raises}{more}".rstrip()
         return call
 
     return decorate
+
+
+def _renamed(
+    options: Any, name: str, signature: inspect.Signature, args: Sequence[Any], given: Any
+) -> Any:
+    """Return keyword arguments under their present names; UsageError if they do not fit."""
+    given, known = dict(given), signature.parameters
+    for one, declared in _declared(options):
+        if (old := declared.old) and old in given:
+            if one.name in given:
+                raise UsageError(f"{old} is the old name of {one.name}; give {one.name} alone")
+            given[one.name] = given.pop(old)
+    for each in given:
+        if each not in known:
+            raise UsageError(f"{name}() has no parameter {each!r}{nearest(each, [*known])}")
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        ordered = [one.name for one in known.values() if one.kind is not one.KEYWORD_ONLY]
+        why = str(error)
+        if len(args) > len(ordered):
+            why = f"takes at most {len(ordered)} by position ({', '.join(ordered)}); give others by"
+            why += " name, and several values of one parameter as a list"
+        raise UsageError(f"{name}(): {why}") from None
+    return given
+
+
+def _with_parameters(text: str, names: Collection[str]) -> str:
+    """Return a text that names options with those of a function as its parameters.
+
+    >>> _with_parameters("choose another --out, or --max-cost 3; see --help", ["out", "max_cost"])
+    'choose another `out`, or `max_cost` 3; see --help'
+    """
+
+    def parameter(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        return f"`{name}`" if name in names else option[0]
+
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?![\w-])", parameter, text)
+
+
+@contextmanager
+def _rewording(reword: Callable[[str], str]) -> Iterator[None]:
+    try:
+        yield
+    except CapevalError as error:
+        if not ON_COMMAND_LINE.get():
+            error.reword(reword)
+        raise
+
+
+async def _awaited(work: Coroutine[Any, Any, T], reword: Callable[[str], str]) -> T:
+    with _rewording(reword):
+        return await work
 
 
 def _parameters(options: Any) -> str:
@@ -332,12 +403,12 @@ class ModelOptions:
 
     Parameters
     ----------
-    only : Only these indexes. Repeatable, or separated by commas.
+    only : Only these indexes.
     limit : Only the first N videos.
     runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
-    max_cost : Stop calling after this many US dollars; implies --yes.
+    max_cost : Stop calling after this many US dollars; a command then asks no question.
     api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
     cache : SQLite file of replies. By default in the user's cache folder.
     """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import operator
 import os
 import re
 import shlex
@@ -142,6 +144,29 @@ def test_the_table_of_functions_is_that_of_their_signatures() -> None:
         assert [one for one in named if one not in parameters] == [], name
         needed = [one.name for one in parameters.values() if one.default is one.empty]
         assert named[: len(needed)] == needed, name
+
+
+def test_the_places_that_the_map_of_the_code_names_exist() -> None:
+    """A name that is not a path is in one of the files of its row."""
+    for row in TEXTS["docs/code.md"].splitlines():
+        named = re.findall(r"`([^`]+)`", row.partition("| ")[2].partition(" | ")[2])
+        paths = [name for name in named if re.match(r"capeval/|tests/", name)]
+        assert [path for path in paths if not (ROOT / path).exists()] == [], row
+        modules = [
+            importlib.import_module(path.removesuffix(".py").replace("/", "."))
+            for path in paths
+            if path.endswith(".py") and path.startswith("capeval/")
+        ]
+        for name in set(named) - set(paths) - {"tuna-cap-v2", "scores.json", "-q", "compare"}:
+            found = [one for one in modules if has(one, name)]
+            assert found, f"{name}: {row}"
+
+
+def has(module: Any, name: str) -> bool:
+    try:
+        return bool(operator.attrgetter(name)(module))
+    except AttributeError:
+        return False
 
 
 def option_names(command: Any) -> list[str]:

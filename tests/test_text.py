@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import time
+import unicodedata
 from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from capeval.text import complaint, either, similar
+from capeval.text import complaint, either, normal_form, similar
 
 NAMES = ["camera", "scene", "action", "attribute"]
 
@@ -112,3 +117,32 @@ def test_a_name_that_begins_with_what_was_typed_comes_before_a_similar_one() -> 
 
 def test_alternatives_are_joined_as_in_a_sentence() -> None:
     assert [either(each) for each in ([], ["a"], ["a", "b"])] == ["", "a", "a or b"]
+
+
+# A starter and up to 29 marks, in any order.
+CLUSTERS = st.tuples(
+    st.characters(exclude_categories=["Cs", "Mn", "Mc"]).filter(lambda c: c not in "\uff9e\uff9f"),
+    st.text("\u0301\u0323\u0315\u0344\u0345\u0f73\u302e\u3099\uff9e", max_size=29),
+).map("".join)
+
+
+@given(st.lists(CLUSTERS).map("".join) | st.text(max_size=29), st.sampled_from(["NFC", "NFKC"]))
+def test_a_text_with_few_marks_in_a_row_has_its_normal_form(
+    text: str, form: Literal["NFC", "NFKC"]
+) -> None:
+    assert normal_form(text, form) == unicodedata.normalize(form, text)
+
+
+def test_a_run_of_any_combining_mark_is_divided() -> None:
+    for character in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]):
+            assert "\u034f" in normal_form(31 * character)
+    assert normal_form("é😀漢" * 40) == "é😀漢" * 40
+
+
+@pytest.mark.parametrize("unit", ["\u0301\u0323", "\u0315\u0301\u0323\u0334", "\uff9e\u0323"])
+def test_marks_are_normalised_in_linear_time(unit: str) -> None:
+    began = time.process_time()
+    assert len(normal_form("a" + unit * (200_000 // len(unit)))) > 199_000
+    # It takes 20 s or more where the marks are sorted all at once.
+    assert time.process_time() - began < 2

@@ -10,7 +10,6 @@ from capeval.correlation.from_files import CorrelateRequest, correlate_files
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
-from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
@@ -23,7 +22,7 @@ from capeval.schema import Annotation
 def correlate(o: CorrelateOptions) -> Correlations:
     """Correlate metrics with human ratings.
 
-    Without `metrics` and `metric_columns`, the metrics are all judged runs, or the judged sample.
+    Without `metric` and `metric_columns`, the metrics are all judged runs, or the judged sample.
 
     Raises
     ------
@@ -39,7 +38,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
     folder = Path(o.runs)
     named = [
         (name, find_metric(path, folder))
-        for name, paths in (o.metrics or {}).items()
+        for name, paths in (o.metric or {}).items()
         for path in ([paths] if isinstance(paths, str | Path) else paths)
     ]
     known: str | tuple[Annotation, ...] | None = None
@@ -47,8 +46,6 @@ def correlate(o: CorrelateOptions) -> Correlations:
         known = str(o.annotations)
     elif o.annotations is not None:
         known = tuple(o.annotations)
-    if o.resamples is not None and o.draws is not None:
-        raise UsageError("draws is the old name of resamples; give resamples alone")
     request = CorrelateRequest(
         human=Path(o.human),
         auto=tuple(named),
@@ -60,9 +57,9 @@ def correlate(o: CorrelateOptions) -> Correlations:
         on_notice=o.on_notice,
     )
     settings = Settings(
-        protocol=protocol_of(o.protocol, o.statistics, o.groupings),
+        protocol=protocol_of(o.protocol, o.statistic, o.grouping),
         ci=o.ci,
-        resamples=o.draws if o.resamples is None else o.resamples,
+        resamples=o.resamples,
         seed=o.seed,
         raters=o.raters,
     )

@@ -135,6 +135,9 @@ def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
 
 def _reader(options: GenerateOptions, default: str) -> FrameReader:
     frames = options.frames
-    if frames is not None and not isinstance(frames, str):
+    if frames is not None and not isinstance(frames, str | int):
         return frames
-    return open_reader(frames or default, options.decoder, shuffle=options.shuffle)
+    seed = options.seed if options.shuffle is True else options.shuffle
+    policy = default if frames is None else str(frames)
+    # False is no seed, but 0 is one.
+    return open_reader(policy, options.decoder, shuffle=None if seed is False else seed)

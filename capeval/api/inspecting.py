@@ -45,7 +45,7 @@ class Inspection:
 async def inspect_async(o: InspectOptions) -> Inspection:
     """Show the caption, events, verdicts and repairs of one video in each run.
 
-    Without `judged_runs`, these are all judged runs that have the video.
+    Without `run`, these are all judged runs that have the video.
 
     Raises
     ------
@@ -87,8 +87,8 @@ def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]
     be read is left out with a notice.
     """
     index, runs = o.index, Path(o.runs)
-    if o.judged_runs:
-        asked = load_judged_runs(o.judged_runs, runs=runs, judge=o.judge, annotations=o.annotations)
+    if o.run:
+        asked = load_judged_runs(o.run, runs=runs, judge=o.judge, annotations=o.annotations)
         return {name: (run, _annotation(run, index)) for name, run in asked.items()}
     judges = attempt(lambda run: run.judges(o.judge), RunFolder.all(runs), o.on_notice)
     loaded = attempt(

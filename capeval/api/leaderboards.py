@@ -6,11 +6,13 @@ from pathlib import Path
 
 from capeval.api.run_options import LeaderboardOptions
 from capeval.api.sync_async import awaitable
+from capeval.errors import UsageError
 from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.leaderboard.board import Leaderboard, files_of, make_leaderboard
 from capeval.reporting.leaderboard.tables import rendered_leaderboard
 from capeval.runs.outputs import check_output, write_output
+from capeval.scoring.gates import CountOrShare
 
 
 @takes(LeaderboardOptions)
@@ -22,20 +24,27 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
     InputError, UsageError
         A named run cannot be shown, there is no run at all, or `out` cannot be written.
     """
-    folder = Path(o.runs)
-    form = o.form if o.out is None else form_for(Path(o.out), o.form)
+    folder, coverage = Path(o.runs), _fraction(o.min_coverage)
+    form = o.format if o.out is None else form_for(Path(o.out), o.format)
     if o.out is not None:
-        check_output(Path(o.out), files_of(o.named, runs=folder, annotations=o.annotations))
+        check_output(Path(o.out), files_of(o.judged_runs, runs=folder, annotations=o.annotations))
     board = make_leaderboard(
-        o.named,
+        o.judged_runs,
         runs=folder,
         annotations=o.annotations,
         published=o.published,
-        least_coverage=o.min_coverage,
+        least_coverage=coverage,
     )
     if o.out is not None:
         write_output(Path(o.out), rendered_leaderboard(board, form, by=o.by) + "\n")
     return board
+
+
+def _fraction(share: str | float) -> float:
+    least = CountOrShare.read(share, "--min-coverage")
+    if not least.is_share:
+        raise UsageError(f"--min-coverage: {share!r} must be a percentage such as 99%")
+    return float(least.number) / 100
 
 
 leaderboard_async = awaitable(leaderboard)

@@ -52,7 +52,7 @@ def plot(o: PlotOptions) -> list[Path]:
         matplotlib is not installed.
     """
     wanted = _wanted(o)
-    forms = _chosen(o.formats, FORMATS, "--format")
+    forms = _chosen(o.format, FORMATS, "--format")
     require_plot_extra()
     judged = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed

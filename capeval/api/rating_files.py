@@ -198,8 +198,8 @@ def _sources(o: SheetOptions) -> list[Source]:
         found = find_run(name, runs)
         return from_run(found, known, ignore_unknown=skip)
 
-    if o.named:
-        found = [source_of(name) for name in o.named]
+    if o.run:
+        found = [source_of(name) for name in o.run]
     else:
         read = partial(from_run, annotations_path=known, ignore_unknown=skip)
         found = attempt(read, RunFolder.all(runs), o.on_notice)

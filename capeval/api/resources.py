@@ -60,7 +60,7 @@ def sample_frames(o: FramesOptions) -> FrameSet:
         check_output(sheet, [o.video], option="--sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
-    taken = decoder_named(o.decoder).read(Path(o.video), read_policy(o.frames))
+    taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
     if out is not None:
         save_frames(taken, out)
     if sheet is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices, ignore
-from capeval.options import OUTPUT, declares, option, python_only, required
+from capeval.options import FRACTION, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
     from capeval.api.reports import Strips
@@ -104,10 +104,10 @@ class CompareOptions:
     Parameters
     ----------
     allow_mismatch : Compare runs that differ in judge, prompts, repeats or data, and say so.
-    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1. Repeatable.
+    fail_under : The smallest difference that passes: f1=-0.5, action.recall=-1.
     gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
         default estimate.
-    min_coverage : How many annotated videos must be compared: 99% or a number.
+    min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
     resamples : Bootstrap resamples, and sign flips for p-values. By default 10,000.
     """
 
@@ -118,7 +118,7 @@ class CompareOptions:
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     gate: Literal["estimate", "lower"] | None = option(None, metavar="VALUE")
-    min_coverage: str | None = option(None, metavar="SHARE")
+    min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
     # More need more memory than a CI machine has, and change no digit that is shown.
     resamples: int | None = resamples_option(max=100_000)
     seed: int = seed_option()
@@ -158,14 +158,14 @@ class InspectOptions:
     Parameters
     ----------
     index : The video's index.
-    judged_runs : A run's name, its folder, a judge's folder, or a judgments.jsonl. Repeatable.
+    run : A run's name, its folder, a judge's folder, or a judgments.jsonl.
     raw : Add the model's own replies, from the cache.
     prompts : With --raw: the prompt set or folder that the video was judged with, if it is not
         found by its name.
     """
 
     index: str = required(positional=True, metavar="INDEX")
-    judged_runs: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
+    run: Sequence[FilePath] = option((), old="judged_runs", metavar="RUN")
     _: KW_ONLY
     judge: str | None = judge_option()
     raw: bool = False
@@ -182,33 +182,25 @@ class LeaderboardOptions:
 
     Parameters
     ----------
-    named : Runs in addition to those under runs/: folders of runs or of judges.
+    judged_runs : Runs in addition to those under runs/: folders of runs or of judges.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. CSV
         and JSON contain them all.
-    form : The format: table, markdown, latex, csv or json.
+    format : The format: table, markdown, latex, csv or json.
     published : Add the TUNA paper's 21 models (tables 8, 9 and 10).
     min_coverage : The percentage of the videos that must be scored for a rank.
     """
 
-    named: Sequence[FilePath] = option((), positional=True, metavar="RUN")
+    judged_runs: Sequence[FilePath] = option((), old="named", positional=True, metavar="RUN")
     _: KW_ONLY
     by: Literal["overall", "types", "characteristics", "domain", "complexity", "all"] = option(
         "overall", metavar="TABLES"
     )
-    form: Literal["table", "markdown", "latex", "csv", "json"] = option(
-        "table", flag="--format", metavar="FORMAT", panel=OUTPUT
+    format: Literal["table", "markdown", "latex", "csv", "json"] = option(
+        "table", old="form", metavar="FORMAT", panel=OUTPUT
     )
     published: bool = False
     annotations: FilePath | None = annotations_option()
-    min_coverage: float = option(
-        0.99,
-        note="In Python a fraction.",
-        min=0,
-        max=1,
-        kind=str,
-        shown_default="99%",
-        metavar="SHARE",
-    )
+    min_coverage: str | float = option("99%", note="Or a fraction: 0.99.", metavar="SHARE")
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
 
@@ -222,7 +214,7 @@ class PlotOptions:
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
         forest for two runs; scatter or confusion with human ratings.
     out : The folder to write them to.
-    formats : The formats: svg, pdf or png. Repeatable, or separated by commas.
+    format : The formats: svg, pdf or png.
     width : The width of a column (3.3 in) or of the text (6.9 in).
     """
 
@@ -230,8 +222,8 @@ class PlotOptions:
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    formats: Sequence[str] = option(
-        ("pdf",), flag="--format", metavar="FORMAT", commas=True, panel=OUTPUT
+    format: Sequence[str] = option(
+        ("pdf",), old="formats", metavar="FORMAT", commas=True, panel=OUTPUT
     )
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
@@ -249,10 +241,9 @@ class CorrelateOptions:
     Parameters
     ----------
     human : Human ratings or labels.
-    metrics : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
-        system?, score. Repeatable; one NAME may have several files.
-    metric_columns : Columns of the human file that contain metrics. Repeatable, or separated by
-        commas.
+    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
+        system?, score. One NAME may have several files.
+    metric_columns : Columns of the human file that contain metrics.
     missing : If a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
@@ -260,20 +251,17 @@ class CorrelateOptions:
     resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
         comparisons.
     protocol : Only the statistics of a published protocol: tuna or wmt23.
-    statistics : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq. Repeatable, or
-        separated by commas.
-    groupings : Only these of pooled, item, within_system, system. Repeatable, or separated by
-        commas.
+    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
+    grouping : Only these of pooled, item, within_system, system.
     published : Add the TUNA paper's table 3 for reference.
-    draws : Deprecated name of `resamples`.
     """
 
     human: FilePath = required(metavar="FILE")
-    metrics: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
+    metric: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
         None,
-        note="In Python the files by name.",
+        note="In Python a dict of the files by name.",
+        old="metrics",
         kind=list[str] | None,
-        flag="--metric",
         metavar="NAME=PATH",
     )
     _: KW_ONLY
@@ -285,16 +273,15 @@ class CorrelateOptions:
     raters: Literal["mean", "median", "zmean", "each"] = option("mean", metavar="MODE")
     ci: Literal["bootstrap", "analytic", "none"] | None = option(None, metavar="KIND")
     # Enough for adjusted p-values of .01 with 140 metrics.
-    resamples: int | None = resamples_option(max=1_000_000)
+    resamples: int | None = resamples_option(old="draws", max=1_000_000)
     seed: int = seed_option()
     protocol: str | None = option(None, metavar="NAME")
-    statistics: Sequence[str] = option((), flag="--statistic", metavar="NAME", commas=True)
-    groupings: Sequence[str] = option((), flag="--grouping", metavar="NAME", commas=True)
+    statistic: Sequence[str] = option((), old="statistics", metavar="NAME", commas=True)
+    grouping: Sequence[str] = option((), old="groupings", metavar="NAME", commas=True)
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
-    draws: int | None = python_only(None, min=99, max=1_000_000)
 
 
 @declares
@@ -303,7 +290,7 @@ class SheetOptions:
 
     Parameters
     ----------
-    named : A run to sample captions from. Repeatable. By default all under runs/, or the sample
+    run : A run to sample captions from. By default all under runs/, or the sample
         if there are none.
     videos : The number of videos. By default 40, or all if there are fewer.
     per_video : Captions of each video. By default one of every run.
@@ -311,7 +298,7 @@ class SheetOptions:
     out : The folder to write to.
     """
 
-    named: Sequence[FilePath] = option((), flag="--run", metavar="RUN")
+    run: Sequence[FilePath] = option((), old="named", metavar="RUN")
     _: KW_ONLY
     videos: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)
@@ -364,7 +351,7 @@ class FramesOptions:
     """
 
     video: FilePath = required(positional=True, metavar="VIDEO")
-    frames: str = option("32", metavar="POLICY")
+    frames: str | int = option("32", metavar="POLICY")
     _: KW_ONLY
     decoder: str = option("pyav", metavar="NAME")
     sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)

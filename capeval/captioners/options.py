@@ -44,7 +44,8 @@ class GenerateOptions(ModelOptions):
     frames : The frames to take: 32 (spread evenly), 2fps, or auto (2 a second below 16 s, else 1).
         By default the catalogue's.
     decoder : The decoder: pyav or decord.
-    shuffle : A seed: the frames are shown in a random order.
+    shuffle : Show the frames in a random order, drawn with --seed.
+    seed : The seed of --shuffle.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
     jpeg_quality : The quality of JPEGs.
@@ -67,11 +68,14 @@ class GenerateOptions(ModelOptions):
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
-    frames: "str | FrameReader | None" = option(
+    frames: "str | int | FrameReader | None" = option(
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
-    shuffle: int | None = python_only(None, min=0)
+    shuffle: bool | int | None = option(
+        False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
+    )
+    seed: int = option(0, panel=FRAMES, metavar="N", min=0)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
     jpeg_quality: int = option(90, panel=FRAMES, metavar="N", min=1, max=100)
     max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)

@@ -22,8 +22,6 @@ from capeval.captioners.caption_cleanup import (
 )
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import (
-    AllRefused,
-    BudgetReached,
     CapevalError,
     ReplyError,
     UsageError,
@@ -283,8 +281,8 @@ class _Pipeline:
     def _stop(self, failure: BaseException) -> None:
         self._stopped.append(failure)
         self._cancel.set()
-        # After a reached budget, calls under way are awaited: they are paid for already.
-        if not isinstance(failure, BudgetReached | AllRefused):
+        # Otherwise calls under way are awaited: they are paid for already.
+        if not getattr(failure, "lets_calls_finish", False):
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()

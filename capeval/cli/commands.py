@@ -70,6 +70,7 @@ class Commands(TyperGroup):
     def format_help(self, *given: Any) -> None:
         """Print the help, with the commands' lines from the table."""
         imported = self.commands
+        _hide_types(self)
         self.commands = {
             name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()
         }
@@ -77,6 +78,20 @@ class Commands(TyperGroup):
             super().format_help(*given)
         finally:
             self.commands = imported
+
+
+def _hide_types(command: Any) -> None:
+    """Show in the help of a command how values are called, and not the Python types of arguments.
+
+    Newer versions of typer show `<bool>` for a flag and `<list[str]>` next to an argument's name.
+    """
+    for one in command.get_params(command.context_class(command)):
+        text = "" if one.param_type_name == "argument" or one.is_flag else one.metavar
+        text = "..." if one.nargs == -1 else text
+        one.display_type_rich = lambda text=text, **_: text
+    if not isinstance(command, Commands):
+        for inner in getattr(command, "commands", {}).values():
+            _hide_types(inner)
 
 
 class _Imported(MutableMapping[str, Any]):
@@ -97,6 +112,7 @@ class _Imported(MutableMapping[str, Any]):
                 around.command(name)(made)
             group: Any = get_command(around)
             self._found[name] = group.commands[name]
+            _hide_types(self._found[name])
         return self._found[name]
 
     def __setitem__(self, name: str, command: Any) -> None:

@@ -23,7 +23,7 @@ def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
     return found
 
 
-@declared_by(CorrelateOptions, metrics=_metrics)
+@declared_by(CorrelateOptions, metric=_metrics)
 def correlate(
     declared: dict[str, Any],
     *,

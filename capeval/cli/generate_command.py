@@ -10,7 +10,7 @@ import typer
 from capeval.captioners.options import GenerateOptions
 from capeval.cli.options import DryRun, Json, Quiet, Yes, declared_by
 from capeval.cli.output import print_json
-from capeval.options import FRAMES, LIMITS, natural_number
+from capeval.options import LIMITS
 from capeval.text import Loss
 
 if TYPE_CHECKING:
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 def generate(
     declared: dict[str, Any],
     *,
-    shuffle: Annotated[
-        bool,
-        typer.Option(
-            "--shuffle",
-            help="Show the frames in a random order, drawn with --seed.",
-            rich_help_panel=FRAMES,
-        ),
-    ] = False,
-    seed: Annotated[
-        str, typer.Option(metavar="N", help="The seed of --shuffle.", rich_help_panel=FRAMES)
-    ] = "0",
     max_ungenerated: Annotated[
         str,
         typer.Option(
@@ -64,8 +53,7 @@ def generate(
 
     allowance = CountOrShare.read(max_ungenerated, "--max-ungenerated")
     session = Session(as_json=as_json, quiet=quiet)
-    number = natural_number(seed, "--seed")
-    options = GenerateOptions(**declared, shuffle=number if shuffle else None)
+    options = GenerateOptions(**declared)
 
     async def run() -> int:
         if options.merge:

@@ -9,18 +9,9 @@ import typer
 from capeval.api.run_options import LeaderboardOptions
 from capeval.cli.options import Full, Json, Quiet, declared_by
 from capeval.cli.output import Output
-from capeval.errors import UsageError
 
 
-def _fraction(text: str) -> float:
-    from capeval.scoring.gates import CountOrShare
-
-    if not text.strip().endswith("%"):
-        raise UsageError(f"--min-coverage: {text!r} must be a percentage such as 99%")
-    return float(CountOrShare.read(text, "--min-coverage").number) / 100
-
-
-@declared_by(LeaderboardOptions, min_coverage=_fraction)
+@declared_by(LeaderboardOptions)
 def leaderboard(
     declared: dict[str, Any], *, as_json: Json = False, full: Full = False, quiet: Quiet = False
 ) -> None:
@@ -42,10 +33,10 @@ def leaderboard(
 
     output = Output(quiet=quiet)
     if as_json:
-        declared["form"] = "json"
+        declared["format"] = "json"
     if full and declared["by"] == "overall":
         declared["by"] = "all"
-    form, by, out = (declared[name] for name in ("form", "by", "out"))
+    form, by, out = (declared[name] for name in ("format", "by", "out"))
     board = leaderboards.leaderboard(**declared)
     if out is None and form == "table":
         print_leaderboard(board, output.console, by=by, full=full)

@@ -10,7 +10,16 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from capeval.errors import UsageError
-from capeval.options import LIMITS, OUTPUT, PANELS, Option, options_of, refuse_empty, typed_value
+from capeval.options import (
+    LIMITS,
+    ON_COMMAND_LINE,
+    OUTPUT,
+    PANELS,
+    Option,
+    options_of,
+    refuse_empty,
+    typed_value,
+)
 
 Yes = Annotated[
     bool,
@@ -91,7 +100,7 @@ def declared_by(
         own = list(inspect.signature(command).parameters.values())[1:]
         hints = get_type_hints(command, include_extras=True)
 
-        def call(**typed: Any) -> None:
+        def run(typed: dict[str, Any]) -> None:
             values = {}
             for name, (found, default) in declared.items():
                 label = _name(name, found)
@@ -103,6 +112,13 @@ def declared_by(
             for name, value in typed.items():
                 refuse_empty(value, f"--{name.replace('_', '-')}")
             command(values, **typed)
+
+        def call(**typed: Any) -> None:
+            before = ON_COMMAND_LINE.set(True)
+            try:
+                run(typed)
+            finally:
+                ON_COMMAND_LINE.reset(before)
 
         parameters = [_parameter(name, *declared[name]) for name in declared]
         parameters += [
@@ -124,7 +140,7 @@ def _name(name: str, found: Option) -> str:
     """Return the name of an option as it is typed, or of an argument as the help shows it."""
     if found.positional:
         return str(found.metavar)
-    return found.flag or f"--{name.replace('_', '-')}"
+    return f"--{name.replace('_', '-')}"
 
 
 def _value(typed: Any, name: str, found: Option, default: Any) -> Any:
@@ -137,7 +153,7 @@ def _parameter(name: str, found: Option, default: Any) -> inspect.Parameter:
     # Where there is no value by default, the help text says what happens instead.
     shown = default not in (None, (), MISSING)
     settings: dict[str, Any] = {
-        "help": found.help + _limits(found),
+        "help": found.help + _limits(found) + _several(found),
         "show_default": shown,
         "rich_help_panel": found.panel,
         "metavar": found.metavar,
@@ -170,11 +186,16 @@ def _limits(found: Option) -> str:
     >>> _limits(Option(min=1, max=4096)), _limits(Option(min=16)), _limits(Option(min=1))
     (' 1 to 4,096.', ' At least 16.', '')
     """
-    if found.shown_default:
-        return ""
     if found.max is not None:
         return f" {found.min:,} to {found.max:,}."
     return f" At least {found.min:,}." if found.min is not None and found.min > 1 else ""
+
+
+def _several(found: Option) -> str:
+    """Return how several values are given, for the help of an option that takes them."""
+    if found.positional or found.kind not in (list[str], list[str] | None):
+        return ""
+    return " Repeatable, or separated by commas." if found.commas else " Repeatable."
 
 
 def _place(parameter: inspect.Parameter) -> int:

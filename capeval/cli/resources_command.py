@@ -15,11 +15,6 @@ from capeval.errors import UsageError
 from capeval.text import counted
 
 cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_args_is_help=True)
-_STATES = {
-    "validated": "accepted",
-    "refused": "not accepted, and asked again",
-    "exhausted": "not accepted, and the video left out",
-}
 
 
 @declared_by(ModelsOptions)
@@ -59,7 +54,7 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
     output = Output()
     taken = resources.sample_frames(**declared | {"sheet": sheet})
     if as_json:
-        policy = str(read_policy(declared["frames"]))
+        policy = str(read_policy(str(declared["frames"])))
         output.json({"video": str(video), "frames": policy} | taken.record())
         return
     output.line(
@@ -75,13 +70,14 @@ def frames(declared: dict[str, Any], *, as_json: Json = False) -> None:
 def info() -> None:
     """Show where the cache is and what it contains."""
     from capeval.api import resources
+    from capeval.llm.cache import STATE_NAMES
     from capeval.reporting.numbers import file_size
 
     output, cache = Output(), resources.cache_info()
     output.line(f"path     {cache.path}")
     output.line(f"size     {file_size(cache.bytes)}")
     output.line(f"replies  {cache.entries:,}")
-    for state, name in _STATES.items():
+    for state, name in STATE_NAMES.items():
         if count := cache.states.get(state):
             output.line(f"  {name}: {count:,}")
     for model, count in sorted(cache.models.items()):

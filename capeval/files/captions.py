@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.jsonl import dumps, whole_lines
+from capeval.files.jsonl import dumps, numbered_lines
 from capeval.files.reading import json_records, parse_json, read_text
 from capeval.files.validation import validated_records
 from capeval.schema import Annotation, Caption
@@ -23,7 +23,7 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
     """
     path = Path(path)
     if unfinished:
-        lines = ((f"line {n}", value) for n, value in enumerate(whole_lines(path), start=1))
+        lines = ((f"line {n}", value) for n, value in numbered_lines(path))
         return validated_records(Caption, lines, file=path)
     return validated_records(Caption, _entries(path), file=path)
 

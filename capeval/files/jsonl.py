@@ -60,12 +60,18 @@ def _escape(character: str) -> str:
 
 
 def whole_lines(path: Path) -> list[Any]:
-    """Return the values of a file; a killed process may have left its last line incomplete.
+    """Return the values of a file, as `numbered_lines` reads them."""
+    return [value for _, value in numbered_lines(path)]
 
-    An incomplete last line is ignored; one that lacks only its line break is used.
+
+def numbered_lines(path: Path) -> list[tuple[int, Any]]:
+    """Return the values of a file, each with the number of its line.
+
+    A killed process may have left the last line incomplete: it is ignored then, but one that lacks
+    only its line break is used.
     """
     data = read_bytes(path) if path.exists() else b""
-    values: list[Any] = []
+    values: list[tuple[int, Any]] = []
     *lines, last = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if _is_whole(last):
         lines.append(last)
@@ -80,7 +86,7 @@ def whole_lines(path: Path) -> list[Any]:
                 file=path,
                 where=f"line {number}",
             ) from None
-        values.append(parse_json(text, file=path, line=number))
+        values.append((number, parse_json(text, file=path, line=number)))
     return values
 
 

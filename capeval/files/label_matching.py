@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from capeval.errors import ReplyError
 from capeval.schema import RELATIONS, Relation
-from capeval.text import shown
+from capeval.text import normal_form, shown
 
 _PUNCTUATION = re.compile(r"[\W_]+")
 
@@ -24,7 +23,7 @@ def normalised(text: str) -> str:
     >>> normalised("The  van has the logo “KXBD”.")
     'the van has the logo kxbd'
     """
-    return _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return _PUNCTUATION.sub(" ", normal_form(text).casefold()).strip()
 
 
 def read_relation(value: Any, of: str) -> Relation:
@@ -51,22 +50,21 @@ def match_labels(
     """
     keys = [normalised(element) for element in elements]
     found: dict[int, Relation] = {}
-    unmatched: list[tuple[str, Relation]] = []
+    unmatched: list[tuple[str, str, Relation]] = []
     last: dict[str, Relation] = {}
     for content, relation in labels:
-        place = _place_of(content, elements, keys, found)
+        key = normalised(content)
+        place = _place_of(content, key, elements, keys, found)
         if place is not None:
-            found[place] = last[normalised(content)] = relation
-        elif normalised(content) not in last:
-            unmatched.append((content, relation))
-        elif last[normalised(content)] != relation:
+            found[place] = last[key] = relation
+        elif key not in last:
+            unmatched.append((content, key, relation))
+        elif last[key] != relation:
             raise ReplyError(f"{name}: the element {shown(content)} is answered twice, differently")
         else:
             notes.append(f"classify: {name}: an element was answered twice, alike")
-    for content, relation in unmatched:
-        meant = _misspelt_element(
-            normalised(content), keys, [p for p in range(len(keys)) if p not in found]
-        )
+    for content, key, relation in unmatched:
+        meant = _misspelt_element(key, keys, [p for p in range(len(keys)) if p not in found])
         if meant is None:
             raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
         found[meant] = relation
@@ -78,14 +76,17 @@ def match_labels(
 
 
 def _place_of(
-    content: str, elements: Sequence[str], keys: Sequence[str], found: Mapping[int, Relation]
+    content: str,
+    key: str,
+    elements: Sequence[str],
+    keys: Sequence[str],
+    found: Mapping[int, Relation],
 ) -> int | None:
     """Return the element with this content: exactly the same, else the same when normalised."""
     open_places = [place for place in range(len(elements)) if place not in found]
     for place in open_places:
         if elements[place].strip() == content.strip():
             return place
-    key = normalised(content)
     near = [place for place in open_places if keys[place] == key]
     # "+5" and "-5" are equal when normalised: what is exactly neither could mean either.
     equal = {element.strip() for element, other in zip(elements, keys, strict=True) if other == key}

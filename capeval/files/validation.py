@@ -37,13 +37,14 @@ def validated_records(
     result: list[R] = []
     for place, value in records:
         index = value.get("index") if isinstance(value, dict) else None
-        where = f"index {shown(index)}" if isinstance(index, str) else place
+        name = f"index {shown(index)}"
+        where = f"{place}: {name}" if isinstance(index, str) else place
         one = validated(model, value, file=file, where=where)
         if one.index in seen:
             raise InputError(
                 f"is duplicated ({seen[one.index]} and {place})",
                 file=file,
-                where=where,
+                where=name,
                 field="index",
             )
         seen[one.index] = place

@@ -8,7 +8,6 @@ in the caption elsewhere was dropped as a repeat, and any other gap means that t
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from itertools import accumulate, pairwise
 
 from capeval.errors import ReplyError
 from capeval.judging.segments import segments
-from capeval.text import shown
+from capeval.text import normal_form, shown
 
 # As `split_checks.words`, but with the place of each word, and with combining accents.
 _WORD = re.compile(
@@ -238,7 +237,7 @@ def _spaced(words: Sequence[str]) -> str:
 def _folded(word: str) -> str:
     if word.isascii():
         return word.lower()
-    return unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    return normal_form(word).casefold().replace("’", "'")
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[int]:

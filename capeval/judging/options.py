@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capeval.options import (
+    FRACTION,
     INPUTS,
     JUDGE,
     LIMITS,
@@ -45,7 +46,7 @@ class JudgeOptions(ModelOptions):
         judge.
     repeats : Judge each caption this many times; the majority label counts.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
-        the exit code is 3, and earlier verdicts of another judge remain in force.
+        earlier verdicts of another judge remain in force, and the command exits with 3.
     seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
@@ -72,7 +73,7 @@ class JudgeOptions(ModelOptions):
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
-    max_unscored: str = option("0", panel=LIMITS, metavar="SHARE")
+    max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)

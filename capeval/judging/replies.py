@@ -47,7 +47,19 @@ _MAX_FENCES = 3
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _EDGES = string.whitespace + "\u00a0\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u2060\u3000\ufeff"
 _SPACE = re.compile(r"\s+")
-_PUNCTUATION = re.compile(r"[\s.,:;!*_#>\"“”„«»¡¿、。・〜…–—\-\ufe0f😀😃😊🙂☺👍✨🎉]+")
+_PUNCTUATION = re.compile(r"[\s.,:;*_\"“”„«»、。・〜…\ufe0f😀😃😊🙂☺👍✨🎉]+")
+# These are punctuation only beside a phrase: alone before an answer they comment it out, negate it
+# or delete it. The limit on spaces keeps the time linear.
+_BESIDE_PHRASES = re.compile(
+    r"""
+    ^[ \t]*\#{1,6}(?=[^\n]*\w)                  # a heading
+    | ^[ \t]*-{3,}+[ \t]*(?=\n)                 # a rule
+    | [–—-]++(?=\s{0,3}[*_"“«]*\w)              # a hyphen, a list of phrases
+    | [¡¿](?=\w)
+    | (\w[*_"”»]*)(?:!+|[ ](?:!+|[–—-]+)(?=\s))  # "Bien sûr !", "JSON - "
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
 
 
 def read_reply(
@@ -194,13 +206,14 @@ def _is_lead(text: str) -> bool:
 
 
 def _is_courtesy(text: str) -> bool:
-    return len(text.strip()) <= _MAX_COURTESY and _is_made_of("courtesy", text)
+    return len(text.strip()) <= _MAX_COURTESY and _is_made_of("courtesy", f"{text}\n")
 
 
 def _is_made_of(kind: str, text: str) -> bool:
-    if not text:
+    if not text.strip():
         return True
-    left = _PUNCTUATION.sub(" ", plain(text).replace("’", "'")).strip()
+    left = _BESIDE_PHRASES.sub(r"\1 ", plain(text).replace("’", "'"))
+    left = _PUNCTUATION.sub(" ", left).strip()
     reached = {0}
     for at in range(len(left)):
         if at in reached:

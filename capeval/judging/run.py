@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import (
-    AllRefused,
-    BudgetReached,
     JudgeError,
     ReplyError,
     RequestRefused,
@@ -193,8 +191,8 @@ async def judge_captions(
                 record(await judge_caption(judge, annotation, caption, repeats=repeats))
             except Exception as failure:
                 stopped.append(failure)
-                # When the budget is reached, calls in progress finish: they are already paid for.
-                if not isinstance(failure, BudgetReached | AllRefused):
+                # Otherwise calls in progress finish: they are already paid for.
+                if not getattr(failure, "lets_calls_finish", False):
                     for other in workers:
                         if other is not asyncio.current_task():
                             other.cancel()
@@ -301,6 +299,8 @@ class JudgingWork:
             for caption in chosen
             if not isinstance(kept.get(caption.index), Scored)
         ]
+        # What failed before may fail again, and stop the run before it reaches the others.
+        todo.sort(key=lambda item: item[1].index in kept)
         # Verdicts that were to replace these same ones are themselves replaced.
         left = [] if replaced else [one for one in stored.next if self._by_another(one)]
         return JudgingPlan(source.name, kept, todo, stale, frozenset(replaced), left)

@@ -7,13 +7,12 @@ replaced by the caption's own text: what a judge says in other words never reach
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from capeval.errors import ReplyError
 from capeval.files.label_matching import normalised
 from capeval.judging.alignment import align, flat
-from capeval.text import one_line, storable
+from capeval.text import normal_form, one_line, storable
 
 # In scripts without spaces each character counts as a word; elsewhere a word may have apostrophes.
 _WORD = re.compile(
@@ -35,7 +34,7 @@ def words(text: str) -> list[str]:
     >>> words("The man's red car -- stops.")
     ['the', "man's", 'red', 'car', 'stops']
     """
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = normal_form(text).casefold().replace("’", "'")
     return _WORD.findall(folded)
 
 

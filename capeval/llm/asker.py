@@ -21,6 +21,7 @@ from capeval.errors import (
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.finish import ending
 from capeval.llm.meter import Meter, read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.types import (
@@ -38,7 +39,6 @@ from capeval.tracing import trace
 T = TypeVar("T")
 Check = Callable[[ChatReply], T]
 
-DECLINED = {"content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content"}
 # Characters, far more than any answer has: reading megabytes would hold up all other calls.
 LONGEST_REPLY = 200_000
 # Each of these is up to 18 characters where texts are compared in their compatibility forms.
@@ -57,6 +57,7 @@ class _Conversation:
     complaints: list[str] = field(default_factory=list)
 
 
+_OUTDATED = "the stored replies do not meet the rules of this version"
 # How a conversation ended, for others that asked the same meanwhile; None: it was cancelled.
 _End = Answer[None] | CapevalError | None
 
@@ -74,29 +75,36 @@ class Asker:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
         self._under_way: dict[str, asyncio.Future[_End]] = {}
-        self._refused_in_a_row, self._kind_of_refusal = 0, ""
+        self._captions = 0
+        self._refused: dict[int, str] = {}
 
     @contextmanager
     def one_caption(self) -> Iterator[None]:
         """Make the calls of one caption in the block; raises `AllRefused`.
 
         That is raised in place of `RequestRefused` once several captions in a row were refused in
-        the same way.
+        the same way: neighbours in the order in which they were begun, because many are judged at
+        the same time and a refusal comes back before a verdict.
         """
+        self._captions += 1
+        number = self._captions
         try:
             yield
         except RequestRefused as refusal:
-            if not refusal.kind or refusal.kind != self._kind_of_refusal:
-                self._refused_in_a_row = 0
-            self._refused_in_a_row, self._kind_of_refusal = self._refused_in_a_row + 1, refusal.kind
-            if refusal.kind and self._refused_in_a_row >= REFUSED_UNTIL_STOPPED:
+            if not refusal.kind:
+                raise
+            self._refused[number] = refusal.kind
+            first = last = number
+            while self._refused.get(first - 1) == refusal.kind:
+                first -= 1
+            while self._refused.get(last + 1) == refusal.kind:
+                last += 1
+            if last - first + 1 >= REFUSED_UNTIL_STOPPED:
                 raise AllRefused(
-                    f"{self.base_url} refused {self._refused_in_a_row} captions in a row in the "
-                    f"same way, the last with: {refusal}"
+                    f"{self.base_url} refused {last - first + 1} captions in a row in the same "
+                    f"way, the last with: {refusal}"
                 ) from None
             raise
-        else:
-            self._refused_in_a_row = 0
 
     async def ask(
         self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
@@ -166,9 +174,9 @@ class Asker:
         except ReplyBroken as broken:
             if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
-        # An older version accepted what is stored; it is not served any more.
+        # An older version accepted the stored reply; by this version's rules it is asked for again.
         if self.client is None:
-            raise CacheMiss("the stored replies do not meet the rules of this version")
+            raise CacheMiss(_OUTDATED)
         return await self._converse(request, asked, check, attempts, whole)
 
     async def _converse(
@@ -217,7 +225,8 @@ class Asker:
                     kept.release(asked.key)
             if state == "validated":
                 return Answer(value, tuple(so_far.replies), tuple(so_far.complaints))
-            longer = request.max_tokens * 2 + 2048 if reply.finish_reason == "length" else None
+            is_cut = ending(reply.finish_reason) == "cut"
+            longer = request.max_tokens * 2 + 2048 if is_cut else None
             request = request.followed_by(reply.text, complaint, longer)
             asked = identify(request, self.base_url)
 
@@ -230,6 +239,11 @@ class Asker:
             trace("cache miss" if self.cache else "no cache", key=asked.key[:12])
             return await self._call(request), None
         reply, was = stored
+        if ending(reply.finish_reason) == "failed":
+            # An older version took a failed call for a reply; this one makes the call again.
+            if self.client is None:
+                raise CacheMiss(_OUTDATED)
+            return await self._call(request), None
         self.meter.served(reply.usage)
         trace("cache hit", key=asked.key[:12], state=was, **described(request))
         return reply, was
@@ -238,7 +252,8 @@ class Asker:
     def _must_be_an_answer(
         reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
     ) -> None:
-        if (reply.finish_reason or "").lower() in DECLINED:
+        how = ending(reply.finish_reason)
+        if how == "declined":
             quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
             raise ReplyRefused(
                 f"the model declined to answer ({reply.finish_reason}){quoted}",
@@ -250,7 +265,9 @@ class Asker:
             length += 17 * len(LIGATURES.findall(reply.text))
         if length > LONGEST_REPLY:
             raise ReplyError(f"the reply is far too long ({length:,} characters)")
-        if whole and reply.finish_reason == "length":
+        if how == "failed":
+            raise ReplyError(f"the reply is marked as failed ({reply.finish_reason})")
+        if whole and how == "cut":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")
         if not reply.text.strip():
@@ -339,6 +356,7 @@ async def open_asker(
     """
     meter = Meter(prices=read_prices(CONFIG), cap=max_cost)
     replies = ReplyCache(cache, on_notice=on_notice)
+    is_interrupted = False
     try:
         if client is not None or offline:
             yield Asker(client, replies, base_url=base_url, meter=meter)
@@ -346,5 +364,8 @@ async def open_asker(
         async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
             checked = CheckedClient(endpoint, meter)
             yield Asker(checked, replies, base_url=base_url, meter=meter)
+    except asyncio.CancelledError:
+        is_interrupted = True
+        raise
     finally:
-        replies.close()
+        replies.close(hurry=is_interrupted)

@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from capeval.errors import InputError
-from capeval.llm.cache_writer import CacheWriter, connect, error_code, layout_of
+from capeval.llm.cache_writer import (
+    LOCKED,
+    CacheWriter,
+    FileReplacedError,
+    connect,
+    error_code,
+    layout_of,
+)
 from capeval.llm.claims import Claims, open_claims
 from capeval.llm.redact import public_url
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, State
@@ -49,9 +56,20 @@ class _LockedError(Exception):
     """The file is locked against reading."""
 
 
+STATE_NAMES = {
+    "validated": "accepted",
+    "refused": "not accepted, and asked again",
+    "exhausted": "not accepted, and the caption left out",
+}
+"""What became of a reply, by its stored state."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The contents of a cache: `bytes` on disk, replies by state and by requested model."""
+    """The contents of a cache: `bytes` on disk, replies by state and by requested model.
+
+    The states are those that are stored; `STATE_NAMES` has the words that commands print for them.
+    """
 
     path: Path
     bytes: int
@@ -239,20 +257,29 @@ class ReplyCache:
         if self._writer is not None:
             self._writer.flush()
 
-    def close(self) -> None:
-        """Write what is left and close the file; the next use opens it again."""
+    def close(self, *, hurry: bool = False) -> None:
+        """Write what is left and close the file; the next use opens it again.
+
+        A file that another process locks is waited for; with `hurry`, about a second.
+        """
+        # The last connection to close moves everything into the main file, if it may write.
+        self._close_reader()
         if self._writer is not None:
-            lost = self._writer.close()
+            if not hurry and self._writer.is_locked_out:
+                self._report(f"{self.path}: trying once more to store replies, up to 10 s")
+            lost = self._writer.close(hurry=hurry)
             self._writer = None
             if lost and not self._unusable:
-                self._notice(
-                    f"{lost} {'reply' if lost == 1 else 'replies'} could not be stored and will "
-                    "be paid for again"
+                replies = "reply was" if lost == 1 else "replies were"
+                self._report(
+                    Loss(
+                        f"{self.path}: {lost} {replies} not stored in the reply cache: what still "
+                        "needs them is paid for again"
+                    )
                 )
         if self._claims is not None:
             self._claims.close()
             self._claims = None
-        self._close_reader()
 
     def _close_reader(self) -> None:
         if self._reader is not None:
@@ -281,7 +308,7 @@ class ReplyCache:
                 self._reader = _open_reader(self.path)
             return None if self._reader is None else work(self._reader)
         except (sqlite3.Error, OSError, ValueError) as error:
-            if error_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            if error_code(error) in LOCKED:
                 if time.monotonic() < self._retry_reading:
                     return None
                 raise _LockedError(str(error)) from None
@@ -309,7 +336,9 @@ class ReplyCache:
         return self._writer
 
     def _cannot_write(self, error: Exception, *, for_good: bool) -> None:
-        if for_good:
+        if isinstance(error, FileReplacedError):
+            self._report(Loss(f"{self.path}: {error}"))
+        elif for_good:
             self._notice(f"cannot be used: {error}; going on without it")
         else:
             self._notice(f"cannot write: {error}; replies are kept in memory until it can")

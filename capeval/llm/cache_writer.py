@@ -38,6 +38,9 @@ ROWS_AT_ONCE = 60
 BUSY_SECONDS = 2.0
 RETRY_SECONDS = 5.0
 CLOSING_SECONDS = 10.0
+LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# After Ctrl-C.
+HURRIED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ class _Kept:
 
 # What is to be written for one key: a reply with its state, or the new state of a stored reply.
 _Change = _Kept | State
+
+
+class FileReplacedError(Exception):
+    """The file is no longer the one that was opened."""
 
 
 class Failed(Protocol):
@@ -69,7 +76,7 @@ class CacheWriter:
         # Changes are counted: how many came, were taken to be written, and are in the file.
         self._count = self._taken = self._written = 0
         self._failing = self._for_good = not usable
-        self._closing = False
+        self._closing = self._hurry = self._locked_out = False
         self._failures: deque[tuple[Exception, bool]] = deque()
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -117,12 +124,21 @@ class CacheWriter:
             )
         self._report()
 
-    def close(self) -> int:
-        """Write what is left; return how many replies could not be written."""
+    @property
+    def is_locked_out(self) -> bool:
+        """Whether the last attempt to write failed because another process locks the file."""
+        return self._failing and self._locked_out
+
+    def close(self, *, hurry: bool = False) -> int:
+        """Write what is left; return how many replies could not be written.
+
+        With `hurry`, a file that is locked is not waited for.
+        """
         with self._changed:
             self._closing = True
+            self._hurry = hurry
             self._changed.notify_all()
-        self._thread.join(BUSY_SECONDS + 2 * CLOSING_SECONDS)
+        self._thread.join(HURRIED_SECONDS if hurry else BUSY_SECONDS + 2 * CLOSING_SECONDS)
         self._settle()
         with self._changed:
             left = [*self._under_way.values(), *self._waiting.values()]
@@ -145,6 +161,7 @@ class CacheWriter:
 
     def _run(self) -> None:
         db: sqlite3.Connection | None = None
+        place = None
         is_last = False
         while not is_last:
             with self._changed:
@@ -155,8 +172,19 @@ class CacheWriter:
                 self._taken = self._count
             try:
                 seconds = CLOSING_SECONDS if is_last and self._failing else BUSY_SECONDS
+                if self._hurry:
+                    seconds = HURRIED_SECONDS / 2
+                if db is not None and _place_of(self._path) != place:
+                    db.close()
+                    db = None
+                    lost = FileReplacedError(
+                        "the reply cache was removed or replaced: a new one is begun, and replies "
+                        "stored before are paid for again if they are needed"
+                    )
+                    self._failures.append((lost, False))
                 if db is None:
                     db = connect(self._path, seconds)
+                    place = _place_of(self._path)
                 if is_last:
                     db.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
                 _write(db, list(self._under_way.items()))
@@ -167,6 +195,7 @@ class CacheWriter:
                     newer, self._waiting = self._waiting, self._under_way
                     _add_to(self._waiting, newer)
                     self._failing, self._for_good = True, for_good
+                    self._locked_out = error_code(error) in LOCKED
             else:
                 self._failing, self._written = False, self._taken
             with self._changed:
@@ -231,6 +260,14 @@ def _write(db: sqlite3.Connection, changes: Sequence[tuple[str, _Change]]) -> No
 
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:

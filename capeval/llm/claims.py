@@ -2,7 +2,8 @@
 
 A claim is a lock on one byte of a file beside the cache. The operating system releases it when its
 process ends, however that ends, so a claim never outlives its owner and needs no expiry. Without
-such locks (a folder that cannot be written, some network file systems) nothing is coordinated.
+such locks (a folder that cannot be written, some network file systems) nothing is coordinated, and
+processes that run at the same time may then pay for the same call twice.
 """
 
 from __future__ import annotations

@@ -108,6 +108,7 @@ class OpenAIChatClient:
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
         self._has_answered = False
+        self._refused = ""
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -205,10 +206,13 @@ class OpenAIChatClient:
         message = self._refusal(decision, request.model)
         if is_first and decision.about_model:
             message += await self._nearest(request.model)
+        self._refused = message
         raise EndpointRefused(message)
 
     async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
+            if self._refused:
+                raise EndpointRefused(self._refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
                 raise EndpointDown(
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "

@@ -57,12 +57,20 @@ class Endpoint:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+LONGEST_URL = 2000
+
+
 def parse_endpoint(base_url: str) -> Endpoint:
     """Split a base URL into its parts; raises `UsageError` unless it is http(s)."""
+    text = base_url.strip()
     try:
-        parts = urlsplit(base_url.strip())
+        parts = urlsplit(text)
         host, port = parts.hostname, parts.port
-    except ValueError:
+        if len(text) > LONGEST_URL or not text.isprintable() or " " in text:
+            host = None
+        if host and ":" not in host:
+            host.encode("idna")
+    except ValueError:  # UnicodeError too: a name that cannot be looked up
         parts, host, port = urlsplit(""), None, None
     if parts.scheme not in {"http", "https"} or not host:
         raise UsageError("the base URL must look like http://HOST:PORT/v1 or https://HOST/v1")

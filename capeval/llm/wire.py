@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from capeval.llm.finish import contradiction, ending
 from capeval.llm.retry import BadAnswerError
 from capeval.llm.thinking import after_thinking
 from capeval.llm.types import ChatReply, ChatRequest
@@ -106,10 +108,6 @@ SERVER_ADVICE = (
 )
 """What to do about a model whose replies cannot be told from its reasoning."""
 
-# Reasons to finish with which servers and routers mark a reply that they could not complete.
-FAILED = {"error", "network_error", "failed", "timeout", "insufficient_system_resource"}
-FAILED |= {"abort", "aborted", "cancelled", "canceled"}
-
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
 MOST_TOKENS = 100_000_000
@@ -166,12 +164,17 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _failed(payload, payload.get("error"), "the response has no choices")
-    finish = choice.get("finish_reason")
+        raise _failed(payload, _error(payload), "the response has no choices")
     # What a failed call has written so far may look like a whole reply.
-    error = payload.get("error") or choice.get("error") or message.get("error")
-    if error or (isinstance(finish, str) and finish.lower() in FAILED):
-        raise _failed(payload, error, f"the reply is marked as failed ({finish})")
+    error = _error(payload) or choice.get("error") or message.get("error")
+    finish = _finish(payload, choice)
+    if error or ending(finish) == "failed":
+        raise _failed(
+            payload, error, f"the reply is marked as failed ({one_line(str(finish), 60)})"
+        )
+    role = str(message.get("role")).strip().lower()
+    if role in _ROLES_OF_REQUESTS:
+        raise _failed(payload, None, f"the reply is marked as a message of the {role}")
     text, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal:
         text, finish = refusal, "refusal"
@@ -184,6 +187,43 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
         usage=_usage(payload.get("usage")),
         left_off=left_off,
     )
+
+
+_ROLES_OF_REQUESTS = {"user", "system", "developer", "tool", "function"}
+
+
+def _error(payload: Mapping[str, Any]) -> object:
+    """Return the error that is anywhere at the top of a response, if there is one."""
+    errors = payload.get("errors")
+    if error := payload.get("error") or (errors[0] if errors and type(errors) is list else errors):
+        return error
+    codes = [str(payload.get(key)) for key in ("code", "status")]
+    failed = [int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)]
+    if failed or "error" in (payload.get("object"), payload.get("type")):
+        return {**payload, "code": failed[0] if failed else None}
+    return None
+
+
+def _finish(payload: Mapping[str, Any], choice: Mapping[str, Any]) -> object:
+    """Return the finish reason, or a worse one that is given beside it."""
+    finish = choice.get("finish_reason")
+    if ending(finish) == "cut":
+        return "length"
+    if ending(finish) != "complete":
+        return finish
+    filters = choice.get("content_filter_results")
+    if isinstance(filters, dict) and any(
+        isinstance(found, dict) and found.get("filtered") is True for found in filters.values()
+    ):
+        return "content_filter"
+    details = payload.get("incomplete_details")
+    remarks = [details.get("reason")] if isinstance(details, dict) else []
+    remarks += [payload.get("status"), choice.get("status"), choice.get("native_finish_reason")]
+    for remark in remarks:
+        found = contradiction(remark)
+        if found is not None:
+            return "length" if found == "cut" else remark
+    return finish
 
 
 def _failed(payload: Mapping[str, Any], error: object, reason: str) -> BadAnswerError:

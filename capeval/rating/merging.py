@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from capeval.files.table_reading import read_spreadsheet
 from capeval.files.tables import CONTROL, InputTable
 from capeval.rating.sheet import KEY_COLUMNS, csv_text, key_check
 from capeval.schema import RELATIONS, Annotation, Relation, element_ids
-from capeval.text import nearest, shown
+from capeval.text import nearest, normal_form, shown
 
 HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
 
@@ -159,15 +158,13 @@ def rater_name(text: str) -> str:
     >>> rater_name(" An\u200bn  Lee ")
     'Ann Lee'
     """
-    return " ".join(
-        unicodedata.normalize("NFC", _INVISIBLE.sub("", unescape(text.strip()))).split()
-    )
+    return " ".join(normal_form(_INVISIBLE.sub("", unescape(text.strip())), "NFC").split())
 
 
 def _canonical(rater: str) -> str:
     """Return a form of the name that is the same for names that look the same."""
     joined = re.sub("[\u200c\u200d]", "", rater)
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", joined).casefold())
+    return normal_form(normal_form(joined).casefold())
 
 
 def _rater(table: InputTable, path: Path) -> str:

@@ -4,7 +4,7 @@ Judging, generating and every other long stage are one `ResumableTask` each. The
 already done, does the rest and names its files; the engine runs it so that a killed process loses
 nothing, a rerun does only what is missing, and a start that achieves nothing leaves no files.
 
-The engine knows no model and no client. A work owns its concurrency (async calls, batches on a
+The engine knows no model and no client. A task owns its concurrency (async calls, batches on a
 GPU) and reports what it spends as `Spent`.
 """
 
@@ -42,7 +42,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 @dataclass(frozen=True)
 class Plan(Generic[OutcomeT]):
-    """What a work will do: `kept` outcomes are already stored, `todo` are the items that are not.
+    """What a task will do: `kept` outcomes are already stored, `todo` are the items that are not.
 
     A kept outcome that failed is listed in `todo` too if it is to be tried again.
     """
@@ -65,7 +65,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Labels:
-    """How messages name a kind of work: "judging 3 captions", "2 of 3 captions judged"."""
+    """How messages name a kind of task: "judging 3 captions", "2 of 3 captions judged"."""
 
     doing: str
     item: str
@@ -78,7 +78,7 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
 
     @property
     def labels(self) -> Labels:
-        """How messages name this work."""
+        """How messages name this task."""
         ...
 
     def locked(self) -> AbstractContextManager[Callable[[], None]]:
@@ -102,7 +102,7 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         Raises
         ------
         BudgetReached, EndpointDown
-            The work stops early; what was recorded is kept and finished.
+            The task stops early; what was recorded is kept and finished.
         """
         ...
 
@@ -121,7 +121,7 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
 
 @dataclass(frozen=True)
 class Status:
-    """How far a work has got; `done` counts what this process did, out of `total`.
+    """How far a task has got; `done` counts what this process did, out of `total`.
 
     `last` is the outcome that was just recorded, None before the first.
     """
@@ -151,7 +151,7 @@ class Progress(Protocol):
     """Shows how work proceeds."""
 
     def update(self, status: Status) -> None:
-        """Show a status; the first of each work has `done` 0."""
+        """Show a status; the first of each task has `done` 0."""
         ...
 
 
@@ -169,56 +169,56 @@ class Finished(Generic[PlanT, OutcomeT]):
 
 
 async def execute(
-    work: ResumableTask[PlanT, OutcomeT], progress: Progress | None = None
+    task: ResumableTask[PlanT, OutcomeT], progress: Progress | None = None
 ) -> Finished[PlanT, OutcomeT]:
-    """Lock, plan, perform and finish a work.
+    """Lock, plan, perform and finish a task.
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
     loses at most the line being written. Files and folders are created with the first outcome: a
     start that fails before it, because of a wrong key or model name, leaves nothing. If the folder
-    or a file in it is replaced meanwhile, the work stops: its outcomes belong to the old one.
+    or a file in it is replaced meanwhile, the task stops: its outcomes belong to the old one.
 
     Raises
     ------
     RunLocked, InputError, UsageError
-        The work cannot begin, or its files were replaced.
+        The task cannot begin, or its files were replaced.
     EndpointRefused
         No call can succeed; outcomes recorded before are kept in their files.
     """
-    with work.locked() as check:
-        plan = work.plan()
+    with task.locked() as check:
+        plan = task.plan()
         done: dict[str, OutcomeT] = dict(plan.kept)
         new: set[str] = set()
-        tracker = _Tracker(work, plan, progress)
+        tracker = _Tracker(task, plan, progress)
         stopped: BudgetReached | EndpointDown | None = None
-        with _Files(lambda: work.create(plan), check) as files:
+        with _Files(lambda: task.create(plan), check) as files:
 
             def record(outcome: OutcomeT) -> None:
-                files.keep(work.line(plan, outcome))
+                files.keep(task.line(plan, outcome))
                 done[outcome.index] = outcome
                 new.add(outcome.index)
                 tracker.count(outcome)
 
             try:
-                await work.perform(plan, record)
+                await task.perform(plan, record)
             except (BudgetReached, EndpointDown) as failure:
                 stopped = failure
-            # A work that stopped at once has nothing to finish, and must not leave files behind.
+            # A task that stopped at once has nothing to finish, and must not leave files behind.
             if new or not stopped or any(one.reason is None for one in done.values()):
                 files.check()
                 files.create()
-                work.finish(plan, done)
+                task.finish(plan, done)
     return Finished(plan, done, frozenset(new), stopped)
 
 
 class _Tracker:
     def __init__(
-        self, work: ResumableTask[Any, Any], plan: Plan[Any], progress: Progress | None
+        self, task: ResumableTask[Any, Any], plan: Plan[Any], progress: Progress | None
     ) -> None:
-        self._work, self._progress = work, progress
+        self._task, self._progress = task, progress
         self._begun = time.monotonic()
         kept = sum(outcome.reason is None for outcome in plan.kept.values())
-        self._status = Status(plan.name, work.labels, kept, len(plan.todo))
+        self._status = Status(plan.name, task.labels, kept, len(plan.todo))
         self._show()
 
     def count(self, outcome: Outcome) -> None:
@@ -229,7 +229,7 @@ class _Tracker:
     def _show(self) -> None:
         if self._progress is not None:
             seconds = time.monotonic() - self._begun
-            self._progress.update(replace(self._status, seconds=seconds, spent=self._work.spent()))
+            self._progress.update(replace(self._status, seconds=seconds, spent=self._task.spent()))
 
 
 class _Files(ExitStack):

@@ -48,23 +48,32 @@ class CountOrShare:
     is_share: bool
 
     @classmethod
-    def read(cls, text: str, option: str) -> CountOrShare:
-        """Parse `5` or `0.5%`, as given to `option`.
+    def read(cls, value: str | float, option: str) -> CountOrShare:
+        """Read `5` or `0.5%`, as given to `option`; of numbers, an int or a fraction.
 
         >>> CountOrShare.read("99.5%", "--min-coverage")
         CountOrShare(number=Decimal('99.5'), is_share=True)
+        >>> CountOrShare.read(0.5, "--min-coverage") == CountOrShare.read("50%", "--min-coverage")
+        True
         """
-        share = text.strip().endswith("%")
-        # As it was typed: 100.0000000000000001 is 100 to a float.
-        number = _number(text.strip().removesuffix("%"))
+        if isinstance(value, float):
+            # The digits of a float are those that were typed.
+            share = True
+            number: Decimal | None = 100 * Decimal(repr(value))
+        else:
+            text = str(value).strip()
+            share = text.endswith("%")
+            # As it was typed: 100.0000000000000001 is 100 to a float.
+            number = _number(text.removesuffix("%"))
         if (
             number is None
             or not 0 <= number <= (100 if share else _MOST_VIDEOS)
             or (not share and number != int(number))
         ):
+            fraction = ", or a fraction from 0 to 1" if isinstance(value, float) else ""
             raise UsageError(
-                f"{option}: {text!r} must be a share from 0% to 100%, such as 1%, or a whole "
-                "number of 0 or more, such as 5"
+                f"{option}: {value!r} must be a share from 0% to 100%, such as 1%, or a whole "
+                f"number of 0 or more, such as 5{fraction}"
             )
         return cls(number, share)
 

@@ -1,7 +1,7 @@
 """Confidence intervals of a statistic: which of them a grouping and a design have.
 
 Whole videos are resampled, as captions of one video are alike. Where no video repeats, Pearson's r
-has Fisher's interval; groups too large for a bootstrap have the jackknife, and a mean over very
+has Fisher's interval; groups too large for a bootstrap use the jackknife, and a mean over very
 many videos Student's t.
 """
 

@@ -24,7 +24,7 @@ _GROUPS = 1_000
 
 
 def too_large(design: Design, grouping: Grouping) -> bool:
-    """Return whether groups of captions have the jackknife, as a bootstrap would take too long.
+    """Return whether groups of captions use the jackknife, as a bootstrap would take too long.
 
     The number of resamples plays no part: it must not change the method.
 

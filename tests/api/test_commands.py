@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,15 +66,16 @@ def test_compare_returns_gates_and_writes_the_result() -> None:
     assert isinstance(capeval.compare(["old", "new", "third"], resamples=99), Matrix)
 
 
-def test_correlate_accepts_the_names_of_runs_and_the_old_name_of_resamples() -> None:
+def test_correlate_accepts_the_names_of_runs_and_old_names_of_parameters() -> None:
     rows = "".join(f"{video.index},{n}\n" for n, video in enumerate(VIDEOS))
     Path("human.csv").write_text("video_id,score\n" + rows)
     found = capeval.correlate("human.csv", {"judge": "old"}, resamples=99, out="c.json")
     assert {one.metric for one in found.results} >= {"judge:f1"}
     assert json.loads(Path("c.json").read_bytes()) == found.model_dump(mode="json")
-    assert found == capeval.correlate("human.csv", {"judge": ["old"]}, draws=99)
+    old: dict[str, Any] = {"metrics": {"judge": ["old"]}, "draws": 99}
+    assert found == capeval.correlate("human.csv", **old)
     with pytest.raises(UsageError, match="give resamples alone"):
-        capeval.correlate("human.csv", {"judge": "old"}, draws=99, resamples=99)
+        capeval.correlate("human.csv", **old, resamples=99)
 
 
 def test_report_returns_its_file_and_size(notices: list[str]) -> None:
@@ -101,17 +103,32 @@ def test_inspect_gives_notice_of_runs_left_out(notices: list[str]) -> None:
 
 
 def test_leaderboard_ranks_and_writes() -> None:
-    board = capeval.leaderboard(out="board.csv", form="csv")
+    board = capeval.leaderboard(out="board.csv", format="csv")
     assert board.sections[0].entries[0].name == "new"
     assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
-    with pytest.raises(UsageError, match="min_coverage must be from 0 to 1, not 99"):
+    with pytest.raises(UsageError, match=r"`min_coverage`: 99.0 must be .* from 0 to 1"):
         capeval.leaderboard(min_coverage=99)
+
+
+def test_a_share_is_a_text_or_a_number() -> None:
+    shares: list[Any] = ["100%", 1.0, 5, "5"]
+    for share in shares:
+        (gate,) = capeval.compare(["old", "new"], min_coverage=share, resamples=99).gates
+        assert gate.passed
+    boards = [capeval.leaderboard(min_coverage=share) for share in ("50%", 0.5)]
+    assert boards[0] == boards[1]
+
+
+def test_notices_name_parameters(notices: list[str]) -> None:
+    Path("runs/old/judge/scores.json").write_bytes(Path("runs/new/judge/scores.json").read_bytes())
+    capeval.report("old", frames=0, on_notice=notices.append)
+    assert notices[0].endswith("update the file with `capeval score` and `out`")
 
 
 def test_plot_returns_its_files(notices: list[str]) -> None:
     pytest.importorskip("matplotlib")
     files = capeval.plot(
-        ["types", "frames"], ["old"], formats=["svg"], out="f", on_notice=notices.append
+        ["types", "frames"], ["old"], format=["svg"], out="f", on_notice=notices.append
     )
     assert files == [Path("f/types.svg")]
     assert notices == ["frames: left out, no model has runs with different numbers of frames"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -67,28 +68,54 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("generate", {"jpeg_quality": 101}, "jpeg_quality must be from 1 to 100, not 101"),
     ("generate", {"shuffle": -1}, "shuffle must be at least 0, not -1"),
     ("generate", {"shard": 5}, "shard must be a string, not 5"),
-    ("generate", {"frames": 5}, "frames must be a string or an object with a method read"),
+    ("generate", {"frames": 1.5}, "frames must be a string, a whole number or an object with a me"),
+    ("generate", {"shuffle": "x"}, "shuffle must be True or False or a whole number, not 'x'"),
+    ("generate", {"seed": -1}, "seed must be at least 0, not -1"),
     ("generate", {"device": ""}, "device is empty"),
     ("score", {"annotations": 5}, "annotations must be a string, a Path or a list, not 5"),
     ("check_scores", {"judge": 5}, "judge must be a string, not 5"),
     ("compare", {"resamples": 98}, "resamples must be from 99 to 100,000, not 98"),
     ("compare", {"gate": "upper"}, "gate must be 'estimate' or 'lower', not 'upper'"),
-    ("compare", {"min_coverage": 0.5}, "min_coverage must be a string, not 0.5"),
+    (
+        "compare",
+        {"min_coverage": 1.5},
+        "`min_coverage`: 1.5 must be a percentage such as 99.5% or a",
+    ),
+    (
+        "compare",
+        {"min_coverage": True},
+        "min_coverage must be a string, a whole number or a number",
+    ),
+    (
+        "compare",
+        {"fail_under": "f1"},
+        "`fail_under`: 'f1' must be like f1=-0.5 or action.recall=-1",
+    ),
+    ("compare", {"power": True}, "compare() has no parameter 'power'"),
+    ("compare", {"min_coverag": 1}, "no parameter 'min_coverag'; did you mean \"min_coverage\"?"),
+    ("judge", {"yes": True}, "judge() has no parameter 'yes'"),
+    ("judge", {"captions": "other"}, "judge(): multiple values for argument 'captions'"),
     ("compare", {"out": ""}, "out is empty"),
     ("report", {"frames": 65}, "frames must be from 0 to 64, not 65"),
     ("report", {"on_notice": "x"}, "on_notice must be a function, not 'x'"),
     ("inspect", {"raw": 1}, "raw must be True or False, not 1"),
     ("plot", {"width": "page"}, "width must be 'column' or 'text', not 'page'"),
+    ("leaderboard", {"named": "a", "judged_runs": "b"}, "named is the old name of judged_runs"),
+    ("leaderboard", {"min_coverage": "5"}, "'5' must be a percentage such as 99%"),
     ("leaderboard", {"min_coverage": math.nan}, "min_coverage must be a finite number, not nan"),
-    ("leaderboard", {"named": {"old": 1}}, "named must be a list, not a value of type dict"),
-    ("correlate", {"metrics": "old"}, "metrics must be a dict, not 'old'"),
-    ("correlate", {"metrics": {"a": 5}}, "metrics.a must be a string, a Path or a list, not 5"),
+    (
+        "leaderboard",
+        {"judged_runs": {"old": 1}},
+        "judged_runs must be a list, not a value of type dict",
+    ),
+    ("correlate", {"metric": "old"}, "metric must be a dict, not 'old'"),
+    ("correlate", {"metric": {"a": 5}}, "metric.a must be a string, a Path or a list, not 5"),
     ("correlate", {"resamples": 98}, "resamples must be from 99 to 1,000,000, not 98"),
-    ("correlate", {"draws": 98}, "draws must be from 99 to 1,000,000, not 98"),
+    ("correlate", {"draws": 98}, "resamples must be from 99 to 1,000,000, not 98"),
     ("correlate", {"ci": "exact"}, "ci must be 'bootstrap', 'analytic' or 'none'"),
     ("rate_sheet", {"per_video": 0}, "per_video must be at least 1, not 0"),
     ("rate_merge", {"partial": None}, "partial must be True or False, not None"),
-    ("sample_frames", {"frames": 32}, "frames must be a string, not 32"),
+    ("sample_frames", {"frames": [3]}, "frames must be a string or a whole number, not a value"),
     ("models", {"name": 5}, "name must be a string, not 5"),
     ("clear_cache", {"model": ""}, "model is empty"),
 ]
@@ -109,6 +136,45 @@ def test_a_single_text_or_path_is_one_of_several() -> None:
     path: Any = Path("old")
     made = run_options.PlotOptions("types", path)
     assert (made.what, made.judged_runs) == (("types",), (path,))
+
+
+def test_commas_separate_values_where_they_do_for_the_command() -> None:
+    assert JudgeOptions("c.jsonl", only="a, b").only == ("a", "b")
+    assert JudgeOptions("c.jsonl", only=["a, b"]).only == ("a, b",)
+    assert run_options.PlotOptions("types", "x,y", format="svg,png").format == ("svg", "png")
+    assert run_options.PlotOptions("types,events", "x,y").judged_runs == ("x,y",)
+    with pytest.raises(UsageError, match="a value of only is empty"):
+        JudgeOptions("c.jsonl", only=",")
+
+
+def test_arguments_by_position_are_explained() -> None:
+    wrong: Any = capeval.compare
+    with pytest.raises(UsageError, match=r"judged_runs.*several values of one parameter as a list"):
+        wrong("old", "new")
+    with pytest.raises(UsageError, match="missing a required argument: 'judged_runs'"):
+        wrong()
+
+
+def test_how_many_may_stay_unscored_is_a_text_or_a_number() -> None:
+    shares: list[Any] = ["1%", "2", 0.01, 2]
+    for share in shares:
+        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=share)
+    with pytest.raises(UsageError, match="`max_unscored`: -1 must be a percentage"):
+        capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=-1)
+
+
+async def test_an_awaited_function_names_parameters_too() -> None:
+    with pytest.raises(UsageError, match="`prompts` requires `raw`; add it, or omit `prompts`"):
+        await capeval.inspect_async("a", prompts="p")
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in capeval.__all__ if hasattr(capeval, f"{one}_async")]
+)
+def test_help_names_parameters_and_no_options(name: str) -> None:
+    text = getattr(capeval, name).__doc__
+    assert re.findall(r"--[a-z]+", text) == []
+    assert "Repeatable" not in text
 
 
 def test_numbers_of_numpy_become_plain() -> None:
@@ -143,7 +209,7 @@ EMPTY = [
     if each is not run_options.CheckOptions
     for name, (found, _) in options_of(each).items()
     if not found.positional and (found.kind in (str, str | None) or "list" in str(found.kind))
-    for flag in [found.flag or f"--{name.replace('_', '-')}"]
+    for flag in [f"--{name.replace('_', '-')}"]
 ]
 
 

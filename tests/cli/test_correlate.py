@@ -495,7 +495,7 @@ def test_the_judged_sample_has_element_and_video_statistics(
     monkeypatch.chdir(tmp_path)
     for path in sorted((sample_folder() / "captions").glob("*.jsonl")):
         capeval.judge(path, "sample", judge="lexical", run=f"sample-{path.stem}")
-    result = capeval.correlate(sample_folder() / "human.csv", draws=99)
+    result = capeval.correlate(sample_folder() / "human.csv", resamples=99)
     whole = result.elements.tables[0]
     # As scripts/agreement has it.
     assert (whole.n, whole.by, whole.given) == (414, "all", "lexical-1")

@@ -59,14 +59,14 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     "unknown type": (
         GOOD.replace("action", "acton").encode(),
         (
-            'bad: index "v": events.1.visual_elements.1.type: "acton" is unknown; '
+            'bad: entry 1: index "v": events.1.visual_elements.1.type: "acton" is unknown; '
             'one of camera, scene, action, attribute; did you mean "action"?'
         ),
     ),
     "weight": (
         GOOD.replace(": 3", ": true").encode(),
         (
-            'bad: index "v": events.1.visual_elements.1.weight: '
+            'bad: entry 1: index "v": events.1.visual_elements.1.weight: '
             "must be the integer 1, 2 or 3, not true"
         ),
     ),
@@ -76,7 +76,7 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
     ),
     "no events": (
         b'{"index": "v", "events": []}',
-        'bad: index "v": events: must have at least one entry',
+        'bad: line 1: index "v": events: must have at least one entry',
     ),
     "deep": (b"[" * 100_000, "bad: line 1: is nested too deeply"),
 }
@@ -85,9 +85,9 @@ CAPTIONS: dict[str, tuple[bytes, str]] = {
     "UTF-16": (CAPTION.encode("utf-16"), "bad: is UTF-16 or UTF-32; save it as UTF-8"),
     "null": (
         b'{"index": "v", "caption": null}',
-        'bad: index "v": caption: must be a string, not null',
+        'bad: line 1: index "v": caption: must be a string, not null',
     ),
-    "number": (b'{"v": 5}', 'bad: index "v": caption: must be a string, not 5'),
+    "number": (b'{"v": 5}', 'bad: entry 1: index "v": caption: must be a string, not 5'),
     "unknown": (
         CAPTION.encode() + CAPTION.replace('"v"', '"vv"').encode(),
         (
@@ -128,7 +128,7 @@ def test_bad_captions_end_in_one_line(case: str, capsys: pytest.CaptureFixture[s
 def test_bad_file_among_good_ones_stops_all(capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad").write_text('{"v": null}')
     arguments = ("judge", "good.jsonl", "bad", "--annotations", "good.json", "--judge", "lexical")
-    assert complaint(capsys, *arguments).startswith('bad: index "v": caption')
+    assert complaint(capsys, *arguments).startswith('bad: entry 1: index "v": caption')
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_first_line_is_the_score_and_the_rest_is_what_is_not_entailed(typed: Typ
     lines = said.out.splitlines()
     assert lines[0] == (
         "V1 in mine: F1 46.2, precision 60.0, recall 37.5; of weight 8, 3 entailed, 3 lacking, "
-        "2 contradicted, judged by judge-model."
+        "2 contradicted, judged by judge-model-2024."
     )
     assert len(lines) <= 40
     rows = [line.split() for line in lines]

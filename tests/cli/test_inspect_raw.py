@@ -13,7 +13,7 @@ from capeval.files.packaged import packaged
 from tests.cli.conftest import Endpoint, Workspace, start_server, stop_server
 from tests.typed import Said, Typed
 
-REFUSED = "refused, and asked again"
+REFUSED = "not accepted, and asked again"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_conversation_that_came_to_nothing_is_shown(bench: Bench, endpoint: En
     assert card["reason"] == f"split: {replies[-1]['complaint']}"
     text = bench.inspect("V003").out
     assert text.count("I would rather talk about the weather.") == 3
-    assert text.count("refused; the caption was left unscored") == 3
+    assert text.count("not accepted, and the caption left out") == 3
 
 
 def test_what_is_not_in_the_cache_is_said(bench: Bench, endpoint: Endpoint) -> None:

@@ -445,7 +445,7 @@ def test_the_suffix_of_a_file_decides_its_format(typed: Typed) -> None:
     leaderboard(out="x.csv")
     assert Path("x.csv").read_text().startswith("section,published")
     with pytest.raises(UsageError, match=r"y\.csv is not the name of a latex file"):
-        leaderboard(out="y.csv", form="latex")
+        leaderboard(out="y.csv", format="latex")
     assert not Path("y.csv").exists()
 
 

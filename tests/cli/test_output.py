@@ -171,11 +171,20 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
         assert "Default:" not in text, f"{label}: {text}"
         assert not re.search("repeat the option|; repeatable", text), f"{label}: {text}"
         assert one.metavar or one.is_flag, f"{label} has no name for its value"
+        if getattr(one, "is_flag", False):
+            assert not one.metavar, label
         if label == "--runs":
             assert one.default == "runs"
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
     reads_runs |= {"plot", "correlate", "rate sheet"}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_shows_names_of_values_and_no_python_types(name: str) -> None:
+    shown = typed(Path(), *name.split(), "--help").out
+    assert "--help" in shown
+    assert not re.search(r"<\w+>|list\[", shown)
 
 
 def test_the_list_of_commands_has_the_first_sentence_of_each() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Endpoint, Workspace
 from tests.cli.test_generate_command import describe, here, lines
+from tests.judge_responder import answer
 from tests.server import LoopbackServer, failure
 
 
@@ -66,7 +68,7 @@ def test_what_is_done_when_the_run_stops_is_kept_and_scored(
     endpoint.mood(**{"403": [f"unit{number:03}" for number in range(4, 40)]})
     ran = work.judge("--json")
     assert ran.code == 3, ran.err
-    assert "refused 8 captions in a row" in stopped_by(ran.err)
+    assert "captions in a row in the same way" in stopped_by(ran.err)
     counts = ran.json["captions"]["counts"]
     # Captions that were being judged when the run stopped are finished: they are paid for.
     assert counts["scored"] == 4
@@ -161,3 +163,53 @@ async def test_an_endpoint_that_takes_no_images_stops_generate(tmp_path: Path) -
     assert made.code == 3, made.err
     assert "refused 8 captions in a row in the same way" in stopped_by(made.err)
     assert "support image input" in stopped_by(made.err)
+
+
+@pytest.mark.parametrize("concurrency", ["1", "32"])
+def test_refusals_with_others_between_them_do_not_stop_the_run(
+    concurrency: str, work: Workspace, endpoint: Endpoint
+) -> None:
+    # A refusal comes back before any verdict: eight of them are the first eight replies.
+    work.fill(60)
+    refused = [f"unit{number:03}" for number in range(0, 60, 4)]
+    endpoint.mood(**{"403": refused})
+    ran = work.judge("--json", "--max-concurrency", concurrency)
+    assert ran.code == 3, ran.err
+    assert ran.json["captions"]["counts"]["scored"] == 60 - len(refused)
+
+
+def test_what_was_refused_before_is_tried_after_the_others(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    work.fill(20)
+    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(9)]})
+    assert work.judge("--max-concurrency", "1").code == 3
+    again = work.judge("--max-concurrency", "1", "--json")
+    assert again.code == 3
+    assert again.json["captions"]["counts"]["scored"] == 11
+
+
+@pytest.mark.parametrize("kind", ["quota", "401"])
+async def test_calls_under_way_are_kept_when_the_account_ends(kind: str, work: Workspace) -> None:
+    work.fill(16)
+    fails = [failure(429, "no credit", code="insufficient_quota")] if kind == "quota" else []
+    fails = fails or [failure(401, "bad key")]
+
+    async def slow(request: dict[str, Any]) -> Any:
+        if "unit015" in str(request["messages"]) and fails:
+            await asyncio.sleep(0.2)
+            return fails.pop()
+        if "JSON object" not in str(request["messages"])[:80]:
+            await asyncio.sleep(1.0)
+        return answer(request)
+
+    async with LoopbackServer(slow, keep=True) as server:
+        work.url = server.url
+        first = await asyncio.to_thread(work.judge, "-q")
+        assert first.code == 2, first.err
+        assert len(stopped_by(first.err)) < 300
+        made = server.calls
+        again = await asyncio.to_thread(work.judge, "-q")
+        assert (again.code, again.err) == (0, "")
+        # The preflight of each run, three calls for a caption, and the one that was refused.
+        assert server.calls == 2 + 3 * 16 + 1, made

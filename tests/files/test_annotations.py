@@ -30,7 +30,7 @@ def without(name: str) -> dict[str, Any]:
 
 _TYPES = "one of camera, scene, action, attribute"
 _KINDS = "one of Low-Dynamic, High-Dynamic, Multi-Scene, Multi-Subject"
-_AT = 'index "v": events.1.visual_elements.1'
+_AT = 'entry 1: index "v": events.1.visual_elements.1'
 WRONG: dict[str, tuple[object, str]] = {
     "no records": ([], "has no records"),
     "a number": ([7], "entry 1: must be a JSON object, not 7"),
@@ -50,19 +50,19 @@ WRONG: dict[str, tuple[object, str]] = {
     "unknown characteristic": (
         [record(visual_characteristic="Multi-Scene, High-Dinamic")],
         (
-            f'index "v": visual_characteristic.2: "High-Dinamic" is unknown; {_KINDS}; '
+            f'entry 1: index "v": visual_characteristic.2: "High-Dinamic" is unknown; {_KINDS}; '
             'did you mean "High-Dynamic"?'
         ),
     ),
     "characteristic a number": (
         [record(visual_characteristic=5)],
-        'index "v": visual_characteristic: must be a list, not 5',
+        'entry 1: index "v": visual_characteristic: must be a list, not 5',
     ),
     "characteristic in a list": (
         [record(visual_characteristic=["Low-Dynamic", 1])],
-        f'index "v": visual_characteristic.2: 1 is unknown; {_KINDS}',
+        f'entry 1: index "v": visual_characteristic.2: 1 is unknown; {_KINDS}',
     ),
-    "domain a number": ([record(domain=5)], 'index "v": domain: must be a string, not 5'),
+    "domain a number": ([record(domain=5)], 'entry 1: index "v": domain: must be a string, not 5'),
     "weight true": (
         [element(weight=True)],
         f"{_AT}.weight: must be the integer 1, 2 or 3, not true",
@@ -92,25 +92,25 @@ WRONG: dict[str, tuple[object, str]] = {
     ),
     "index a number": ([record() | {"index": 5}], "entry 1: index: must be a string, not 5"),
     "index null": ([record() | {"index": None}], "entry 1: index: must be a string, not null"),
-    "index blank": ([record(" ")], 'index " ": index: must not be empty'),
-    "events missing": ([without("events")], 'index "v": events: is missing'),
-    "no events": ([record(events=[])], 'index "v": events: must have at least one entry'),
-    "events null": ([record(events=None)], 'index "v": events: must be a list, not null'),
+    "index blank": ([record(" ")], 'entry 1: index " ": index: must not be empty'),
+    "events missing": ([without("events")], 'entry 1: index "v": events: is missing'),
+    "no events": ([record(events=[])], 'entry 1: index "v": events: must have at least one entry'),
+    "events null": ([record(events=None)], 'entry 1: index "v": events: must be a list, not null'),
     "events an object": (
         [record(events={"a": 1})],
-        'index "v": events: must be a list, not {"a": 1}',
+        'entry 1: index "v": events: must be a list, not {"a": 1}',
     ),
     "event without elements": (
         [record(events=[*record()["events"], {"event": "A dog.", "visual_elements": []}])],
-        'index "v": events.2.visual_elements: must have at least one entry',
+        'entry 1: index "v": events.2.visual_elements: must have at least one entry',
     ),
     "event without a list of elements": (
         [record(events=[{"event": "A dog."}])],
-        'index "v": events.1.visual_elements: is missing',
+        'entry 1: index "v": events.1.visual_elements: is missing',
     ),
     "event a number": (
         [record(events=[{"event": 3, "visual_elements": [ELEMENT]}])],
-        'index "v": events.1.event: must be a string, not 3',
+        'entry 1: index "v": events.1.event: must be a string, not 3',
     ),
     "unpaired surrogate": (
         [element(content="a \ud800")],
@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[object, str]] = {
     ),
     "hostile index": (
         [record("\x1b[31m\n" + "x" * 10_000, events=[])],
-        f'index "\\u001b[31m\\n{"x" * 46}…: events: must have at least one entry',
+        f'entry 1: index "\\u001b[31m\\n{"x" * 46}…: events: must have at least one entry',
     ),
 }
 

@@ -23,19 +23,19 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 WRONG = {
     "caption null": (
         '{"index": "v", "caption": null}\n{"index": "w", "caption": "A dog."}',
-        'index "v": caption: must be a string, not null',
+        'line 1: index "v": caption: must be a string, not null',
     ),
     "caption a number": (
         '{"index": "v", "caption": 5}',
-        'index "v": caption: must be a string, not 5',
+        'line 1: index "v": caption: must be a string, not 5',
     ),
     "caption a list": (
         '[{"index": "v", "caption": ["A dog."]}]',
-        'index "v": caption: must be a string, not ["A dog."]',
+        'entry 1: index "v": caption: must be a string, not ["A dog."]',
     ),
     "caption missing": (
         '{"index": "v", "captoin": "A dog."}\n{"index": "w", "caption": "A dog."}',
-        'index "v": caption: is missing; rename "captoin" to "caption"',
+        'line 1: index "v": caption: is missing; rename "captoin" to "caption"',
     ),
     "index missing": (
         '{"index": "v", "caption": ""}\n{"caption": "A dog."}',
@@ -50,7 +50,7 @@ WRONG = {
         '{"index": null, "caption": "A dog."}',
         "line 1: index: must be a string, not null",
     ),
-    "index blank": ('{"index": "", "caption": "x"}', 'index "": index: must not be empty'),
+    "index blank": ('{"index": "", "caption": "x"}', 'line 1: index "": index: must not be empty'),
     "index twice": (
         '{"index": "v", "caption": "a"}\n\n{"index": "v", "caption": "a"}',
         'index "v": index: is duplicated (line 1 and line 3)',
@@ -61,14 +61,17 @@ WRONG = {
     ),
     "submission null": (
         '{"v": "A dog.", "w": null}',
-        'index "w": caption: must be a string, not null',
+        'entry 2: index "w": caption: must be a string, not null',
     ),
-    "submission a number": ('{"v": 1.5}', 'index "v": caption: must be a string, not 1.5'),
+    "submission a number": ('{"v": 1.5}', 'entry 1: index "v": caption: must be a string, not 1.5'),
     "submission of objects": (
         '{"v": {"caption": "A dog."}}',
-        'index "v": caption: must be a string, not {"caption": "A dog."}',
+        'entry 1: index "v": caption: must be a string, not {"caption": "A dog."}',
     ),
-    "submission of a blank index": ('{" ": "A dog."}', 'index " ": index: must not be empty'),
+    "submission of a blank index": (
+        '{" ": "A dog."}',
+        'entry 1: index " ": index: must not be empty',
+    ),
     "submission doubled": (
         '{\n"v": "a",\n"w": "b",\n"v": "c"}',
         'line 4: the key "v" is duplicated',
@@ -117,7 +120,7 @@ WRONG = {
     ),
     "model a number": (
         '{"index": "v", "caption": "a", "model": 4}',
-        'index "v": model: must be a string, not 4',
+        'line 1: index "v": model: must be a string, not 4',
     ),
 }
 

@@ -179,6 +179,16 @@ def attacks() -> Iterator[Shape]:
         yield Shape(f"spans: sibling {key}", text, contract="spans")
         text = json.dumps({"starts": [1, 2], "repeats": [], key: given})
         yield Shape(f"spans: split, sibling {key}", text, "split", "spans")
+    for mark in ("#", ">", "!", "-", "--", "–", "—", "¡", "¿", "# -", "> #", "- !", "---", "##"):
+        for before in ("", "Sure!\n", "Answer: ", "Here is the JSON:\n\n", "</think>", "```\n"):
+            yield Shape(f"{before}{mark} and an answer", f"{before}{mark} {WRONG}")
+            yield Shape(f"{before}{mark}answer", f"{before}{mark}{WRONG}")
+            yield Shape(f"{before}{mark} and a fence", f"{before}{mark} ```json\n{WRONG}\n```")
+        if mark != "---":
+            yield Shape(f"an answer and {mark}", f"{WRONG}\n{mark}")
+        yield Shape(f"two answers and {mark}", f"{WRONG}\n{mark} {WRONG}")
+    yield Shape("a quoted lead", f"> Here is the JSON:\n> {WRONG}")
+    yield Shape("a quoted lead, goes on", f"> Here is the JSON:\n{WRONG}")
     yield from _nested()
     yield from _echoes()
 
@@ -282,6 +292,14 @@ def honest() -> dict[str, str]:
         "lead, fence, courtesy": "Sure! Based on the caption and the rules, here's the final "
         f"answer in the requested format:\n\n{fenced}\n\nLet me know if you need anything else!",
         "final answer": f"**Final answer:**\n\n{RIGHT}",
+        "heading": f"### Answer\n\n{RIGHT}",
+        "heading in bold, on the line": f"Sure!\n\n## **JSON output:** {RIGHT}",
+        "rules": f"Here is the JSON:\n\n---\n\n{fenced}\n\n---\n\nHope this helps!",
+        "list": f"- Answer: {RIGHT}",
+        "dash": f"The final answer – {RIGHT} — Thanks!",
+        "space before the mark": f"Bien sûr ! {RIGHT}\nMerci !",
+        "hyphen": f"Hier ist die Antwort im JSON-Format: {RIGHT}",
+        "end of the answer": f"{RIGHT} end of the answer",
         "apology": f"I apologize for the confusion. Here is the corrected JSON:\n{RIGHT}",
         "Chinese": f"好的，根据字幕，以下是最终结果：\n{RIGHT}\n如果您还有其他问题，请随时告诉我。",
         "Japanese": f"承知しました。以下がJSON形式の回答です。\n{fenced}",

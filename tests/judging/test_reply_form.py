@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
 from capeval.judging import replies
-from capeval.judging.contracts import exact_keys
+from capeval.judging.contracts import CONTRACTS, exact_keys
+from capeval.judging.prompts import Stage
 from capeval.judging.replies import FormError, read_reply
 from tests.judging.reply_shapes import CAPTION, PARTS, RIGHT, Shape, attacks, honest
 
@@ -163,6 +164,33 @@ UNITS = [
     ),
     *("let me know if you need more help ", " ", "\n", "\u200b", "\ufdfa", "&lt;", "以下是", "="),
 ]
+
+
+MARKS = "a" + "\u0315\u0301\u0323\u0334" * 15_000
+MARKED: list[tuple[Any, Stage, str]] = [
+    *(({"events": [MARKS]}, "split", name) for name in ("ids", "tuna")),
+    *(({"relations": [[1, MARKS]]}, "classify", name) for name in ("spans", "ids")),
+    ([{"visual_elements": [{"content": MARKS, "relationship": "lack"}] * 2}], "classify", "tuna"),
+    ([{"candidate_event": MARKS, "visual_elements": []}], "classify", "tuna"),
+    ({"starts": [1, 2], "repeats": [2]}, "split", "spans"),
+]
+
+
+@pytest.mark.parametrize(("value", "stage", "contract"), MARKED)
+def test_thousands_of_combining_marks_take_no_longer(
+    value: Any, stage: Stage, contract: str
+) -> None:
+    def read(found: Any, notes: list[str]) -> None:
+        if stage == "split":
+            CONTRACTS[contract].read_split(found, f"A dog. {MARKS}. A dog.", notes)
+        CONTRACTS[contract].read_relations(found, PARTS, notes)
+
+    answer = json.dumps(value, ensure_ascii=False)
+    began = time.process_time()
+    for text in (answer, f"<think></think>{MARKS}{answer}"):
+        with suppress(ReplyError):
+            read_reply(text, read, stage, MATERIAL)
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("unit", UNITS)

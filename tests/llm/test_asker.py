@@ -9,7 +9,7 @@ import pytest
 
 from capeval.errors import CacheMiss, ReplyError, RequestRefused, RetriesExhausted
 from capeval.llm.asker import Asker
-from capeval.llm.cache import ReplyCache
+from capeval.llm.cache import ReplyCache, identify
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.meter import Meter
 from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused
@@ -110,7 +110,13 @@ async def test_an_empty_reply_is_asked_again(
     assert (await asker_of(client).ask(ask_for(), check)).complaints == ("the reply is empty",)
 
 
-@pytest.mark.parametrize("finish", ["content_filter", "refusal"])
+@pytest.mark.parametrize(
+    "finish",
+    [
+        *("content_filter", "refusal", "SAFETY", "blocklist", "spii", "guardrail_intervened"),
+        "content_filter: RECITATION",
+    ],
+)
 async def test_a_model_that_declines_is_not_asked_again(
     finish: str, asker_of: Askers, ask_for: Requests, cache: ReplyCache
 ) -> None:
@@ -120,6 +126,29 @@ async def test_a_model_that_declines_is_not_asked_again(
     assert isinstance(caught.value, ReplyRefused)
     assert caught.value.usage.calls == 2
     assert states(cache) == {"exhausted": 2}
+
+
+async def test_a_reply_that_an_older_version_stored_of_a_failed_call_is_asked_for_again(
+    asker_of: Askers, ask_for: Requests, cache: ReplyCache
+) -> None:
+    asked = identify(ask_for(), "http://judge/v1")
+    cache.put(asked, said("5", "server_error"), "validated")
+    with pytest.raises(CacheMiss, match="do not meet the rules"):
+        await asker_of(None).ask(ask_for(), check)
+    for client in (ScriptedClient(["7"]), ScriptedClient([])):
+        assert (await asker_of(client).ask(ask_for(), check)).value == 7
+    assert states(cache) == {"validated": 1}
+
+
+async def test_a_client_may_mark_a_reply_as_failed_or_cut_off(
+    asker_of: Askers, ask_for: Requests
+) -> None:
+    client = ScriptedClient([said("5", "server_error"), said("6", "MAX_TOKENS"), said("7", "EOS")])
+    answer = await asker_of(client).ask(ask_for(), check)
+    assert answer.complaints == (
+        "the reply is marked as failed (server_error)",
+        "the reply was cut off at 7 tokens",
+    )
 
 
 async def test_a_conversation_that_was_interrupted_goes_on_where_it_stopped(

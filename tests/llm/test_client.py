@@ -324,6 +324,12 @@ async def test_a_redirect_carries_no_key_away(client_of: Clients, ask_for: Reque
     assert thief.calls == 0
 
 
+def with_choice(**fields: Any) -> dict[str, Any]:
+    """Return a completion whose choice has more fields."""
+    payload = completion("x")
+    return {**payload, "choices": [{**payload["choices"][0], **fields}]}
+
+
 ODD = [
     ({"choices": [{"message": {"content": "x"}}]}, "x", None),
     ({**completion("x"), "usage": None, "model": None, "system_fingerprint": None}, "x", "stop"),
@@ -331,6 +337,38 @@ ODD = [
     (completion("x", reasoning_content="thinking"), "x", "stop"),
     (completion(None, refusal="I cannot"), "I cannot", "refusal"),
     (completion("cut", finish_reason="length"), "cut", "length"),
+    *(
+        (completion("cut", finish_reason=reason), "cut", "length")
+        for reason in ("MAX_TOKENS", "model_length", " max_output_tokens")
+    ),
+    (with_choice(native_finish_reason="MAX_TOKENS"), "x", "length"),
+    (
+        {**completion("x"), "status": "incomplete", "incomplete_details": {"reason": "max_tokens"}},
+        "x",
+        "length",
+    ),
+    *(
+        (completion("x", finish_reason=reason), "x", reason)
+        for reason in ("STOP", "eos", "eos_token", "end_turn", "stop_sequence", "COMPLETE", "")
+    ),
+    *((completion("x", finish_reason=reason), "x", reason) for reason in ("tool_calls", "null")),
+    *(
+        ({**completion("x"), **more}, "x", "stop")
+        for more in (
+            {"status": "completed", "code": 0, "errors": [], "error": {}, "object": None},
+            {"status": "succeeded", "code": "200", "incomplete_details": None},
+        )
+    ),
+    (with_choice(native_finish_reason="STOP", content_filter_results={}), "x", "stop"),
+    (with_choice(content_filter_results={"hate": {"filtered": False}, "n": None}), "x", "stop"),
+    (with_choice(content_filter_results={"hate": {"filtered": True}}), "x", "content_filter"),
+    (with_choice(native_finish_reason="SAFETY"), "x", "SAFETY"),
+    (
+        {**completion("x"), "incomplete_details": {"reason": "content_filter"}},
+        "x",
+        "content_filter",
+    ),
+    (completion("x", role="model"), "x", "stop"),
     (
         {"choices": [{"message": {"content": [
             {"type": "thinking", "text": "no"}, {"type": "text", "text": "a"}, "b",
@@ -356,7 +394,26 @@ async def test_odd_replies_are_read(
 
 GOOD = completion("good")
 FAILED = [
-    *(completion("x", finish_reason=reason) for reason in ("error", "ERROR", "abort", "failed")),
+    *(
+        with_choice(finish_reason=reason)
+        for reason in (
+            *("error", "ERROR", "error ", "abort", "failed", "server_error", "model_error"),
+            *("engine_error", "internal_error", "exception", "overloaded", "incomplete", "other"),
+            *("MALFORMED_FUNCTION_CALL", {"type": "error"}, ["error"], 0, True, "load"),
+        )
+    ),
+    *(
+        {**completion("x"), **more}
+        for more in (
+            *({"object": "error", "message": "it is gone"}, {"type": "error"}, {"code": 500}),
+            *({"code": "503"}, {"status": 500}, {"errors": [{"message": "it is gone"}]}),
+            *({"status": "failed"}, {"status": "incomplete"}, {"status": "Internal error"}),
+            {"status": "incomplete", "incomplete_details": {"reason": "server_error"}},
+        )
+    ),
+    with_choice(native_finish_reason="error"),
+    with_choice(status="cancelled"),
+    *(completion("x", role=role) for role in ("user", "System", "tool")),
     {**completion("x"), "error": {"message": "the model is gone", "code": 502}},
     {**completion("x"), "error": "upstream timeout"},
     {**completion("x"), "choices": [{**GOOD["choices"][0], "error": {"code": 500}}]},
@@ -374,7 +431,7 @@ async def test_a_reply_that_is_marked_as_failed_is_a_failed_call(
         LoopbackServer(lambda _: payload) as server,
         client_of(server.url, attempts=2) as client,
     ):
-        with pytest.raises(RetriesExhausted, match=r"marked as failed|gone|timeout|HTTP status"):
+        with pytest.raises(RetriesExhausted, match=r"marked as|gone|timeout|HTTP status"):
             await client.complete(ask_for())
 
 
@@ -472,7 +529,20 @@ async def test_the_key_is_in_no_log_error_or_repr(
     assert server.headers[0]["Authorization"].startswith("Basic ")
 
 
-@pytest.mark.parametrize("url", ["ftp://host/v1", "localhost:8000", "http://", "http://h:port/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "ftp://host/v1",
+            "localhost:8000",
+            "http://",
+            "http://h:port/",
+            "http://..",
+            "http://a..b",
+        ),
+        *("http://\u202e/", "http://a b/", f"http://{'x' * 70}/", "http://h/" + "x" * 10_000),
+    ],
+)
 def test_a_base_url_must_be_one(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         OpenAIChatClient(url)

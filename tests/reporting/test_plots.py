@@ -457,7 +457,7 @@ def test_others_are_not_empty(name: str) -> None:
 
 def test_a_missing_extra_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'capeval\[plot\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[plot\]'"):
         require_plot_extra()
     with pytest.raises(MissingExtra):
         rendered(CONFUSION, "png")

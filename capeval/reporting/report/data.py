@@ -152,6 +152,7 @@ def _judged(
         if repeats > 1
         else None,
         notes=list(card.notes),
+        why=[[place, e.explanation] for place, e in enumerate(elements) if e.explanation],
         human=[
             [place, raters[rater], _LABELS[label], int(rater in element.disputed_by)]
             for place, element in enumerate(elements)

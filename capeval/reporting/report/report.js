@@ -53,7 +53,7 @@ const videos = data.videos.map((given, place) => {
   video.elements = [];
   video.events.forEach(([, elements], event) => elements.forEach(([content, type, weight], number) =>
     video.elements.push({ id: `${event + 1}.${number + 1}`, content, type, weight, event })));
-  video.runs = video.runs.map((one) => ({ candidate_events: [], matches: [], notes: [], votes: [], human: [], ...one }));
+  video.runs = video.runs.map((one) => ({ candidate_events: [], matches: [], notes: [], votes: [], why: [], human: [], ...one }));
   video.sums = video.runs.map(sums);
   return video;
 });
@@ -434,6 +434,8 @@ function elementOf(video, place) {
       const apart = votes.some((vote) => vote !== votes[0]);
       shownElement.append(make("span", { class: "meta" }, `${lead}votes ${votes.map(sign).join(" ")}${apart ? " (not unanimous)" : ""}`));
     }
+    judged.why.filter(([k]) => k === place).forEach(([, reason]) =>
+      shownElement.append(make("span", { class: "meta why" }, `${lead}reason: `, make("bdi", {}, reason))));
     const labels = judged.human.filter(([k]) => k === place);
     if (labels.length)
       shownElement.append(make("span", { class: "human" }, lead + "human: ", labels.map(([, rater, label, differs], n) =>

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from capeval.llm.cache import STATE_NAMES
 from capeval.reporting.numbers import NOTHING, letter_of, percent, thousands
 from capeval.reporting.table import Cell, Column, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_sentence, print_table
@@ -35,11 +36,6 @@ _STATES = {
     "unscored": "unscored",
     "uncaptioned": "no caption",
     "unjudged": "not judged yet",
-}
-_ENDS = {
-    "validated": "accepted",
-    "refused": "refused, and asked again",
-    "exhausted": "refused; the caption was left unscored",
 }
 _LEGEND = "precision: entailed of entailed and contradicted; recall: entailed of all"
 # The name of a run heads a column of verdicts: longer, it keeps both its ends.
@@ -104,7 +100,7 @@ def print_raw_replies(raw: Mapping[str, RawReplies], console: Console) -> None:
             where.append(reply.stage)
             if reply.attempt > 1:
                 where.append(f"asked again ({reply.attempt})")
-            end = _ENDS[reply.state]
+            end = STATE_NAMES[reply.state]
             if reply.finish_reason not in (None, "stop"):
                 end += f"; finish reason {one_line(str(reply.finish_reason), 40)}"
             head = f"{', '.join(where)}, {one_line(reply.model)}: {end}"
@@ -125,7 +121,9 @@ def _headline(name: str, card: VideoCard) -> str:
         return f"{where}: {_STATES[card.status]}{reason}"
     one = card.scores["all"]
     lacking = one.total - one.entailed - one.contradicted
-    judge = f", judged by {one_line(card.provenance.judge)}" if card.provenance else ""
+    made = card.provenance
+    # As in the headline of `score`: the snapshot that answered, where the endpoint named it.
+    judge = f", judged by {one_line('+'.join(made.models) or made.judge)}" if made else ""
     return (
         f"{where}: F1 {percent(one.f1)}, precision {percent(one.precision)}, recall "
         f"{percent(one.recall)}; of weight {thousands(one.total)}, {thousands(one.entailed)} "

@@ -14,7 +14,7 @@ from capeval.reporting.numbers import percent
 from capeval.reporting.report.page import report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import HumanLabel
+from capeval.schema import HumanLabel, Scored
 from tests.browser import CHROMIUM, Page, tab
 from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
 from tests.scoring.making import annotation, scored
@@ -253,6 +253,20 @@ async def test_card_explains_the_score(report: Opened) -> None:
     assert people[0].startswith("human: ✓ entailed (</script>")
     assert people[1] == "human: ✓ entailed (Bo) ≠ judge"
     assert await report.ask("document.querySelector('.strip img').naturalWidth") == 1
+
+
+async def test_card_shows_the_explanations_of_the_judge(report: Opened) -> None:
+    reasons = {"explanations": (("A cat is told.", ""), (f"Not told {ATTACK}", ""))}
+    explained = [
+        one.model_copy(update=reasons) if isinstance(one, Scored) and one.index == "V1" else one
+        for one in judged()
+    ]
+    await report.show({"mine": run(explained)}, "#video=V1")
+    shown = "[...document.querySelectorAll('.why')].map((p) => p.textContent)"
+    first, second = await report.ask(shown)
+    assert (first, second[:34]) == ("reason: A cat is told.", "reason: Not told </script><script>")
+    await report.show({"mine": run(explained), "other": other()}, "#video=V1")
+    assert (await report.ask(shown))[0] == "A: reason: A cat is told."
 
 
 async def test_cards_of_what_is_not_scored_say_why(report: Opened) -> None:
