@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capeval.llm.cache import ReplyCache
 from tests.browser import running
 
 
@@ -15,6 +17,22 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a browser: starting one takes a second or two."""
     with running(tmp_path_factory.mktemp("chromium")) as address:
         yield address
+
+
+@pytest.fixture(autouse=True)
+def _caches_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """From Python 3.13 on, a forgotten connection of SQLite is a warning."""
+    made: list[ReplyCache] = []
+    begin = ReplyCache.__init__
+
+    def remember(self: ReplyCache, *args: Any, **given: Any) -> None:
+        begin(self, *args, **given)
+        made.append(self)
+
+    monkeypatch.setattr(ReplyCache, "__init__", remember)
+    yield
+    for cache in made:
+        cache.close()
 
 
 @pytest.fixture
