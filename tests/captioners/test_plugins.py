@@ -401,7 +401,7 @@ def test_a_captioner_may_take_the_options_of_images(
 def test_images_are_for_endpoints(tmp_path: Path) -> None:
     made = generate(tmp_path, "--model", "hf:org/none", "--images", "png", "--quiet")
     assert (made.code, made.err.count("\n")) == (2, 1)
-    assert "does not take `images`, which is for endpoints" in made.err
+    assert "does not take --images, which is for endpoints" in made.err
 
 
 def test_an_unpaired_surrogate_is_a_question_mark(tmp_path: Path) -> None:
