@@ -79,7 +79,7 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     (
         "compare",
         {"min_coverage": 1.5},
-        "`min_coverage`: 1.5 must be a percentage such as 99.5% or a",
+        "`min_coverage`: 1.5 must be a share from 0% to 100%, such as 1%, or",
     ),
     (
         "compare",
@@ -159,7 +159,7 @@ def test_how_many_may_stay_unscored_is_a_text_or_a_number() -> None:
     shares: list[Any] = ["1%", "2", 0.01, 2]
     for share in shares:
         capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=share)
-    with pytest.raises(UsageError, match="`max_unscored`: -1 must be a percentage"):
+    with pytest.raises(UsageError, match="`max_unscored`: -1 must be a share"):
         capeval.judge({"sample_01": "A dog."}, "sample", judge="lexical", max_unscored=-1)
 
 
