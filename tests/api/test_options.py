@@ -79,7 +79,7 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     (
         "compare",
         {"min_coverage": 1.5},
-        "`min_coverage`: 1.5 must be a share from 0% to 100%",
+        "`min_coverage`: 1.5 must be a share from 0% to 100%, such as 1%, or",
     ),
     (
         "compare",
