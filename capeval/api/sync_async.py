@@ -33,7 +33,7 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(work(*args, **kwargs))
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
 
         # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
         tasks: list[asyncio.Task[T]] = []
@@ -47,7 +47,11 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
         with ThreadPoolExecutor(max_workers=1) as pool:
             try:
-                return pool.submit(lambda: asyncio.run(own())).result()
+                future = pool.submit(lambda: asyncio.run(own()))
+                # Ctrl-C just before a wait without end would be noticed only after it.
+                while not wait([future], timeout=1.0).done:
+                    pass
+                return future.result()
             except KeyboardInterrupt:
                 # Leaving the block waits for the work: it must not go on to its end. It may not
                 # have begun, because Ctrl-C can come at any moment.
