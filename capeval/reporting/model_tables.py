@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -11,11 +12,14 @@ from capeval.llm.redact import public_url
 from capeval.reporting.numbers import NOTHING, billions
 from capeval.reporting.table import Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 
 def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
-    """Print one line for each model."""
+    """Print how the models are reached, and a line for each."""
+    ways = Counter(entry.reached for entry in entries)
+    reached = ", ".join(f"{way} {count}" for way, count in ways.most_common())
+    print_line(one_line(f"{counted(len(entries), 'model')}; reached by: {reached}"), console)
     table = Table(
         "",
         [

@@ -349,6 +349,7 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
+    assert listed.out.startswith("46 models; reached by: transformers 25, ")
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
