@@ -60,13 +60,17 @@ class InputError(CapevalError):
     ) -> None:
         self.message, self.where, self.field = message, where, field
         self.file = None if file is None else str(file)
-        parts = (self.file or "", where, field, message)
-        super().__init__(": ".join(part for part in parts if part))
+        super().__init__()
+        self._join()
 
     def reword(self, edit: Callable[[str], str]) -> None:
-        """Replace the message, and its parts."""
-        super().reword(edit)
-        self.message, self.field = edit(self.message), edit(self.field)
+        """Replace the message alone: the file and the place are the user's own names."""
+        self.message = edit(self.message)
+        self._join()
+
+    def _join(self) -> None:
+        parts = (self.file or "", self.where, self.field, self.message)
+        self.args = (": ".join(part for part in parts if part),)
 
 
 class VideoError(InputError):

@@ -342,9 +342,11 @@ def _renamed(
     given, known = dict(given), signature.parameters
     for one, declared in _declared(options):
         if (old := declared.old) and old in given:
-            if one.name in given:
+            value = given.pop(old)
+            if one.name not in given:
+                given[one.name] = value
+            elif value is not None:
                 raise UsageError(f"{old} is the old name of {one.name}; give {one.name} alone")
-            given[one.name] = given.pop(old)
     for each in given:
         if each not in known:
             raise UsageError(f"{name}() has no parameter {each!r}{nearest(each, [*known])}")
@@ -363,15 +365,19 @@ def _renamed(
 def _with_parameters(text: str, names: Collection[str]) -> str:
     """Return a text that names options with those of a function as its parameters.
 
+    What is in double quotes or contains a slash is a name or a path of the user's.
+
     >>> _with_parameters("choose another --out, or --max-cost 3; see --help", ["out", "max_cost"])
     'choose another `out`, or `max_cost` 3; see --help'
+    >>> _with_parameters('"a --out" at b--out/c', ["out"])
+    '"a --out" at b--out/c'
     """
 
     def parameter(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
+        name = (option[1] or "").replace("-", "_")
         return f"`{name}`" if name in names else option[0]
 
-    return re.sub(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?![\w-])", parameter, text)
+    return re.sub(r'"[^"]*"|(?<![\w/-])--([a-z][a-z-]*[a-z])(?![\w/-])', parameter, text)
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def runs_with_video(o: InspectOptions) -> dict[str, tuple[JudgedRun, Annotation]
     )
     if not loaded:
         by = "" if o.judge is None else f" by {o.judge}"
-        nothing = f"has no run judged{by}; judge one first, or name it with --run"
+        nothing = f"has no run that was judged{by}; judge one first, or name one with --run"
         raise InputError(nothing, file=runs)
     annotated = [run for run in loaded if index in run.annotated]
     captioned = [run for run in annotated if index in run.captions or index in run.judgments]

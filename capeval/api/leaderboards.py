@@ -41,10 +41,11 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
 
 
 def _fraction(share: str | float) -> float:
-    least = CountOrShare.read(share, "--min-coverage")
-    if not least.is_share:
-        raise UsageError(f"--min-coverage: {share!r} must be a percentage such as 99%")
-    return float(least.number) / 100
+    also = "" if isinstance(share, str) else ", or a fraction such as 0.99"
+    fits = "%" in share if isinstance(share, str) else 0 <= share <= 1
+    if not fits:
+        raise UsageError(f"--min-coverage: {share!r} must be a percentage such as 99%{also}")
+    return float(CountOrShare.read(share, "--min-coverage").number) / 100
 
 
 leaderboard_async = awaitable(leaderboard)

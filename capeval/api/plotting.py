@@ -22,7 +22,7 @@ from capeval.runs.folder import safe_name
 from capeval.runs.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.runs.outputs import check_output
 from capeval.scoring.comparison_result import Comparison
-from capeval.text import nearest, shown
+from capeval.text import Loss, nearest, shown
 
 N = TypeVar("N", bound=str)
 
@@ -157,8 +157,9 @@ def _of_humans(
     """Return the figures that compare judges with human ratings, by name."""
     scored = [run for run in judged.values() if run.scored] or list(judged.values())
     for name, run in judged.items():
-        if run not in scored:
-            o.on_notice(f"{name}: left out of {' and '.join(_OF_HUMANS)}, no caption is scored")
+        if not run.scored and scored[0].scored:
+            figures_of = " and ".join(one for one in _OF_HUMANS if one in wanted)
+            o.on_notice(Loss(f"{name}: left out of {figures_of}, no caption is scored"))
     sides = read_inputs(
         CorrelateRequest(
             human=human,

@@ -27,6 +27,8 @@ from capeval.text import counted, listed
 
 Strips = Iterable[tuple[str, Strip]]
 
+# Names of files that a report cannot be.
+_OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
 _FRAMES = 8
 # Eight frames of a video are about 60 kB: more videos would make a file too large to send.
 _MANY_VIDEOS = 100
@@ -53,7 +55,7 @@ def report(o: ReportOptions) -> Report:
     InputError, UsageError
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
-    if o.out is not None and Path(o.out).suffix.lower() in FORM_OF_SUFFIX:
+    if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed

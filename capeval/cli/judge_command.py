@@ -127,7 +127,7 @@ def _show(
     if any(result.unscored or result.not_reached for result in results):
         stopped = next((result.stopped for result in results if result.stopped), None)
         if stopped and opened.meter.calls and not any(r.scores.counts.scored for r in results):
-            session.print("No caption was completed. The replies so far are cached.")
+            session.print("No caption has a verdict yet. The replies so far are cached.")
         session.print(next_step(stopped, "unscored"))
     session.print_spent(opened.meter, opened.judge.name)
     if opened.meter.guessed:

@@ -9,6 +9,7 @@ import typer
 from capeval.api.run_options import LeaderboardOptions
 from capeval.cli.options import Full, Json, Quiet, declared_by
 from capeval.cli.output import Output
+from capeval.errors import UsageError
 
 
 @declared_by(LeaderboardOptions)
@@ -32,18 +33,20 @@ def leaderboard(
     )
 
     output = Output(quiet=quiet)
-    if as_json:
-        declared["format"] = "json"
+    if as_json and declared["format"] not in ("table", "json"):
+        raise UsageError("--json and --format: choose one of them")
     if full and declared["by"] == "overall":
         declared["by"] = "all"
     form, by, out = (declared[name] for name in ("format", "by", "out"))
     board = leaderboards.leaderboard(**declared)
-    if out is None and form == "table":
+    if as_json:
+        typer.echo(printable_json(rendered_leaderboard(board, "json", by=by)))
+    elif out is None and form == "table":
         print_leaderboard(board, output.console, by=by, full=full)
     elif out is None and (form == "json" or not quiet):
         text = rendered_leaderboard(board, form, by=by)
         typer.echo(printable_json(text) if form == "json" else text)
-    elif not as_json:
+    else:
         output.line(f"{leaderboard_headline(board)} Written: {out}")
     for line in board.notices:
         output.notice(line)

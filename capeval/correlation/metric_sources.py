@@ -26,10 +26,14 @@ _SAMPLE = "sample-"
 
 @dataclass
 class Sources:
-    """Metrics by name, and the verdicts of the judges among them."""
+    """Metrics by name, and the verdicts of the judges among them.
+
+    `has_systems` is False if the human file does not say which system wrote a caption.
+    """
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)
     judges: dict[str, Verdicts] = field(default_factory=dict)
+    has_systems: bool = True
 
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
@@ -44,16 +48,22 @@ class Sources:
             try:
                 merge(known, metric)
             except ValueError as fault:
-                raise UsageError(f"{fault}: {_told_apart(known.sources, metric.sources)}") from None
+                told = _told_apart(known.sources, metric.sources, has_systems=self.has_systems)
+                raise UsageError(f"{fault}: {told}") from None
 
 
-def _told_apart(first: Sequence[str], second: Sequence[str]) -> str:
+def _told_apart(first: Sequence[str], second: Sequence[str], *, has_systems: bool) -> str:
     """Return two sources of one metric that score the same captions, and what to do."""
     sources = [*first, *second]
     runs = [run for source in sources if (run := run_around(Path(source)))]
     if len({run.path for run in runs}) < len(sources):
         return f"in {' and in '.join(sources)}; give them two names, or leave one out"
     names = " and ".join(str(run) for run in runs)
+    if not has_systems:
+        return (
+            f"in {names}, but the human file has no column `system`; add it with the names of the "
+            "runs, or name one run only (for correlate with --metric)"
+        )
     models = set.intersection(*({*_names(run)[1:]} for run in runs))
     model = f" have the model {cut(models.pop())}" if models else ""
     return (
@@ -173,7 +183,7 @@ def gather(
     InputError, UsageError
         A source is invalid, or judgments lack annotations.
     """
-    sources = Sources()
+    sources = Sources(has_systems=None not in systems)
     judges = [judge for one in runs for judge in one.judges]
     for judge, judgments in attempt(
         lambda judge: (judge, _scored(judge, annotations)), judges, on_notice

@@ -33,10 +33,14 @@ def none_found(reasons: Mapping[str, str]) -> str:
     reasons : the messages of `VideoFolder.find`, by index
     """
     index, reason = next(iter(reasons.items()))
-    why = "" if _NO_VIDEO in reason else f": {reason}"
-    if len(reasons) == 1:
-        return f"does not hold the video {index}{why}"
-    return f"holds none of the {len(reasons):,} videos, such as {index}{why}"
+    if _NO_VIDEO in reason:
+        hint = reason.partition("; ")[2]
+        why = f" ({hint})" if hint else ""
+        if len(reasons) == 1:
+            return f"does not hold the video {index}{why}"
+        return f"holds none of the {len(reasons):,} videos, such as {index}{why}"
+    which = index if len(reasons) == 1 else f"any of the {len(reasons):,} videos, such as {index}"
+    return f"has no usable file for {which}: {reason}"
 
 
 @dataclass(frozen=True)

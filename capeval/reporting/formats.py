@@ -43,7 +43,10 @@ def form_for(path: Path, form: Format) -> Format:
     """
     of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
     if form not in ("table", of_suffix):
-        raise UsageError(f"--out: {path} is not the name of a {form} file; choose another suffix")
+        raise UsageError(
+            f"--out: {path} has the suffix of another format than --format {form}; choose another "
+            "name, or omit --format"
+        )
     return of_suffix
 
 

@@ -26,7 +26,7 @@ from typing import TypeVar
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.text import cut, listed, nearest, similar
+from capeval.text import Loss, cut, listed, nearest, similar
 
 FolderT = TypeVar("FolderT", RunFolder, JudgeFolder)
 R = TypeVar("R")
@@ -127,7 +127,7 @@ def attempt(
     if faults and not results:
         raise faults[0][1]
     for path, left_out in faults:
-        on_notice(why_left_out(path, left_out))
+        on_notice(Loss(why_left_out(path, left_out)))
     return results
 
 

@@ -444,7 +444,7 @@ def test_the_suffix_of_a_file_decides_its_format(typed: Typed) -> None:
     make_run("mine", GOOD)
     leaderboard(out="x.csv")
     assert Path("x.csv").read_text().startswith("section,published")
-    with pytest.raises(UsageError, match=r"y\.csv is not the name of a latex file"):
+    with pytest.raises(UsageError, match=r"y\.csv has the suffix of another format"):
         leaderboard(out="y.csv", format="latex")
     assert not Path("y.csv").exists()
 
@@ -498,3 +498,12 @@ def test_help_of_it_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
+
+
+def test_json_is_printed_also_where_a_file_is_written(typed: Typed) -> None:
+    make_run("mine", GOOD)
+    code, out, _ = typed("--json", "--out", "board.csv")
+    assert (code, list(json.loads(out))[0]) == (0, "sections")
+    assert Path("board.csv").read_text().startswith("section,published")
+    code, _, err = typed("--json", "--format", "markdown")
+    assert (code, "--json and --format: choose one of them" in err) == (2, True)
