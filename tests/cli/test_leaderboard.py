@@ -503,7 +503,7 @@ def test_help_of_it_loads_nothing_heavy() -> None:
 def test_json_is_printed_also_where_a_file_is_written(typed: Typed) -> None:
     make_run("mine", GOOD)
     code, out, _ = typed("--json", "--out", "board.csv")
-    assert (code, list(json.loads(out))[0]) == (0, "sections")
+    assert (code, next(iter(json.loads(out)))) == (0, "sections")
     assert Path("board.csv").read_text().startswith("section,published")
     code, _, err = typed("--json", "--format", "markdown")
     assert (code, "--json and --format: choose one of them" in err) == (2, True)
