@@ -276,13 +276,13 @@ class _Pipeline:
         try:
             self._record(job, outcome, frames)
         except Exception as failure:  # the disk is full: nothing can be kept any more
-            self._stop(failure)
+            self._stop(failure, lets_calls_finish=True)
 
-    def _stop(self, failure: BaseException) -> None:
+    def _stop(self, failure: BaseException, *, lets_calls_finish: bool = False) -> None:
         self._stopped.append(failure)
         self._cancel.set()
         # Otherwise calls under way are awaited: they are paid for already.
-        if not getattr(failure, "lets_calls_finish", False):
+        if not (lets_calls_finish or getattr(failure, "lets_calls_finish", False)):
             for call in self._calls:
                 if call is not asyncio.current_task():
                     call.cancel()

@@ -187,12 +187,15 @@ async def judge_captions(
             if stopped:
                 return
             begun += 1
+            judged = None
             try:
-                record(await judge_caption(judge, annotation, caption, repeats=repeats))
+                judged = await judge_caption(judge, annotation, caption, repeats=repeats)
+                record(judged)
             except Exception as failure:
                 stopped.append(failure)
-                # Otherwise calls in progress finish: they are already paid for.
-                if not getattr(failure, "lets_calls_finish", False):
+                # Otherwise calls in progress finish: they are already paid for, and go into the
+                # cache even if the disk of the run is full.
+                if judged is None and not getattr(failure, "lets_calls_finish", False):
                     for other in workers:
                         if other is not asyncio.current_task():
                             other.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -118,10 +119,12 @@ async def _open_chat_model(
         max_cost=options.max_cost,
         on_notice=on_notice,
         timeout=options.timeout,
+        # For a second attempt after one that took all its time.
+        patience=max(300.0, 2 * options.timeout),
         max_concurrency=options.max_concurrency,
     ) as asker:
         named = model or await asker.only_model("--judge")
-        unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter())
+        unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter(), explains_misses=False)
         judge, cached = (
             LLMJudge(
                 each,
@@ -200,6 +203,7 @@ async def estimate(
         result.cost = 0.0
         return result
     for annotation, caption in work:
+        await asyncio.sleep(0)  # Ctrl-C is noticed between captions
         for repeat in range(0 if caption.is_empty else repeats):
             tally = Tally()
             try:

@@ -15,6 +15,7 @@ from capeval.errors import (
     AllRefused,
     CacheMiss,
     CapevalError,
+    EndpointRefused,
     ReplyError,
     RequestRefused,
     UsageError,
@@ -66,14 +67,21 @@ class Asker:
     """Asks a client through a cache and counts on a meter.
 
     Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache
-    is not changed.
+    is not changed. With `explains_misses` it says why, for which the cache is searched.
     """
 
     def __init__(
-        self, client: ChatClient | None, cache: ReplyCache | None, *, base_url: str, meter: Meter
+        self,
+        client: ChatClient | None,
+        cache: ReplyCache | None,
+        *,
+        base_url: str,
+        meter: Meter,
+        explains_misses: bool = True,
     ) -> None:
         self.client, self.cache, self.meter = client, cache, meter
         self.base_url = public_url(base_url)
+        self._explains_misses = explains_misses
         self._under_way: dict[str, asyncio.Future[_End]] = {}
         self._captions = 0
         self._refused: dict[int, str] = {}
@@ -275,11 +283,9 @@ class Asker:
 
     async def _call(self, request: ChatRequest) -> ChatReply:
         if self.client is None:
-            raise CacheMiss(
-                "there is no cache"
-                if self.cache is None
-                else self.cache.reason_for_miss(request, self.base_url)
-            )
+            if self.cache is None or not self._explains_misses:
+                raise CacheMiss("there is no cache" if self.cache is None else "it is not cached")
+            raise CacheMiss(self.cache.reason_for_miss(request, self.base_url))
         async with self.meter.admit(request) as paid:
             reply = await self.client.complete(request)
             paid(reply)
@@ -319,15 +325,22 @@ class CheckedClient:
     def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
         self._client, self._meter = client, meter
         self._checked: set[str] = set()
+        self._refused: dict[str, str] = {}
         self._turn = asyncio.Lock()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one paid call; raises `EndpointError`."""
         if request.model not in self._checked:
             async with self._turn:
+                if request.model in self._refused:  # while this call waited for its turn
+                    raise EndpointRefused(self._refused[request.model])
                 if request.model not in self._checked:
                     trace("preflight", model=request.model)
-                    reply = await self._client.preflight(request.model)
+                    try:
+                        reply = await self._client.preflight(request.model)
+                    except EndpointRefused as refusal:
+                        self._refused[request.model] = str(refusal)
+                        raise
                     self._meter.paid(request.model, reply.usage)
                     self._checked.add(request.model)
         return await self._client.complete(request)

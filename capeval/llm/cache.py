@@ -24,6 +24,7 @@ from typing import Any, TypeVar, get_args
 from capeval.errors import InputError
 from capeval.llm.cache_writer import (
     LOCKED,
+    UNSTORABLE,
     CacheWriter,
     FileReplacedError,
     connect,
@@ -49,7 +50,7 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 BUSY_SECONDS = 2.0
 # A claim is waited for as long as its owner's call may take with its retries; a process that was
 # stopped holds its claims for good.
-CLAIM_SECONDS = 600.0
+CLAIM_SECONDS = 3600.0
 
 
 class _LockedError(Exception):
@@ -305,7 +306,7 @@ class ReplyCache:
             return None
         try:
             if self._reader is None:
-                self._reader = _open_reader(self.path)
+                self._reader = _open_reader(self.path, is_written=self._is_written())
             return None if self._reader is None else work(self._reader)
         except (sqlite3.Error, OSError, ValueError) as error:
             if error_code(error) in LOCKED:
@@ -337,11 +338,17 @@ class ReplyCache:
 
     def _cannot_write(self, error: Exception, *, for_good: bool) -> None:
         if isinstance(error, FileReplacedError):
+            self._close_reader()
             self._report(Loss(f"{self.path}: {error}"))
+        elif isinstance(error, UNSTORABLE):
+            self._notice(f"cannot store a reply: {error}")
         elif for_good:
             self._notice(f"cannot be used: {error}; going on without it")
         else:
             self._notice(f"cannot write: {error}; replies are kept in memory until it can")
+
+    def _is_written(self) -> bool:
+        return self._writer is not None and not self._writer.is_failing
 
     def _files(self) -> list[Path]:
         return [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")]
@@ -373,8 +380,11 @@ def _pauses() -> Iterator[float | None]:
     yield None
 
 
-def _open_reader(path: Path) -> sqlite3.Connection | None:
-    """Open a file for reading; return None while it has no table yet."""
+def _open_reader(path: Path, *, is_written: bool) -> sqlite3.Connection | None:
+    """Open a file for reading; return None while it has no table yet.
+
+    `is_written` says that this process is writing it, so that what it lacks now will be there soon.
+    """
     address = path.resolve().as_uri()
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(
@@ -388,6 +398,8 @@ def _open_reader(path: Path) -> sqlite3.Connection | None:
             # Reading needs two files beside it, which cannot be made in a read-only folder.
             # There nothing changes, so it can be read without them.
             if mode == "mode=ro" and error_code(error) in _CANNOT_OPEN:
+                if is_written:
+                    return None
                 continue
             raise
         db.close()

@@ -38,6 +38,8 @@ ROWS_AT_ONCE = 60
 BUSY_SECONDS = 2.0
 RETRY_SECONDS = 5.0
 CLOSING_SECONDS = 10.0
+# Faults of one reply, not of the file.
+UNSTORABLE = (UnicodeError, sqlite3.DataError, sqlite3.InterfaceError)
 LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 # After Ctrl-C.
 HURRIED_SECONDS = 1.0
@@ -125,6 +127,11 @@ class CacheWriter:
         self._report()
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to write failed."""
+        return self._failing
+
+    @property
     def is_locked_out(self) -> bool:
         """Whether the last attempt to write failed because another process locks the file."""
         return self._failing and self._locked_out
@@ -171,7 +178,7 @@ class CacheWriter:
                 self._under_way, self._waiting = self._waiting, {}
                 self._taken = self._count
             try:
-                seconds = CLOSING_SECONDS if is_last and self._failing else BUSY_SECONDS
+                seconds = CLOSING_SECONDS if is_last else BUSY_SECONDS
                 if self._hurry:
                     seconds = HURRIED_SECONDS / 2
                 if db is not None and _place_of(self._path) != place:
@@ -187,7 +194,11 @@ class CacheWriter:
                     place = _place_of(self._path)
                 if is_last:
                     db.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
-                _write(db, list(self._under_way.items()))
+                try:
+                    _write(db, list(self._under_way.items()))
+                except UNSTORABLE as error:
+                    self._failures.append((error, False))
+                    _write_each(db, list(self._under_way.items()))
             except Exception as error:  # whatever it is, the calls go on
                 for_good = not isinstance(error, sqlite3.OperationalError | OSError)
                 self._failures.append((error, for_good))
@@ -256,6 +267,13 @@ def _write(db: sqlite3.Connection, changes: Sequence[tuple[str, _Change]]) -> No
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _write_each(db: sqlite3.Connection, changes: Sequence[tuple[str, _Change]]) -> None:
+    """Write what can be stored: one reply that cannot must not keep the others out."""
+    for change in changes:
+        with suppress(*UNSTORABLE):
+            _write(db, [change])
 
 
 def _marks(count: int) -> str:

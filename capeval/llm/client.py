@@ -31,6 +31,7 @@ from capeval.llm.wire import (
     misplaced_answer,
     reply_from,
 )
+from capeval.schema.usage import Usage
 from capeval.tracing import is_tracing, trace
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -108,7 +109,7 @@ class OpenAIChatClient:
         self.limiter = AdaptiveLimiter(max_concurrency)
         self._connection: Connection | None = None
         self._has_answered = False
-        self._refused = ""
+        self._refused: dict[str | None, str] = {}
         self._failed_in_a_row = 0
         self._last_failure = ""
 
@@ -206,13 +207,14 @@ class OpenAIChatClient:
         message = self._refusal(decision, request.model)
         if is_first and decision.about_model:
             message += await self._nearest(request.model)
-        self._refused = message
+        # A model that is unknown says nothing about the others.
+        self._refused[request.model if decision.about_model else None] = message
         raise EndpointRefused(message)
 
     async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
-            if self._refused:
-                raise EndpointRefused(self._refused)
+            if refused := self._refused.get(None) or self._refused.get(request.model):
+                raise EndpointRefused(refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
                 raise EndpointDown(
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
@@ -245,6 +247,7 @@ class OpenAIChatClient:
                 effort.spent += clock() - started
 
     async def _negotiate(self, request: ChatRequest, effort: _Effort) -> ChatReply:
+        discarded = Usage()
         while True:
             plan = self._negotiation.plan(request.model)
             body = body_of(request, plan)
@@ -256,10 +259,11 @@ class OpenAIChatClient:
                 if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
                     request.model
                 ):
+                    discarded = discarded + reply.usage
                     continue
                 if misplaced_answer(reply, payload):
                     self._negotiation.found_misplaced_answer(request.model)
-                return reply
+                return replace(reply, usage=discarded + reply.usage)
             except Exception as error:
                 decision = decide(error, [name for name in plan.sent if name in body])
                 if decision is None:

@@ -219,6 +219,7 @@ def _forms(secrets: Iterable[str]) -> list[str]:
             quote(secret, safe=""),
             quote(secret),
             quote_plus(secret),
+            quote(secret, safe="/?:@-._~!$'()*,"),
             json.dumps(secret)[1:-1],
             repr(secret)[1:-1],
         )

@@ -120,7 +120,7 @@ def _decide_status(error: BadAnswerError, text: str, sent: Collection[str]) -> R
 
 def _codes(body: object) -> set[str]:
     return {
-        str(part[key]).lower()
+        str(part[key])[:200].lower()
         for part in _parts(body)
         for key in ("code", "type")
         if isinstance(part.get(key), str | int)
@@ -145,7 +145,11 @@ def _text_of(error: BadAnswerError) -> str:
             if isinstance(part.get(key), str) and part[key].strip():
                 where = part.get("loc")
                 text = str(part[key])[:2000]
-                return f"{'.'.join(map(str, where))}: {text}" if isinstance(where, list) else text
+                return (
+                    f"{'.'.join(map(str, where[:20]))[:200]}: {text}"
+                    if isinstance(where, list)
+                    else text
+                )
     if not error.reason and isinstance(body, str) and body.strip():
         return "a web page" if body.lstrip().startswith("<") else body[:2000]
     return error.reason
@@ -155,8 +159,9 @@ def _named(text: str, body: object, sent: Collection[str]) -> str | None:
     """The parameter of `sent` that the error is about; its own field outweighs its message."""
     fields: list[str] = []
     for part in _parts(body):
-        fields += [str(part["param"])] if part.get("param") else []
-        fields += [str(key) for key in part["loc"]] if isinstance(part.get("loc"), list) else []
+        fields += [str(part["param"])[:200]] if part.get("param") else []
+        loc = part.get("loc")
+        fields += [str(key)[:200] for key in loc[:20]] if isinstance(loc, list) else []
     for name in sent:
         if any(field.split(".")[0] == name for field in fields):
             return name
@@ -187,6 +192,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def failure_reason(error: BaseException) -> str:
     """Return in a few words why the connection failed, which the libraries' messages obscure."""
+    import aiohttp
+
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain and len(chain) < 10:
@@ -210,4 +217,6 @@ def failure_reason(error: BaseException) -> str:
     ):
         if re.search(signs, text):
             return words
+    if isinstance(error, aiohttp.ClientResponseError):  # its own text contains the address
+        return one_line(f"{type(error).__name__}: {error.status} {error.message}")
     return describe(error, 300)

@@ -13,6 +13,7 @@ import errno
 import ipaddress
 import json
 import os
+import re
 import ssl
 import sys
 import zlib
@@ -20,7 +21,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from capeval.errors import UsageError
 from capeval.llm.redact import Endpoint
@@ -66,16 +67,21 @@ class Connection:
         import aiohttp
 
         self._url, self._query = endpoint.url, endpoint.query
-        self._proxy, self.proxied_by = _proxy_for(endpoint.url)
+        self._proxy, self.proxied_by = proxy_for(endpoint.url)
         authorization = f"Basic {endpoint.basic}" if endpoint.basic else f"Bearer {key or 'none'}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=connections,
-                keepalive_timeout=30.0,
+                # Servers close idle connections after five seconds or more.
+                keepalive_timeout=4.0,
                 ssl=_trusted() if endpoint.url.startswith("https:") else True,
             ),
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=min(CONNECT_SECONDS, timeout), sock_read=timeout
+                total=None,
+                # With the look-up of the name, which may take longer than connecting.
+                connect=min(2 * CONNECT_SECONDS, timeout),
+                sock_connect=min(CONNECT_SECONDS, timeout),
+                sock_read=timeout,
             ),
             headers={
                 "Accept": "application/json",
@@ -166,9 +172,14 @@ def check_proxies() -> None:
     for scheme, address in _proxies().items():
         try:
             parts = urlsplit(address if "://" in address else f"http://{address}")
-            is_known = parts.scheme in {"http", "https", "socks5", "socks5h"}
+            is_known = parts.scheme in {"http", "https"} or parts.scheme.startswith("socks")
             is_address = is_known and parts.hostname and parts.port != 0 and " " not in address
-        except ValueError:  # the port is no number, or a bracket is missing
+            if ":" not in (parts.hostname or ""):
+                (parts.hostname or "").encode("idna")
+            user, password = unquote(parts.username or ""), unquote(parts.password or "")
+            (user + password).encode("latin-1")
+            is_address = is_address and ":" not in user
+        except ValueError:  # no number for a port, a missing bracket, letters that cannot be sent
             is_address = False
         if not is_address:
             # Its value may contain a password.
@@ -197,19 +208,20 @@ def _variable(scheme: str) -> str:
     return next((each for each in written if each.lower() == name), "the system's proxy settings")
 
 
-def _proxy_for(url: str) -> tuple[str | None, str | None]:
+def proxy_for(url: str) -> tuple[str | None, str | None]:
     """Return the address of the environment's proxy for a URL, and the variable that names it.
 
     A local server gets none: captions stay local. Raises `UsageError`.
     """
     parts, proxies = urlsplit(url), _proxies()
     scheme = parts.scheme if parts.scheme in proxies else "all"
-    excepted = [entry.strip() for entry in _settings().get("no", "").split(",")]
+    port = f":{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
+    excepted = re.split(r"[,\s]+", _settings().get("no", ""))
     host = parts.hostname or ""
-    check_proxies()
-    direct = is_local(url) or any(_covers(each, host) for each in excepted if each)
-    if scheme not in proxies or direct:
+    covered = any(_covers(each.removesuffix(port), host) for each in excepted if each)
+    if scheme not in proxies or covered or is_local(url):
         return None, None
+    check_proxies()
     address, variable = proxies[scheme], _variable(scheme)
     if address.startswith("socks"):
         raise UsageError(f"{variable}: SOCKS proxies are not supported; {_PROXY}")
@@ -222,8 +234,9 @@ def is_local(url: str) -> bool:
     >>> is_local("http://localhost:8000/v1"), is_local("https://api.openai.com/v1")
     (True, False)
     """
-    host = urlsplit(url).hostname or ""
-    return any(_covers(each, host) for each in ("127.0.0.0/8", "::1", "localhost"))
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    local = ("127.0.0.0/8", "0.0.0.0/32", "::1", "::", "::ffff:127.0.0.0/104", "localhost")
+    return any(_covers(each, host) for each in local)
 
 
 def _covers(entry: str, host: str) -> bool:

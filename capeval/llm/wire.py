@@ -181,7 +181,7 @@ def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]
     return ChatReply(
         # An unpaired surrogate can be neither printed nor stored.
         text=text.encode("utf-8", "replace").decode("utf-8"),
-        finish_reason=finish if isinstance(finish, str) else None,
+        finish_reason=one_line(finish, LONGEST_NAME) if isinstance(finish, str) else None,
         model=_name(payload.get("model")) or asked,
         fingerprint=_name(payload.get("system_fingerprint")),
         usage=_usage(payload.get("usage")),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -548,3 +549,16 @@ async def test_the_longest_reply_is_kept(cache: ReplyCache, ask_for: Requests) -
     for _ in range(2):
         answer = await asyncio.wait_for(asker.ask(ask_for(), lambda r: len(r.text)), 5)
         assert answer.value == len(huge)
+
+
+async def test_a_reply_that_cannot_be_stored_keeps_no_other_out(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    for n in range(3):
+        reply = replace(REPLY, finish_reason="stop:\ud800") if n == 1 else REPLY
+        cache.put(asked(str(n)), reply, "validated")
+    cache.flush()
+    cache.put(asked("later"), REPLY, "validated")
+    cache.close()
+    (notice,) = cache.notices
+    assert "cannot store a reply" in notice
+    assert ReplyCache(cache.path).info().entries == 3

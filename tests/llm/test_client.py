@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,9 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
+from capeval.llm.asker import CheckedClient
 from capeval.llm.client import OpenAIChatClient
+from capeval.llm.meter import Meter
 from capeval.llm.types import ChatRequest, ReplySchema
 from tests.llm.conftest import KEY, Naps
 from tests.server import (
@@ -551,3 +554,17 @@ def test_a_base_url_must_be_one(url: str) -> None:
 def test_a_key_with_odd_characters_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="API key"):
         OpenAIChatClient("http://judge/v1", "sk-\u201cquoted\u201d")
+
+
+async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
+    ask_for: Requests,
+) -> None:
+    async with OpenAIChatClient("http://127.0.0.1:9/v1", attempts=1) as client:
+        checked = CheckedClient(client, Meter())
+        began = time.monotonic()
+        ended = await asyncio.gather(
+            *(checked.complete(ask_for(str(n))) for n in range(64)), return_exceptions=True
+        )
+    assert {type(one) for one in ended} == {EndpointRefused}
+    # One preflight pauses for up to two seconds, 64 of them for a minute.
+    assert time.monotonic() - began < 20

@@ -15,6 +15,7 @@ import pytest
 from capeval.errors import CapevalError, EndpointRefused, UsageError
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.redact import Redactor
+from capeval.llm.transport import proxy_for
 from capeval.llm.types import ChatRequest
 from tests.llm.conftest import KEY
 from tests.server import LoopbackServer, completion, failure
@@ -89,6 +90,46 @@ async def test_a_proxy_of_another_kind_is_refused(
         with pytest.raises(UsageError, match="SOCKS proxies are not supported") as caught:
             await client.complete(ask_for())
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_proxied"),
+    [
+        ({"NO_PROXY": "judge.lab:8000"}, False),
+        ({"NO_PROXY": "judge.lab:9000"}, True),
+        ({"NO_PROXY": "a.org b.org .lab"}, False),
+        ({"no_proxy": "a.org, judge.lab"}, False),
+        ({}, True),
+    ],
+)
+def test_no_proxy_is_read_as_other_programs_read_it(
+    settings: dict[str, str], is_proxied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert bool(proxy_for("http://judge.lab:8000/v1")[0]) is is_proxied
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0.0.0.0", "[::1]", "localhost."])
+def test_a_desktop_with_a_socks_proxy_reaches_local_servers(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", "socks://127.0.0.1:7891/")
+    assert proxy_for(f"http://{host}:8000/v1") == (None, None)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://a..b:3128", f"http://{'x' * 70}:1", "http://us%C5%82:pw@h:1", "http://us%3Aer:pw@h:1"],
+)
+def test_a_proxy_that_cannot_be_one_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", address)
+    with pytest.raises(UsageError, match="HTTP_PROXY: is not the address of a proxy") as caught:
+        proxy_for("http://judge.lab/v1")
+    assert "pw" not in str(caught.value)
 
 
 @pytest.fixture
