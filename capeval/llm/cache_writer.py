@@ -297,7 +297,7 @@ def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, mode=0o700)
     db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     try:
-        db.execute("PRAGMA journal_mode=WAL")
+        _log_ahead(db, seconds)
         # Written through to the system at each commit: a killed process loses nothing.
         db.execute("PRAGMA synchronous=NORMAL")
         if not layout_of(db):
@@ -306,6 +306,19 @@ def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _log_ahead(db: sqlite3.Connection, seconds: float) -> None:
+    """Switch to a write-ahead log; SQLite itself does not wait for a reader here."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error_code(error) not in LOCKED or time.monotonic() >= end:
+                raise
+        time.sleep(0.005)
 
 
 def layout_of(db: sqlite3.Connection) -> int:
