@@ -106,7 +106,9 @@ def test_leaderboard_ranks_and_writes() -> None:
     board = capeval.leaderboard(out="board.csv", format="csv")
     assert board.sections[0].entries[0].name == "new"
     assert Path("board.csv").read_text(encoding="utf-8").count("\n") > 3
-    with pytest.raises(UsageError, match=r"`min_coverage`: 99.0 must be .* from 0 to 1"):
+    with pytest.raises(
+        UsageError, match=r"`min_coverage`: 99.0 must be a percentage .* or a fraction"
+    ):
         capeval.leaderboard(min_coverage=99)
 
 

@@ -127,7 +127,7 @@ def test_captions_that_only_people_know_are_left_out_aloud(typed: Typed) -> None
 def test_of_people_s_figures_a_run_without_a_score_is_left_out(typed: Typed) -> None:
     said = typed("plot", "scatter", "at-8", "failed", "--human", "ratings.csv", "--format", "png")
     assert (said.code, said.out) == (0, "figures/scatter.png\n")
-    assert "failed: left out of scatter and confusion, no caption is scored" in said.err
+    assert "failed: left out of scatter, no caption is scored" in said.err
 
 
 def test_what_has_nothing_to_show_is_left_out_with_the_reason(typed: Typed) -> None:
