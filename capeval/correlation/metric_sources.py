@@ -48,11 +48,11 @@ class Sources:
             try:
                 merge(known, metric)
             except ValueError as fault:
-                told = _told_apart(known.sources, metric.sources, has_systems=self.has_systems)
-                raise UsageError(f"{fault}: {told}") from None
+                hint = _conflict_hint(known.sources, metric.sources, has_systems=self.has_systems)
+                raise UsageError(f"{fault}: {hint}") from None
 
 
-def _told_apart(first: Sequence[str], second: Sequence[str], *, has_systems: bool) -> str:
+def _conflict_hint(first: Sequence[str], second: Sequence[str], *, has_systems: bool) -> str:
     """Return two sources of one metric that score the same captions, and what to do."""
     sources = [*first, *second]
     runs = [run for source in sources if (run := run_around(Path(source)))]

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from capeval.errors import ReplyError
 from capeval.judging.segments import segments
@@ -71,9 +71,9 @@ class _Alignment:
         self.caption, self.events = caption, events
         self.words = [_folded(one[0]) for one in found]
         self.starts, self.ends = [one.start() for one in found], [one.end() for one in found]
-        self.told = [[_folded(word) for word in _WORD.findall(event)] for event in events]
-        self.bounds = [0, *accumulate(map(len, self.told))]
-        self.partner = common_subsequence(self.words, [word for told in self.told for word in told])
+        self.event_words = [[_folded(word) for word in _WORD.findall(event)] for event in events]
+        self.bounds = [0, *accumulate(map(len, self.event_words))]
+        self.partner = common_subsequence(self.words, [*chain(*self.event_words)])
         offsets = accumulate(map(len, segments(caption)), initial=0)
         # The offset of each segment by the place of its first word, and the end.
         self.segments = {bisect_left(self.starts, offset): offset for offset in offsets} | {0: 0}
@@ -137,7 +137,7 @@ class _Alignment:
             ends.append(after)
             after = after if first < 0 else first
         before = -1
-        for number, (words, end) in enumerate(zip(self.told, reversed(ends), strict=True)):
+        for number, (words, end) in enumerate(zip(self.event_words, reversed(ends), strict=True)):
             matched, room = self.matched[number], end - before - 1
             fits = 0 < room <= 2 * matched and len(words) <= room + _MAX_ADDED
             if 2 * matched < len(words) and not fits:
@@ -163,7 +163,7 @@ class _Alignment:
                 # What is earlier was kept, or was found to repeat what was kept.
                 if text.find(passage) == offsets[one] and passage not in kept:
                     lost = shown(flat(self.caption[self.starts[one] : self.ends[other - 1]]))
-                    if passage in _spaced([word for told in self.told for word in told]):
+                    if passage in _spaced([*chain(*self.event_words)]):
                         raise ReplyError(f"the caption has {lost} elsewhere; keep its order")
                     raise ReplyError(f"no event has {lost}; leave nothing out")
         return dropped
@@ -217,7 +217,7 @@ class _Alignment:
         words = [word for one, other in ranges for word in self.words[one:other]]
         event = self.events[number]
         # Copied but for marks at its ends: what was classified before stays as it was.
-        return event if words == self.told[number] and flat(event) in flat(own) else own
+        return event if words == self.event_words[number] and flat(event) in flat(own) else own
 
     def _offset(self, place: int) -> int:
         """Return where the text of a word begins: with its segment, or the marks that open it."""
