@@ -10,14 +10,12 @@ of its own (`capeval.llm.cache_writer`). What is not written yet is served from 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -33,7 +31,13 @@ from capeval.llm.cache_writer import (
 )
 from capeval.llm.claims import Claims, open_claims
 from capeval.llm.redact import public_url
-from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, State
+from capeval.llm.request_identity import (
+    RequestIdentity,
+    encoded_once,
+    identify,
+    request_differences,
+)
+from capeval.llm.types import ChatReply, ChatRequest, State
 from capeval.llm.wire import MOST_TOKENS
 from capeval.schema.usage import Usage
 from capeval.text import Loss, one_line
@@ -146,7 +150,7 @@ class ReplyCache:
             request.key, state, request.model, request.base_url, request.messages, request.text,
             reply.text, reply.finish_reason, reply.model, reply.fingerprint, usage.calls,
             usage.input_tokens, usage.cached_tokens, usage.output_tokens,
-            _repeated(reply.left_off), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            encoded_once(reply.left_off), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )  # fmt: skip
         self._writing().put(request.key, reply, state, row)
 
@@ -239,7 +243,7 @@ class ReplyCache:
                 "SELECT base_url, request FROM replies WHERE messages = ? LIMIT 50",
                 (asked.messages,),
             ).fetchall()
-            differences = [found for row in near if (found := _differences(asked, *row))]
+            differences = [found for row in near if (found := request_differences(asked, *row))]
             if differences:
                 nearest = min(differences, key=len)
                 return f"the same messages are stored, but with {', '.join(nearest)}"
@@ -428,83 +432,3 @@ def _reply_in(row: tuple[Any, ...]) -> tuple[ChatReply, State] | None:
     calls, asked, cached, answered = counts
     usage = Usage(calls=calls, input_tokens=asked, cached_tokens=cached, output_tokens=answered)
     return ChatReply(text, finish, snapshot, fingerprint, usage, True, tuple(names)), state
-
-
-def _differences(asked: RequestIdentity, stored_url: object, text: object) -> list[str]:
-    """Return how a stored request differs from the one asked; none if it cannot be read."""
-    try:
-        stored = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        stored = None
-    if not isinstance(stored, dict):
-        return []
-    wanted = json.loads(asked.text)
-    found = [f"base URL {stored_url}"] if stored_url != asked.base_url else []
-    found += [
-        f"{name} {stored.get(name)}"
-        for name in ("model", "temperature", "repeat", "max_tokens")
-        if stored.get(name) != wanted[name]
-    ]
-    if stored.get("schema") != wanted["schema"]:
-        found.append("another reply schema")
-    return found
-
-
-# Shorter ones cost nothing to store.
-LONG_DATA_URL = 1000
-# What a key is made of: a change to one character would make all stored replies unusable.
-_encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-# What most requests of a run share is encoded once. 1 and 1.0 are different keys.
-_repeated = lru_cache(256, typed=True)(_encoded)
-
-
-@lru_cache(64)
-def _schema(schema: ReplySchema | None) -> str:
-    return _encoded(schema and {"name": schema.name, "schema": dict(schema.schema)})
-
-
-@dataclass(frozen=True, slots=True)
-class RequestIdentity:
-    """A request to one endpoint as the cache knows it; long data URLs are replaced by a hash.
-
-    `text` is the canonical JSON of the request, `messages` the hash of its messages and `key` the
-    hash of everything: SHA-256, in hexadecimal.
-    """
-
-    key: str
-    model: str
-    base_url: str
-    messages: str
-    text: str
-
-
-def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
-    """Return the identity of a whole request to one endpoint, given by its public URL."""
-    messages = _encoded([shown(message) for message in request.messages])
-    temperature = None if request.temperature is None else float(request.temperature)
-    # The canonical JSON of an object with these keys; the messages are encoded once.
-    text = (
-        f'{{"max_tokens":{_repeated(request.max_tokens)},"messages":{messages},'
-        f'"model":{_repeated(request.model)},"repeat":{_repeated(request.repeat)},'
-        f'"schema":{_schema(request.schema)},"temperature":{_repeated(temperature)}}}'
-    )
-    key = _sha256(f'{{"base_url":{_repeated(base_url)},"request":{text}}}')
-    return RequestIdentity(key, request.model, base_url, _sha256(messages), text)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
-def shown(value: object) -> object:
-    """Return JSON values with long data URLs replaced by their hash."""
-    if isinstance(value, str):
-        if len(value) <= LONG_DATA_URL or not value.startswith("data:"):
-            return value
-        head = value[:60].partition(",")[0]
-        return f"{head},[{len(value)} characters, sha256 {_sha256(value)}]"
-    if isinstance(value, Mapping):
-        return {key: shown(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown(item) for item in value]
-    return value
