@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,7 +141,9 @@ class Asker:
         self._under_way[key] = mine
         end = None
         try:
-            answer = await self._ask_anew_if_outdated(request, asked, check, attempts, whole)
+            answer = await self._ask_anew_if_outdated(
+                partial(self._converse, request, asked, check, attempts, whole)
+            )
             end = Answer(None, answer.replies, answer.complaints)
         except CapevalError as error:
             end = error
@@ -171,22 +174,17 @@ class Asker:
         return Answer(value, shared, answer.complaints)
 
     async def _ask_anew_if_outdated(
-        self,
-        request: ChatRequest,
-        asked: RequestIdentity,
-        check: Check[T],
-        attempts: int,
-        whole: bool,
+        self, converse: Callable[[], Awaitable[Answer[T]]]
     ) -> Answer[T]:
         try:
-            return await self._converse(request, asked, check, attempts, whole)
+            return await converse()
         except ReplyBroken as broken:
             if self.cache is None or not all(reply.cached for reply in broken.replies):
                 raise
         # An older version accepted the stored reply; by this version's rules it is asked for again.
         if self.client is None:
             raise CacheMiss(_OUTDATED)
-        return await self._converse(request, asked, check, attempts, whole)
+        return await converse()
 
     async def _converse(
         self,
