@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from capeval.judging.contracts import EventToClassify, contract_of
+from capeval.judging.contracts import contract_of
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.replies import FormError, read_reply
+from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.split_checks import words
 from capeval.llm.asker import Asker
 from capeval.llm.types import Answer, ChatReply, ChatRequest, ReplyBroken, ReplyRefused

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
-from capeval.judging.contracts import EventToClassify, contract_of
+from capeval.judging.contracts import contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
