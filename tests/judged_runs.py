@@ -69,7 +69,7 @@ def make_run(
         manifest["generation"] = dict(generation)
     (run / "manifest.json").write_text(json.dumps(manifest))
     write_judgments(judge / "judgments.jsonl", judgments(labels, by))
-    scores = load_judged(judge, annotations=annotations).rescored(draws=200)
+    scores = load_judged(judge, annotations=annotations).scores
     values = json.loads(json.dumps(scores.model_dump(mode="json")))
     for path, value in (change or {}).items():
         *parents, last = path.split(".")

@@ -13,7 +13,7 @@ from capeval.reporting.gate_results import gate_results
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import files_behind, load_judged_runs
 from capeval.runs.outputs import check_output, write_output
-from capeval.scoring import DRAWS
+from capeval.scoring.comparison import DRAWS
 from capeval.scoring.comparison_result import Comparison, Matrix
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 

@@ -184,7 +184,6 @@ class JudgingSession:
             repeats=o.repeats,
             only=o.only,
             limit=o.limit,
-            seed=o.seed,
             max_unscored=float(self._allowance.of(len(source.captions))),
         )
 

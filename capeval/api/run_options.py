@@ -71,7 +71,9 @@ class ScoreOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
-    seed: int = seed_option()
+    seed: int = option(
+        0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
+    )
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
@@ -108,7 +110,7 @@ class CompareOptions:
     gate : What --fail-under tests: estimate, or lower for the lower end of the interval. By
         default estimate.
     min_coverage : How many annotated videos must be compared: a number, or a share such as 99%.
-    resamples : Bootstrap resamples, and sign flips for p-values. By default 10,000.
+    resamples : Sign flips for p-values. By default 10,000.
     """
 
     judged_runs: Sequence[FilePath] = judged_runs_argument()

@@ -47,7 +47,7 @@ class JudgeOptions(ModelOptions):
     repeats : Judge each caption this many times; the majority label counts.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         earlier verdicts of another judge remain in force, and the command exits with 3.
-    seed : The seed of the statistics.
+    seed : Accepted for earlier scripts: nothing in a score is random.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """

@@ -254,14 +254,13 @@ class JudgingWork:
         repeats: int = 1,
         only: Collection[str] = (),
         limit: int | None = None,
-        seed: int = 0,
         max_unscored: float = 0,
     ) -> None:
         self._source, self._opened = source, opened
         self._repeats, self._only, self._limit = repeats, only, limit
         self._max_unscored = max_unscored
         folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
-        self.store = VerdictStore(source, folder, seed=seed)
+        self.store = VerdictStore(source, folder)
 
     def locked(self) -> AbstractContextManager[Callable[[], None]]:
         """Lock the run; captions in memory have none."""

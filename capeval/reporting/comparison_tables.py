@@ -25,7 +25,7 @@ from capeval.reporting.numbers import (
 from capeval.reporting.score_tables import BASELINE_NOTE, NO_INTERVAL_NOTE
 from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
-from capeval.scoring import FEWEST, GROUPS, MEASURES
+from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.comparison import FEWEST_FOR_POWER
 from capeval.scoring.comparison_result import (
     BucketDifference,
@@ -335,16 +335,17 @@ def _reasons(run: Side, most: int = 3) -> str:
 
 def _explained(found: Comparison | Matrix) -> str:
     interval = found.settings["interval"]
-    method = found.settings["test"]["method"]
-    resamples = f"{thousands(interval['draws'])} resamples, seed {interval['seed']}"
+    test = found.settings["test"]
+    resamples = f"{thousands(test['draws'])} resamples, seed {test['seed']}"
     if isinstance(found, Comparison):
         return (
-            f"Intervals: {interval['method']}, {resamples}; none for fewer than {FEWEST} videos. "
-            f"p: {method}; the p of buckets is also adjusted (Holm), that of all videos is not."
+            f"Intervals: {interval['method']}; none for fewer than {FEWEST_VIDEOS} videos. "
+            f"p: {test['method']}, {resamples}; the p of buckets is also adjusted (Holm), that of "
+            "all videos is not."
         )
     return (
-        f"p: {method}, {resamples}; adjusted by Holm over all pairs. rank: a run ranks lower if it "
-        f"is worse than every run of the rank above (p <= {plain_number(ALPHA)})."
+        f"p: {test['method']}, {resamples}; adjusted by Holm over all pairs. rank: a run ranks "
+        f"lower if it is worse than every run of the rank above (p <= {plain_number(ALPHA)})."
     )
 
 

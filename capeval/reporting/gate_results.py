@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capeval.reporting.numbers import beside_limit, plain_number, thousands
-from capeval.scoring import FEWEST
+from capeval.scoring import FEWEST_VIDEOS
 from capeval.scoring.comparison_result import Comparison, GateResult, Matrix
 from capeval.scoring.gates import CountOrShare, DifferenceGate, GateOutcome
 from capeval.text import counted, one_line
@@ -44,7 +44,8 @@ def _of_difference(found: Comparison, outcome: GateOutcome, gate: DifferenceGate
     elif getattr(group, gate.measure).value is None:
         sentence = f"{second} has no {what} to compare"
     else:
-        few = f"{counted(group.n, 'video')} {'is' if group.n == 1 else 'are'} fewer than {FEWEST}"
+        verb = "is" if group.n == 1 else "are"
+        few = f"{counted(group.n, 'video')} {verb} fewer than {FEWEST_VIDEOS}"
         sentence = f"the difference in {what} has no interval, because {few}"
     return GateResult(
         gate=gate.name,

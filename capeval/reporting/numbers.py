@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capeval.scoring import FEWEST, Estimate
+from capeval.scoring import FEWEST_VIDEOS, Estimate
 from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.text import one_line
 
@@ -125,7 +125,7 @@ def _with_ends(
 def confidence(gap: Difference | PairDifference, *, negative: bool = False) -> str:
     """Return the 95% interval of a difference, or of its negative, as a sentence has it."""
     if gap.low is None or gap.high is None:
-        return f"no interval: fewer than {FEWEST} videos"
+        return f"no interval: fewer than {FEWEST_VIDEOS} videos"
     low, high = (-gap.high, -gap.low) if negative else (gap.low, gap.high)
     return f"95% CI {points(low)} to {points(high)}".replace("+", "")
 

@@ -24,7 +24,7 @@ from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Absent, Checked
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import FEWEST, Scores
+from capeval.scoring import FEWEST_VIDEOS, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
@@ -70,7 +70,7 @@ BASELINE_NOTE = (
     "These are scores of a baseline judge: a smoke test, not a measurement. Do not report them."
 )
 
-NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST} videos"
+NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos"
 """The note below a table in which a value has no interval."""
 
 _TITLES: dict[View, str] = {

@@ -1,7 +1,7 @@
 """Whether stored scores still match their verdicts: the one comparison of two sets of scores.
 
 `capeval score --check` lists every difference, intervals included. The report and the leaderboard
-ask only whether there is one, and leave out the intervals, which would need a bootstrap.
+ask only whether there is one, and leave out the intervals, whose method changes with versions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.runs.judged_run import JudgedRun
-from capeval.runs.stored_scores import LARGEST, TOLERANCE, json_path, load_scores, read_scores
-from capeval.scoring import DRAWS, Scores, Signature
+from capeval.runs.stored_scores import TOLERANCE, json_path, load_scores, read_scores
+from capeval.scoring import Scores, Signature
 from capeval.scoring.signature import VERSION, differing_parts
 from capeval.text import counted, shown
 
-MOST_DRAWS = 50_000
-"""The most resamples that a file may ask for: recomputing more would take hours."""
+_BOOTSTRAP = "percentile bootstrap over videos"
+"""The method of the intervals in files of earlier versions."""
+
+OTHER_INTERVALS = "intervals are not compared: an earlier version made them, by another method"
+"""The note on such a file."""
 
 _NEARLY_ALL = 0.9
 """The share of videos that differ from which a file is taken for that of another run."""
@@ -65,16 +68,19 @@ class Checked:
 def check_scores(judged: JudgedRun, file: Path) -> Checked:
     """Recompute a file of scores from the verdicts of a judged run, and list all that differs.
 
-    Intervals are recomputed with the seed and the number of resamples that the file's own settings
-    name. Numbers agree if they differ by no more than 1e-9: what floating point may differ by from
+    Intervals of earlier versions were made by another method, and are left out with a note. Numbers
+    agree if they differ by no more than 1e-9: what floating point may differ by from
     one platform to another. Another version of capeval is noted, and is no difference. If the file
     names another judge, prompts or repeats, only the signatures are compared.
     """
     theirs = read_scores(file)
-    seed, draws = _interval(theirs, file)
-    ours = judged.rescored(seed=seed, draws=draws).model_dump(mode="json")
-    found = _Comparison()
-    notes = found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
+    ours = judged.scores.model_dump(mode="json")
+    earlier = _is_bootstrap(theirs)
+    if earlier:
+        ours["settings"]["interval"] = theirs["settings"]["interval"]
+    found = _Comparison(intervals=not earlier)
+    notes = [OTHER_INTERVALS] if earlier else []
+    notes += found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
     same_signature = not found.differences
     if OTHER_JUDGE in notes:
         return Checked(file, found.agree, tuple(found.differences), tuple(notes))
@@ -142,20 +148,10 @@ def _short(value: Any) -> str:
     return shown(value)
 
 
-def _interval(theirs: Mapping[str, Any], file: Path) -> tuple[int, int]:
-    """Return the seed and the resamples that a file names; where it names none, the usual."""
+def _is_bootstrap(theirs: Mapping[str, Any]) -> bool:
     settings = theirs.get("settings")
-    named = settings.get("interval") if isinstance(settings, dict) else None
-    interval = named if isinstance(named, dict) else {}
-    seed, draws = interval.get("seed", 0), interval.get("draws", DRAWS)
-    for name, value, least, most in (("seed", seed, 0, LARGEST), ("draws", draws, 1, MOST_DRAWS)):
-        if type(value) is not int or not least <= value <= most:
-            raise InputError(
-                f"must be an integer from {least} to {most:,}, not {shown(value)}",
-                file=file,
-                field=f"settings.interval.{name}",
-            )
-    return seed, draws
+    interval = settings.get("interval") if isinstance(settings, dict) else None
+    return isinstance(interval, dict) and interval.get("method") == _BOOTSTRAP
 
 
 class _Comparison:

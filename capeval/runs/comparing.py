@@ -8,9 +8,8 @@ from functools import cached_property
 from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
-from capeval.scoring import DRAWS
 from capeval.scoring.buckets import Membership, memberships
-from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
+from capeval.scoring.comparison import DRAWS, Measured, differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
 from capeval.scoring.counts import AnnotationArrays
 from capeval.scoring.signature import unlikeness
@@ -25,7 +24,7 @@ def compare_judged(
     Parameters
     ----------
     runs : at least two
-    draws : resamples of the bootstrap over videos, and of the permutations
+    draws : resamples of the permutations
     anyway : compare runs whose signatures differ, and mark the result
     """
     signatures = {name: run.signature for name, run in runs.items()}
@@ -176,9 +175,7 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
     return {
         "interval": {
             "level": 0.95,
-            "method": f"paired percentile bootstrap over {what}",
-            "draws": draws,
-            "seed": seed,
+            "method": f"paired t interval over {what}, corrected for skewness (Hall, 1992)",
         },
         "test": {
             "method": "paired permutation test (sign flips), exact if there are no more "

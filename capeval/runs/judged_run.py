@@ -24,7 +24,7 @@ from capeval.runs.verdicts import (
     summarise,
 )
 from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import DRAWS, Scores
+from capeval.scoring import Scores
 from capeval.text import counted
 
 
@@ -50,17 +50,7 @@ class JudgedRun:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the verdicts, computed from them."""
-        return self.rescored(seed=self.seed)
-
-    def rescored(self, *, seed: int = 0, draws: int = DRAWS) -> Scores:
-        """Return the scores, with intervals of this seed and number of resamples."""
-        return summarise(
-            self.annotations,
-            list(self.judgments.values()),
-            captioned=self.captioned,
-            seed=seed,
-            draws=draws,
-        )
+        return summarise(self.annotations, list(self.judgments.values()), captioned=self.captioned)
 
     @cached_property
     def signature(self) -> str:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text
-from capeval.scoring import FEWEST, GROUPS, MEASURES, Bucket, Estimate, Scores
+from capeval.scoring import GROUPS, MEASURES, Bucket, Estimate, Scores
 from capeval.text import complaint, shown
 
 TOLERANCE = 1e-9
@@ -20,6 +20,9 @@ TOLERANCE = 1e-9
 
 LARGEST = 2**53
 """JSON numbers beyond this are no longer exact integers, and no count of ours is that large."""
+
+_FEWEST_EVER = 5
+"""The fewest videos with an interval in any version: the limit of earlier ones."""
 
 _DEEPEST = 20
 """More levels than any `scores.json` has, and few enough to recurse into."""
@@ -111,8 +114,8 @@ def _flaw(estimate: Estimate, n: int) -> str | None:
         return "has an interval of one end"
     if low is None or high is None:
         return None
-    if n < FEWEST:
-        return f"has an interval of {n} videos, and fewer than {FEWEST} have none"
+    if n < _FEWEST_EVER:
+        return f"has an interval of {n} videos, and fewer than {_FEWEST_EVER} never had one"
     if value is None or not 0 <= low <= high <= 1:
         return "has no interval of fractions"
     if not low - TOLERANCE <= value <= high + TOLERANCE:

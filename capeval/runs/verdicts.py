@@ -26,7 +26,7 @@ from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
-from capeval.scoring import DRAWS, AnnotationArrays, Scores, Signature, score_judgments
+from capeval.scoring import AnnotationArrays, Scores, Signature, score_judgments
 from capeval.scoring.counts import as_arrays
 from capeval.text import counted, nearest, shown
 from capeval.version import __version__
@@ -207,20 +207,21 @@ def _recorded(name: str, scored: Sequence[Scored]) -> list[str]:
     return sorted({value for judgment in scored for value in getattr(judgment.provenance, name)})
 
 
+INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
+"""The method of the intervals, as scores.json records it."""
+
+
 def summarise(
     annotations: Sequence[Annotation] | AnnotationArrays,
     judgments: Sequence[Judgment],
     *,
     captioned: int,
-    seed: int,
-    draws: int = DRAWS,
     data: str | None = None,
 ) -> Scores:
     """Score the judgments of one judge; what is known of the judge is read from them.
 
     Parameters
     ----------
-    draws : of the bootstrap; 0 for means without intervals
     data : the hash of the annotations, if the caller knows it already
     """
     reference = as_arrays(annotations)
@@ -242,15 +243,8 @@ def summarise(
             "fingerprints": _recorded("fingerprints", scored),
             "left_off": _recorded("left_off", scored),
             "data": data,
-            "interval": {
-                "level": 0.95,
-                "method": "percentile bootstrap over videos",
-                "draws": draws,
-                "seed": seed,
-            },
+            "interval": {"level": 0.95, "method": INTERVAL},
         },
-        seed=seed,
-        draws=draws,
     )
 
 
@@ -307,8 +301,8 @@ class VerdictStore:
     `judgments.aside.jsonl` until its video is scored.
     """
 
-    def __init__(self, source: Source, folder: JudgeFolder | None, *, seed: int) -> None:
-        self._source, self.folder, self._seed = source, folder, seed
+    def __init__(self, source: Source, folder: JudgeFolder | None) -> None:
+        self._source, self.folder = source, folder
         self._stored = Stored()
         self._judgments: list[Judgment] = []
 
@@ -367,5 +361,4 @@ class VerdictStore:
             self._source.annotations,
             self._judgments,
             captioned=len(self._source.captions),
-            seed=self._seed,
         )

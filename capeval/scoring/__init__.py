@@ -1,14 +1,13 @@
 """Weighted precision, recall and F1 from verdicts, with breakdowns, intervals and a signature."""
 
-from capeval.scoring.aggregate import DRAWS, score_judgments
+from capeval.scoring.aggregate import score_judgments
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.result import Bucket, Estimate, Scores, TypeScores
 from capeval.scoring.signature import Signature
-from capeval.stats import FEWEST
+from capeval.stats import FEWEST_VIDEOS
 
 __all__ = [
-    "DRAWS",
-    "FEWEST",
+    "FEWEST_VIDEOS",
     "GROUPS",
     "MEASURES",
     "AnnotationArrays",

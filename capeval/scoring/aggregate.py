@@ -21,12 +21,7 @@ from capeval.scoring.result import (
     TypeScores,
     UnmatchedEvents,
 )
-from capeval.stats import bootstrap_means
-
-DRAWS = 10_000
-"""Resamples of a bootstrap: the ends of a 95% interval then move by less than a tenth of its width
-from one seed to another.
-"""
+from capeval.stats import mean_intervals
 
 
 def score_judgments(
@@ -36,8 +31,6 @@ def score_judgments(
     captioned: int,
     signature: str,
     settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
 ) -> Scores:
     """Score stored verdicts.
 
@@ -48,7 +41,6 @@ def score_judgments(
     annotations : of the whole set; as `AnnotationArrays`, they serve several runs
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
-    draws : resamples of the bootstrap over videos; 0 for means without intervals
 
     Raises
     ------
@@ -68,7 +60,7 @@ def score_judgments(
     rows = list(scored)
     counts = reference.counts(rows, [judgment.relations for judgment in scored.values()])
     values = measures(counts)
-    overall, by = _tables(values, reference.members_of(rows), seed=seed, draws=draws)
+    overall, by = _tables(values, reference.members_of(rows))
     return Scores(
         signature=signature,
         counts=Counts(
@@ -87,9 +79,7 @@ def score_judgments(
     )
 
 
-def _tables(
-    values: NDArray[np.float64], members: Sequence[Membership], *, seed: int, draws: int
-) -> tuple[Bucket, Breakdown]:
+def _tables(values: NDArray[np.float64], members: Sequence[Membership]) -> tuple[Bucket, Breakdown]:
     members = [Membership("overall", "", np.ones(len(values), dtype=bool)), *members]
     shape = (len(members), len(GROUPS), len(MEASURES))
     present = ~np.isnan(values)
@@ -97,13 +87,11 @@ def _tables(
     n = np.array([present[of.inside].sum(axis=0) for of in members])
     sums = np.array([filled[of.inside].sum(axis=0) for of in members])
     mean = np.divide(sums, n, out=np.full(shape, np.nan), where=n > 0)
-    low = high = np.full(shape, np.nan)
-    if draws:
-        # (videos, buckets, groups, measures): NaN where the video is not in the bucket.
-        masks = np.array([of.inside for of in members]).T
-        spread = np.where(masks[:, :, None, None], values[:, None], np.nan)
-        flat = spread.reshape(len(values), mean.size)
-        low, high = (ends.reshape(shape) for ends in bootstrap_means(flat, draws=draws, seed=seed))
+    # (videos, buckets, groups, measures): NaN where the video is not in the bucket.
+    masks = np.array([of.inside for of in members]).T
+    spread = np.where(masks[:, :, None, None], values[:, None], np.nan)
+    flat = spread.reshape(len(values), mean.size)
+    low, high = (ends.reshape(shape) for ends in mean_intervals(flat, limits=(0, 1)))
     table = np.stack([mean, low, high], axis=-1)
     buckets = [_bucket(table[b], n[b, :, 0]) for b in range(len(members))]
     return buckets[0], Breakdown(**by_way(members[1:], buckets[1:]))

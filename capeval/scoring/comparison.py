@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import RELATIONS, Annotation, Relation, Scored, Verdict, VisualElement
-from capeval.scoring.aggregate import DRAWS
 from capeval.scoring.buckets import Membership, by_way
 from capeval.scoring.comparison_result import (
     BucketDifference,
@@ -26,7 +25,7 @@ from capeval.scoring.comparison_result import (
     VideoMove,
 )
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.stats import FEWEST, Value, bootstrap_means
+from capeval.stats import Value, mean_intervals
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
 
@@ -36,6 +35,9 @@ _POINT = 0.01
 """One point, as a fraction: the difference whose number of videos is reported."""
 FEWEST_FOR_POWER = 10
 """Fewer videos estimate the standard deviation too roughly for a statement on power."""
+
+DRAWS = 10_000
+"""Random sign flips of a test, which give p down to 0.0001."""
 
 _F1 = MEASURES.index("f1")
 
@@ -87,17 +89,17 @@ def differences(
     """Return the differences, second − first, over all videos and in every bucket.
 
     The estimate is the mean over videos of the difference between the final labels. Its interval
-    is a percentile bootstrap over videos; all numbers share the resamples. With repeats, each
-    resampled video also takes one repeat of the judge at random, the same in both runs: the
-    deviation of that repeat's difference from the video's mean over repeats is added to the video's
-    difference. The interval is therefore centred on the estimate and as wide as that of runs
-    judged once, which is conservative for a majority. p comes from flipping the signs of videos.
+    is that of a mean over videos (`capeval.stats.mean_intervals`). With repeats, each repeat of the
+    judge counts as a row of its video: the deviation of that repeat's difference from the video's
+    mean over repeats is added to the video's difference. The interval therefore belongs to the
+    estimate and is as wide as that of runs judged once, which is conservative for a majority. p
+    comes from flipping the signs of videos.
 
     Parameters
     ----------
     first, second : of the same videos in the same order; at least one
     members : buckets of these videos
-    draws : resamples of the bootstrap, and sign flips
+    draws : random sign flips
     """
     if first.values.shape != second.values.shape or not len(first.values):
         raise ValueError("differences need the same videos in both, and at least one")
@@ -148,9 +150,8 @@ def _table(
     flat = spread(gaps)
     most = max(len(first.repeats), len(second.repeats))
     rows = spread(_gaps_by_repeat(first, second, most))
-    low, high = bootstrap_means(rows, draws=draws, seed=seed, per_draw=videos)
+    low, high = mean_intervals(rows, rows_per_video=most)
     n = (~np.isnan(flat)).sum(axis=0)
-    low[n < FEWEST] = high[n < FEWEST] = np.nan
     mean = _means(flat)
     squares = np.nansum((flat - mean) ** 2, axis=0)
     sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
@@ -271,8 +272,7 @@ def ranked(
     pairs = list(combinations(range(len(runs)), 2))
     most = max(len(run.repeats) for run in runs)
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
-    videos = len(values[0])
-    low, high = bootstrap_means(table, draws=draws, seed=seed, per_draw=videos)
+    low, high = mean_intervals(table, rows_per_video=most)
     gaps = np.stack([values[j] - values[i] for i, j in pairs], axis=1)
     p = [float(one) for one in sign_flips(gaps, draws=draws, seed=seed)]
     adjusted = [float(one) for one in holm(p) if isinstance(one, float)]
@@ -285,8 +285,8 @@ def ranked(
             first=names[i],
             second=names[j],
             value=float(gaps[:, k].mean()),
-            low=_number(float(low[k])) if videos >= FEWEST else None,
-            high=_number(float(high[k])) if videos >= FEWEST else None,
+            low=_number(float(low[k])),
+            high=_number(float(high[k])),
             p=p[k],
             p_adjusted=adjusted[k],
         )

@@ -106,7 +106,7 @@ def test_headline_is_of_the_first_section_with_an_f1(typed: Typed) -> None:
         old = load_judged(judge, annotations="a.json").judgments.values()
         unscored = [Unscored(index=o.index, reason="no", provenance=o.provenance) for o in old]
         write_judgments(judge / "judgments.jsonl", unscored)
-        scores = load_judged(judge, annotations="a.json").rescored(draws=200)
+        scores = load_judged(judge, annotations="a.json").scores
         (judge / "scores.json").write_text(scores.model_dump_json())
 
     refused("none")

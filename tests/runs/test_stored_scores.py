@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("alone")
 LABELS = "+0- 0++ | 0+- | 00 +"
 
 
-def summary(judged: list[Judgment], draws: int = 99) -> Scores:
-    return summarise(VIDEOS, judged, captioned=5, seed=0, draws=draws)
+def summary(judged: list[Judgment]) -> Scores:
+    return summarise(VIDEOS, judged, captioned=5)
 
 
 def stale(stored: Scores, judged: list[Judgment]) -> str | None:
-    """Compare stored scores with the verdicts, for which no interval is needed."""
-    return why_stale(stored, summary(judged, draws=0))
+    """Compare stored scores with the verdicts."""
+    return why_stale(stored, summary(judged))
 
 
 def label(events: list[int]) -> Any:
@@ -141,6 +141,6 @@ def test_sums_in_another_order_are_the_same() -> None:
 
 def test_scores_without_intervals_are_the_same_means() -> None:
     judged = judgments(LABELS)
-    means = summary(judged, draws=0)
+    means = summary(judged)
     assert stale(means, judged) is None
     assert means.overall.all.f1.low is None

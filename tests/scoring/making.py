@@ -58,11 +58,11 @@ def scores(
     captioned: int | None = None,
     **options: Any,
 ) -> Scores:
-    """Score with few draws."""
+    """Score judgments of some videos."""
     return score_judgments(
         annotations,
         judgments,
         captioned=len(judgments) if captioned is None else captioned,
         signature="test",
-        **({"draws": 200} | options),
+        **options,
     )

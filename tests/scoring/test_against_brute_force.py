@@ -17,7 +17,7 @@ from capeval.schema import (
     Unscored,
     VisualElement,
 )
-from capeval.scoring import FEWEST, Bucket, Scores
+from capeval.scoring import FEWEST_VIDEOS, Bucket, Scores
 from tests.scoring.making import annotation, scored, scores
 
 Set = tuple[list[Annotation], list[Scored | Unscored]]
@@ -90,7 +90,7 @@ def check(bucket: Bucket, pairs: Sequence[tuple[Annotation, Scored]]) -> None:
                 assert 0 <= estimate.value <= 1
             else:
                 assert estimate.value is None
-            if len(found) >= FEWEST:
+            if len(found) >= FEWEST_VIDEOS:
                 assert 0 <= estimate.low <= estimate.high <= 1
                 assert estimate.low - 1e-12 <= max(float(value[place]) for value in found)
             else:
@@ -111,7 +111,7 @@ EVENTS: dict[str, Callable[[int], bool]] = {
 @given(judged_sets())
 def test_every_number_is_what_the_definition_says(judged: Set) -> None:
     videos, judgments = judged
-    result = scores(videos, judgments, draws=20)
+    result = scores(videos, judgments)
     by_index = {j.index: j for j in judgments if isinstance(j, Scored)}
     pairs = [(video, by_index[video.index]) for video in videos if video.index in by_index]
     check(result.overall, pairs)
@@ -155,9 +155,9 @@ def told(result: Scores) -> dict[str, object]:
 @given(judged_sets(smallest=2), st.randoms(use_true_random=False))
 def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: object) -> None:
     videos, judgments = judged
-    before = scores(videos, judgments, draws=20)
-    assert scores(videos, judgments[::-1], draws=20) == before
-    assert told(scores(videos[::-1], judgments, draws=20)) == told(before)
+    before = scores(videos, judgments)
+    assert scores(videos, judgments[::-1]) == before
+    assert told(scores(videos[::-1], judgments)) == told(before)
 
 
 @settings(deadline=None)
@@ -165,7 +165,7 @@ def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: obje
 def test_failed_videos_change_nothing_but_the_counts(judged: Set) -> None:
     videos, judgments = judged
     only = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    every, some = (scores(videos, given, captioned=9, draws=20) for given in (judgments, only))
+    every, some = (scores(videos, given, captioned=9) for given in (judgments, only))
     assert every == some
 
 
@@ -193,4 +193,4 @@ def test_splitting_an_event_changes_no_overall_number(judged: Set) -> None:
         else judgment
         for judgment in judgments
     ]
-    assert scores(split, flat, draws=20).overall == scores(videos, judgments, draws=20).overall
+    assert scores(split, flat).overall == scores(videos, judgments).overall

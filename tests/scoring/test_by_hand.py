@@ -111,9 +111,9 @@ def test_one_video_has_no_interval() -> None:
     assert (estimate.low, estimate.high) == (None, None)
 
 
-def test_type_of_four_videos_has_no_interval_where_all_five_have_one() -> None:
-    videos = [*(annotation(index, "c1 s1") for index in "abcd"), annotation("e", "s1")]
-    judgments = [*(scored(index, "+0") for index in "abcd"), scored("e", "0")]
+def test_type_of_seven_videos_has_no_interval_where_all_eight_have_one() -> None:
+    videos = [*(annotation(index, "c1 s1") for index in "abcdefg"), annotation("h", "s1")]
+    judgments = [*(scored(index, "+0") for index in "abcdefg"), scored("h", "0")]
     overall = scores(videos, judgments).overall
     assert (overall.camera.f1.value, overall.camera.f1.low, overall.camera.f1.high) == (
         1.0,

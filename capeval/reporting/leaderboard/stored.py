@@ -83,12 +83,17 @@ def read_stored(
     signature = _parts(scores.signature, folder.scores)
     run = folder.run
     manifest = run.read_manifest() if run else {}
-    if stale := _why_stale(scores, folder, run, references):
+    ours = _recomputed(scores, folder, run, references)
+    stale = ours if isinstance(ours, str) else why_stale(scores, ours)
+    if stale:
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
             "run the same `capeval judge` command again, or `capeval score` with --out",
             file=folder.scores,
         )
+    # Files of earlier versions have intervals of another method.
+    if isinstance(ours, Scores) and ours.settings["interval"] != scores.settings.get("interval"):
+        scores = ours
     model, frames = _made_by(run, manifest)
     counts, f1 = scores.counts, scores.overall.all.f1
     entry = Entry(
@@ -113,22 +118,20 @@ def read_stored(
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
 
-def _why_stale(
+def _recomputed(
     scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
-) -> str | None:
+) -> Scores | str:
+    """Return the scores of the verdicts, or why there are none to compare with."""
     reference, data = references.of(run, folder, scores)
     if scores.settings.get("data") != data:
         return "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
-    ours = summarise(
+    return summarise(
         reference,
         judgments,
         captioned=captioned if run else scores.counts.captioned,
-        seed=0,
-        draws=0,
         data=data,
     )
-    return why_stale(scores, ours)
 
 
 def _parts(signature: str, path: Path) -> Signature:

@@ -20,7 +20,7 @@ from capeval.reporting.plots.paper import (
     short_names,
     style_of,
 )
-from capeval.scoring import FEWEST
+from capeval.scoring import FEWEST_VIDEOS
 
 if TYPE_CHECKING:
     from capeval.reporting.figures import Grid
@@ -232,7 +232,7 @@ def _legend(drawing: Drawing, axes: Any, grid: Grid, handles: Sequence[Any]) -> 
     names = short_names([series.name for series in grid.series])
     if some_without_interval(grid):
         handles = [*handles, *axes.plot([], [], **_ring(_RING))]
-        names = [*names, f"hollow: no interval, n < {FEWEST}"]
+        names = [*names, f"hollow: no interval, n < {FEWEST_VIDEOS}"]
     add_legend(drawing, handles, names)
 
 

@@ -33,7 +33,7 @@ from capeval.reporting.report.data import Shown
 from capeval.reporting.report.svg import COLOURS, Scale, mark, picture, px, tag, text
 from capeval.reporting.viewer.cards import LABEL_SIGNS
 from capeval.schema import Relation
-from capeval.scoring import FEWEST, Estimate, TypeScores
+from capeval.scoring import FEWEST_VIDEOS, Estimate, TypeScores
 from capeval.text import one_line, storable
 
 _WIDTH = 360
@@ -328,4 +328,4 @@ def _frames(grid: Grid) -> BreakdownChart:
 
 def _few(grid: Grid) -> str:
     few = some_without_interval(grid)
-    return f"no interval, fewer than {FEWEST} videos" if few else ""
+    return f"no interval, fewer than {FEWEST_VIDEOS} videos" if few else ""

@@ -10,7 +10,7 @@ from capeval.reporting.report.charts import Share
 from capeval.reporting.report.data import Shown
 from capeval.reporting.viewer.cards import EventView, VideoCard
 from capeval.schema import ELEMENT_TYPES
-from capeval.scoring import FEWEST, Bucket, TypeScores
+from capeval.scoring import FEWEST_VIDEOS, Bucket, TypeScores
 from capeval.text import counted
 
 HEADINGS = (
@@ -192,12 +192,12 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
 def _ends(places: Iterable[tuple[str, TypeScores]], unit: str) -> str:
     """Return the weakest and the strongest place; nothing if there is no choice."""
     every = [(name, of) for name, of in places if of.f1.value is not None]
-    known = [(name, of) for name, of in every if of.n >= FEWEST]
-    few = [(name, of) for name, of in every if of.n < FEWEST]
+    known = [(name, of) for name, of in every if of.n >= FEWEST_VIDEOS]
+    few = [(name, of) for name, of in every if of.n < FEWEST_VIDEOS]
     if len(every) < 2:
         return ""
     if len(known) < 2:
-        only = f"; only {place_name(known[0][0], 80)} has {FEWEST} or more" if known else ""
+        only = f"; only {place_name(known[0][0], 80)} has {FEWEST_VIDEOS} or more" if known else ""
         return f"Not compared, too few videos: {_named(few)}{only}."
     worst_name, worst = min(known, key=lambda one: one[1].f1.value or 0.0)
     best_name, best = max(known, key=lambda one: one[1].f1.value or 0.0)
@@ -279,7 +279,7 @@ def _order(cards: Sequence[VideoCard]) -> str:
     if not several:
         return ""
     videos = f"{counted(len(several), 'video')} of two events or more"
-    if len(several) < FEWEST:
+    if len(several) < FEWEST_VIDEOS:
         return f"Not compared, too few videos: {videos}."
     parts = []
     for place in (0, -1):

@@ -34,7 +34,7 @@ from capeval.reporting.score_tables import BASELINE_NOTE
 from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
-from capeval.scoring import FEWEST
+from capeval.scoring import FEWEST_VIDEOS
 from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'
@@ -127,7 +127,7 @@ def report_html(
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed_elements(shown),
         several=len(shown) > 1,
-        fewest=FEWEST,
+        fewest=FEWEST_VIDEOS,
         baseline_note=BASELINE_NOTE,
         note="" if has_frames else "No frames of the videos are in this report.",
     )

@@ -1,0 +1,100 @@
+"""Confidence intervals of many means at once, corrected for the skewness of few values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FEWEST_VIDEOS = 8
+"""Fewer videos get no interval. In the simulations of docs/statistics.md, intervals of F1 and
+recall cover at least 93% from here on, and 91% with six videos."""
+
+_SYMMETRIC = 1e-6
+"""Below this skewness, the correction is smaller than the rounding errors of its cube root."""
+
+
+class Ends(NamedTuple):
+    """The ends of intervals, one per column; NaN where there is none."""
+
+    low: Floats
+    high: Floats
+
+
+def mean_intervals(
+    values: Floats,
+    *,
+    limits: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+    rows_per_video: int = 1,
+) -> Ends:
+    """Return the confidence interval of the mean of every column.
+
+    Student's t interval after Hall's transformation, which removes the skewness of the t statistic:
+    with few videos, scores near 0 or 1 have a long tail on one side. Nothing in it is random. If
+    all videos have the same value, their spread says nothing about other videos: the interval then
+    allows for a share of others that have the value of a limit, the largest share that these
+    videos could have missed (Clopper and Pearson, 1934). Without limits it has no width.
+
+    Parameters
+    ----------
+    values : (rows, columns); NaN marks a row that a column does not have
+    limits : the smallest and the largest value that there can be, where intervals end
+    confidence : between 0 and 1
+    rows_per_video : how many rows each video has, for example one for each repeat of the judge. The
+        spread of all rows counts, but only the videos count as independent.
+
+    Returns
+    -------
+    (columns,) each; NaN where a column has fewer than `FEWEST_VIDEOS` videos
+
+    References
+    ----------
+    P. Hall (1992), On the removal of skewness by transformation, J. R. Statist. Soc. B 54, 221-228.
+
+    >>> low, high = mean_intervals(np.array([[0.9, 0.8, 1, 0.9, 1, 0.7, 1, 0.1]]).T, limits=(0, 1))
+    >>> round(float(low[0]), 2), round(float(high[0]), 2)
+    (0.26, 0.94)
+    """
+    from scipy.special import stdtrit
+
+    present = ~np.isnan(values)
+    rows = present.sum(axis=0)
+    n = rows / rows_per_video
+    enough = n >= FEWEST_VIDEOS
+    low, high = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
+    if not enough.any():
+        return Ends(low, high)
+    present, rows, n = present[:, enough], rows[enough], n[enough]
+    there = np.where(present, values[:, enough], 0.0)
+    mean = there.sum(axis=0) / rows
+    gaps = np.where(present, there - mean, 0.0)
+    variance = (gaps**2).sum(axis=0) / rows
+    same = np.ptp(np.where(present, there, mean), axis=0) <= np.spacing(np.abs(mean)) * rows
+    scale = np.sqrt(np.where(same, 1.0, variance))
+    # The usual corrections for estimating both moments from n values.
+    skewness = ((gaps / scale) ** 3).sum(axis=0) / rows * np.sqrt(n * (n - 1)) / (n - 2)
+    error = scale * np.sqrt(n / (n - 1))
+    quantile = stdtrit(n - 1, (1 + confidence) / 2) / np.sqrt(n)
+    smallest, largest = limits or (-np.inf, np.inf)
+    below = mean - error * _untransformed(quantile, skewness, n)
+    above = mean - error * _untransformed(-quantile, skewness, n)
+    # The share of other values that all n videos miss with half of the error probability.
+    missed = 1 - ((1 - confidence) / 2) ** (1 / n)
+    least, most = limits or (mean, mean)
+    below = np.where(same, mean - missed * (mean - least), below)
+    above = np.where(same, mean + missed * (most - mean), above)
+    low[enough] = np.clip(np.minimum(below, mean), smallest, None)
+    high[enough] = np.clip(np.maximum(above, mean), None, largest)
+    return Ends(low, high)
+
+
+def _untransformed(t: Floats, skewness: Floats, n: Floats) -> Floats:
+    """Return the standardised deviation of a mean whose transformed value is `t`."""
+    centred = t - skewness / (6 * n)
+    curved = np.where(np.abs(skewness) < _SYMMETRIC, 1.0, skewness)
+    found = 3 / curved * (np.cbrt(1 + curved * centred) - 1)
+    return np.where(np.abs(skewness) < _SYMMETRIC, centred, found)
