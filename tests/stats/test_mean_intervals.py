@@ -24,12 +24,13 @@ def halls(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
     ends = [
         optimize.brentq(lambda u, q=q: transformed(u) - q, -1e4, 1e4) for q in (quantile, -quantile)
     ]
+    ends = [float(np.clip(end, -2.5 * quantile, 2.5 * quantile)) for end in ends]
     low, high = (values.mean() - values.std(ddof=1) * end for end in ends)
     return float(low), float(high)
 
 
 @pytest.mark.parametrize("n", [8, 13, 60])
-@pytest.mark.parametrize("shape", [(2, 3), (9, 1), (0.4, 4)])
+@pytest.mark.parametrize("shape", [(2, 3), (9, 1), (0.2, 4)])
 def test_ends_are_those_of_halls_equation_solved_numerically(
     n: int, shape: tuple[float, float]
 ) -> None:
