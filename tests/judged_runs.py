@@ -24,8 +24,11 @@ VIDEOS = [
     annotation("b", "c1 a3 t2", visual_characteristic="High-Dynamic,Multi-Scene", domain="Film"),
     annotation("c", "s3 a3", "a2", visual_characteristic="High-Dynamic,Multi-Subject"),
 ]
-# Five, the fewest that have an interval.
-VIDEOS += [video.model_copy(update={"index": i}) for i, video in zip("de", VIDEOS, strict=False)]
+# Ten, because fewer than eight have no interval: the first two again, then all five again.
+VIDEOS += [
+    VIDEOS[place].model_copy(update={"index": index})
+    for place, index in zip((0, 1, 0, 1, 2, 0, 1), "defghij", strict=True)
+]
 BY = Provenance(judge="gpt-4o", prompts="tuna-cap-v1@c23452", models=("gpt-4o-2024-08-06",))
 
 
@@ -34,12 +37,13 @@ def write_annotations(path: Path, videos: Sequence[Annotation] = VIDEOS) -> None
 
 
 def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]:
-    """Judgments of `VIDEOS`: `"+0- 0++ | 0+- | 00 +"`; the last two videos repeat the first two.
+    """Judgments of `VIDEOS`: `"+0- 0++ | 0+- | 00 +"`; the others repeat these three.
 
     Fewer labels judge only the first videos.
     """
     told = [one.strip() for one in labels.split("|")]
     told += told[:2] if len(told) == 3 else []
+    told += told if len(told) == 5 else []
     return [
         scored(video.index, one, provenance=by, **fields)
         for video, one in zip(VIDEOS, told, strict=False)
@@ -54,7 +58,7 @@ def make_run(
     by: Provenance = BY,
     annotations: Path = Path("a.json"),
     generation: Mapping[str, Any] | None = None,
-    captioned: int = 5,
+    captioned: int = len(VIDEOS),
     folder: str = "judge",
     change: Mapping[str, Any] | None = None,
 ) -> Path:

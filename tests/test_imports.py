@@ -122,6 +122,7 @@ def test_stats_open_no_file_and_know_no_model() -> None:
         "functools",
         "itertools",
         "math",
+        "statistics",
         "threading",
         "typing",
         "numpy",

@@ -22,7 +22,12 @@ from capeval.reporting.numbers import (
     share,
     thousands,
 )
-from capeval.reporting.score_tables import BASELINE_NOTE, NO_INTERVAL_NOTE
+from capeval.reporting.score_tables import (
+    BASELINE_NOTE,
+    NO_INTERVAL_NOTE,
+    PRECISION_NOTE,
+    is_narrow,
+)
 from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
@@ -159,6 +164,8 @@ def difference_tables(
         tables += [_power(found)] if power else []
         tables += _moved(found, most, full=full)
         tables += flip_tables(found, most) if full else []
+        notes = (tables[0].note, _precision_note(found, full=full, paper=paper))
+        tables[0].note = ". ".join(filter(None, notes))
     if not found.comparable:
         for table in tables:
             table.title = f"[not comparable] {table.title}"
@@ -199,6 +206,15 @@ def _with_reason(table: Table) -> Table:
     if any(str(cell).endswith(f"[{NOTHING}]") for row in table.rows for cell in row[table.lead :]):
         table.note = NO_INTERVAL_NOTE
     return table
+
+
+def _precision_note(found: Comparison, *, full: bool, paper: bool) -> str:
+    """Return the note if some table shows an interval of precision from few videos."""
+    shown = [getattr(found.overall, group) for group in (GROUPS if full else ("all",))]
+    if full and not paper:
+        ways = (getattr(found.by, way) for way in Differences.model_fields)
+        shown += [bucket.all for buckets in ways for bucket in buckets.values()]
+    return PRECISION_NOTE if any(is_narrow(of.precision, of.n) for of in shown) else ""
 
 
 def _buckets(way: str, buckets: Mapping[str, BucketDifference], *, paper: bool) -> Table:

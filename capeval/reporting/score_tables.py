@@ -24,8 +24,9 @@ from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Absent, Checked
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import FEWEST_VIDEOS, Scores
+from capeval.scoring import FEWEST_FOR_PRECISION, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.comparison_result import Difference
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -72,6 +73,18 @@ BASELINE_NOTE = (
 
 NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos"
 """The note below a table in which a value has no interval."""
+
+PRECISION_NOTE = (
+    f"Intervals of precision from fewer than {FEWEST_FOR_PRECISION} videos can be too narrow: "
+    "where 8% of the captions have precision 0, they cover 80-85% instead of 95%"
+)
+"""The note on such an interval, once per page."""
+
+
+def is_narrow(precision: Estimate | Difference, n: int) -> bool:
+    """Return whether a precision, or a difference of two, has an interval of so few videos."""
+    return precision.low is not None and n < FEWEST_FOR_PRECISION
+
 
 _TITLES: dict[View, str] = {
     "overall": "Overall: precision, recall and F1, %",

@@ -1,10 +1,11 @@
 """Pure numbers: no files, no models."""
 
 from capeval.stats.agreement import accuracy, cohen_kappa, confusion_matrix, macro_f1
-from capeval.stats.mean_intervals import FEWEST_VIDEOS, mean_intervals
+from capeval.stats.mean_intervals import FEWEST_FOR_PRECISION, FEWEST_VIDEOS, mean_intervals
 from capeval.stats.values import Interval, Missing, Value
 
 __all__ = [
+    "FEWEST_FOR_PRECISION",
     "FEWEST_VIDEOS",
     "Interval",
     "Missing",

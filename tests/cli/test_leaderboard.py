@@ -58,7 +58,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it(typed: Typ
     code, out, err = typed()
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "8.3B", "5/5", "100.0", "100.0", "100.0"] in [
+    assert ["1", "good", "2fps", "8.3B", "10/10", "100.0", "100.0", "100.0"] in [
         line[:8] for line in lines
     ]
     assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
@@ -135,10 +135,10 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all(typed: Typed)
     make_run("whole", FAIR)
     (section,) = board(typed)["sections"]
     assert [(e["run"], e["rank"]) for e in section["entries"]] == [("whole", 1), ("part", None)]
-    assert section["entries"][1]["coverage"] == 2 / 5
+    assert section["entries"][1]["coverage"] == 2 / 10
     _, out, _ = typed()
-    assert "part (captioned 2/5, scored 2/2)" in " ".join(out.split())
-    assert [e["rank"] for e in board(typed, "--min-coverage", "40%")["sections"][0]["entries"]] == [
+    assert "part (captioned 2/10, scored 2/2)" in " ".join(out.split())
+    assert [e["rank"] for e in board(typed, "--min-coverage", "20%")["sections"][0]["entries"]] == [
         1,
         2,
     ]
@@ -161,19 +161,19 @@ REPLACED: dict[str, tuple[str, str, str, str]] = {
     "doubled key": (SCORES, '"counts"', '"signature": "x", "counts"', "is duplicated"),
     "missing": (SCORES, '"counts"', '"count"', "counts: is missing"),
     "extra": (SCORES, '"counts"', '"extra": 1, "counts"', "extra: is not a known key"),
-    "text for a number": (SCORES, '"n": 5', '"n": "3"', "must be a whole number"),
+    "text for a number": (SCORES, '"n": 10', '"n": "3"', "must be a whole number"),
     "text for a mean": (SCORES, '"value": 1.0', '"value": "1.0"', "overall.all.precision.value: "),
-    "truth for a number": (SCORES, '"n": 5', '"n": true', "overall.all.n: "),
-    "huge": (SCORES, '"n": 5', f'"n": {10**99}', "but 5 by the verdicts"),
-    "digits": (SCORES, '"n": 5', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
-    "captioned": (SCORES, '"captioned": 5', '"captioned": 9', "contradict each other"),
+    "truth for a number": (SCORES, '"n": 10', '"n": true', "overall.all.n: "),
+    "huge": (SCORES, '"n": 10', f'"n": {10**99}', "but 10 by the verdicts"),
+    "digits": (SCORES, '"n": 10', f'"n": {"3" * 5000}', "has a number of more than 4,300 digits"),
+    "captioned": (SCORES, '"captioned": 10', '"captioned": 9', "contradict each other"),
     "unscored": (SCORES, '"unscored": 0', '"unscored": 1', "contradict each other"),
     "no fraction": (SCORES, '"value": 1.0', '"value": 1.5', "must be a fraction from 0 to 1"),
-    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 5 videos"),
+    "no mean": (SCORES, '"value": 1.0', '"value": null', "is null of 10 videos"),
     "interval": (SCORES, '"high": 1.0', '"high": 7.0', "has no interval of fractions"),
     "half": (SCORES, '"high": 1.0', '"high": null', "has an interval of one end"),
-    "outside": (SCORES, '"high": 1.0', '"high": 0.9', "has no interval of fractions"),
-    "value": (SCORES, '"value": 1.0', '"value": 0.99', "lies outside its interval"),
+    "outside": (SCORES, '"high": 1.0', '"high": 0.5', "has no interval of fractions"),
+    "value": (SCORES, '"value": 1.0', '"value": 0.5', "lies outside its interval"),
     "bucket": (
         SCORES,
         '"High-Dynamic"',
@@ -303,7 +303,7 @@ def test_section_of_the_papers_judge_and_size_is_named_beside_it(
     (_, paper) = board(typed, "--published")["sections"]
     assert not any("same judge" in note for note in paper["notes"])
     scores = Path("runs/mine/judge/scores.json")
-    scores.write_text(scores.read_text().replace("@5|", "@1000|"))
+    scores.write_text(scores.read_text().replace("@10|", "@1000|"))
     (_, paper) = board(typed, "--published")["sections"]
     assert any(note.startswith("section 1 has the same judge") for note in paper["notes"])
 

@@ -86,12 +86,12 @@ def test_first_line_is_a_sentence_to_paste_and_the_rest_is_short() -> None:
     found = comparison(value=0.032, low=0.011, high=0.053, p=0.004)
     lines = shown(found, full=False).splitlines()
     assert lines[0] == (
-        "B is 3.2 points of F1 better than A (95% CI 1.1 to 5.3, p = 0.004) over the 5 videos "
+        "B is 3.2 points of F1 better than A (95% CI 1.1 to 5.3, p = 0.004) over the 8 videos "
         "scored in both runs."
     )
     assert len(lines) <= 40
     assert not any(line.startswith(("By number", "Flips by")) for line in lines)
-    assert "5 of 15 verdicts flipped: 3 elements are entailed only in B, 1 only in A." in lines
+    assert "5 of 24 verdicts flipped: 3 elements are entailed only in B, 1 only in A." in lines
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_headline_does_not_overstate(more: Any, told: str) -> None:
 def test_headline_of_several_runs_names_the_best_and_the_next() -> None:
     text = comparison_headline(matrix("low", "high", "same"))
     assert text.startswith("high has the highest F1 of 3 runs, ")
-    assert text.endswith("Holm, not significant) over the 5 videos scored in all runs.")
+    assert text.endswith("Holm, not significant) over the 8 videos scored in all runs.")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
@@ -177,7 +177,8 @@ def test_all_but_names_and_signatures_is_wrapped_at_words(width: int) -> None:
     assert max(map(cell_len, text.splitlines()[1:])) <= width
     whole = " ".join(text.split())
     assert (
-        "none for fewer than 5 videos. p: permutation; the p of buckets is also adjusted" in whole
+        "none for fewer than 8 videos. p: permutation, 99 resamples, seed 0; the p of buckets is "
+        "also adjusted" in whole
     )
     assert "(1 unscored in base: the judge refused)" in whole
 
@@ -202,13 +203,42 @@ def test_a_table_without_some_interval_says_why(form: Format) -> None:
     def told(found: Comparison) -> int:
         lines = shown(found, form=form).replace("{[}--]", "[–]").replace("\\", "").splitlines()
         return sum(
-            "[–]: no interval, fewer than 5 videos" in line
+            "[–]: no interval, fewer than 8 videos" in line
             for line in lines
             if not line.startswith("%")
         )
 
     assert told(comparison()) == 0
     assert told(of_few_videos(comparison())) == 1
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
+@pytest.mark.parametrize("full", [True, False])
+def test_intervals_of_precision_from_few_videos_have_one_note(form: Format, full: bool) -> None:
+    def noted(found: Comparison | Matrix) -> int:
+        lines = shown(found, 300, form=form, full=full).splitlines()
+        return sum("Intervals of precision from fewer than 20 videos" in line for line in lines)
+
+    assert noted(comparison()) == 1
+    # Of buckets, a paper has no intervals of precision, and the short form no tables.
+    buckets = form == "markdown" or (form == "table" and full)
+    assert noted(of_few_videos(comparison())) == buckets
+    assert noted(matrix()) == 0
+    assert noted(of_many_videos(comparison())) == 0
+
+
+def of_many_videos(found: Comparison) -> Comparison:
+    """Return the same with 20 videos wherever there are any."""
+
+    def more(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: 20 if key == "n" and one else more(one) for key, one in value.items()}
+        return value
+
+    data = found.model_dump()
+    return Comparison.model_validate(
+        {**data, "overall": more(data["overall"]), "by": more(data["by"])}
+    )
 
 
 def wordy(base: Comparison) -> Comparison:
@@ -253,7 +283,7 @@ def test_power_is_shown_when_asked_for_and_only_of_enough_videos() -> None:
     text = shown(example(), power=True)
     assert "that this many videos can detect" in text
     (table,) = [s for s in difference_tables(example(), power=True) if "can detect" in s.title]
-    assert table.rows == [["all", "5", "–", "–", "–"]]
+    assert table.rows == [["all", "8", "–", "–", "–"]]
 
 
 def test_as_many_videos_and_elements_are_shown_as_asked_for() -> None:
@@ -331,14 +361,14 @@ def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
 
 def test_flips_are_counted_by_type() -> None:
     (table,) = [s for s in difference_tables(comparison()) if s.title.startswith("Flips by")]
-    assert table.rows[0] == ["all", "15", "5", "3", "1", "+2", "+2"]
-    assert table.rows[2] == ["scene", "5", "4", "3", "1", "+2", "+2"]
+    assert table.rows[0] == ["all", "24", "5", "3", "1", "+2", "+2"]
+    assert table.rows[2] == ["scene", "8", "4", "3", "1", "+2", "+2"]
     assert [row[0] for row in table.rows] == ["all", "camera", "scene", "action"]
 
 
 def test_without_flips_there_is_their_count_alone() -> None:
     titles = [table.title for table in difference_tables(flipped(moved={}))]
-    assert any(title.startswith("0 of 15 verdicts flipped") for title in titles)
+    assert any(title.startswith("0 of 24 verdicts flipped") for title in titles)
     assert not any(title.startswith(("Flips", "Flipped")) for title in titles)
 
 

@@ -33,7 +33,7 @@ from tests.runs.comparing import comparison, matrix
         ),
         (
             "f1=-0.5", "lower", 0.1, None,
-            "the difference in F1 has no interval, because 5 videos are fewer than 5; f1=-0.5",
+            "the difference in F1 has no interval, because 8 videos are fewer than 8; f1=-0.5",
         ),
         (
             "action.recall=-100", "estimate", None, None,

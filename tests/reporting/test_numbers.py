@@ -46,7 +46,7 @@ def test_confidence_is_words_of_a_sentence() -> None:
     gap = Difference(first=0.5, second=0.6, value=0.1, low=-0.01, high=0.2, p=0.5)
     assert confidence(gap) == "95% CI -1.0 to 20.0"
     assert confidence(gap, negative=True) == "95% CI -20.0 to 1.0"
-    assert confidence(gap.model_copy(update={"low": None})) == "no interval: fewer than 5 videos"
+    assert confidence(gap.model_copy(update={"low": None})) == "no interval: fewer than 8 videos"
     assert p_equation(0.5) == "p = 0.500"
 
 

@@ -228,7 +228,7 @@ def test_what_has_no_interval_is_hollow_and_the_legend_says_so(kind: str) -> Non
     assert [text.get_text() for text in legend.get_texts()] == [
         "one",
         "two",
-        "hollow: no interval, n < 5",
+        "hollow: no interval, n < 8",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Comparisons of five videos, with one number set by hand."""
+"""Comparisons of eight videos, with one number set by hand."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tests.scoring.making import annotation, scored
 
 __all__ = ["comparison", "matrix"]
 
-VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcde"]
+VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]
 RUNS = [
-    [scored(index, told) for index, told in zip("abcde", labels, strict=True)]
+    [scored(index, told) for index, told in zip("abcdefgh", labels, strict=True)]
     for labels in (
-        ("+0 0", "++ 0", "+- 0", "+0 +", "0+ 0"),
-        ("++ 0", "+0 0", "++ -", "++ +", "0+ 0"),
+        ("+0 0", "++ 0", "+- 0", "+0 +", *["0+ 0"] * 4),
+        ("++ 0", "+0 0", "++ -", "++ +", *["0+ 0"] * 4),
     )
 ]
 _SETTINGS = {
-    "interval": {"level": 0.95, "method": "paired bootstrap", "draws": 99, "seed": 0},
+    "interval": {"level": 0.95, "method": "paired t interval"},
     "test": {"method": "permutation", "draws": 99, "seed": 0, "adjusted": "Holm"},
 }
 
@@ -29,9 +29,9 @@ def _side(name: str) -> Side:
         signature="capeval:tuna-cap|judge:x",
         model=None,
         baseline=False,
-        annotated=5,
-        captioned=5,
-        scored=5,
+        annotated=8,
+        captioned=8,
+        scored=8,
         left_out=(),
     )
 
@@ -58,8 +58,8 @@ def comparison(
         comparable=True,
         unlike=(),
         notes=(),
-        annotated=5,
-        paired=5,
+        annotated=8,
+        paired=8,
         settings=_SETTINGS,
         first=_side(first),
         second=_side(second),
@@ -79,8 +79,8 @@ def matrix(*names: str) -> Matrix:
         comparable=True,
         unlike=(),
         notes=(),
-        annotated=5,
-        paired=5,
+        annotated=8,
+        paired=8,
         settings=_SETTINGS,
         runs=tuple(
             Contender(**dict(_side(name)), f1=mean, cluster=cluster)

@@ -305,9 +305,9 @@ def test_run_found_by_a_python_function_is_that_of_the_command_line() -> None:
     from capeval.api.scoring import score
 
     unrelated_folder()
-    assert score("mine", "a.json").counts.scored == 5
+    assert score("mine", "a.json").counts.scored == 10
     shutil.rmtree("mine")
     shutil.copytree("runs/mine", "mine")
     with pytest.raises(CapevalError, match=r"can mean runs/mine or \./mine"):
         score("mine", "a.json")
-    assert json.loads(find_scores("./mine").read_text())["counts"]["scored"] == 5
+    assert json.loads(find_scores("./mine").read_text())["counts"]["scored"] == 10

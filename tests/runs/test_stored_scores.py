@@ -1,14 +1,18 @@
-"""Stored scores compared with their verdicts, without a bootstrap."""
+"""Stored scores compared with their verdicts."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capeval.errors import InputError
 from capeval.runs.checking import why_stale
+from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import summarise
 from capeval.schema import Judgment, Provenance, Unscored
 from capeval.scoring import Scores
@@ -21,7 +25,7 @@ LABELS = "+0- 0++ | 0+- | 00 +"
 
 
 def summary(judged: list[Judgment]) -> Scores:
-    return summarise(VIDEOS, judged, captioned=5)
+    return summarise(VIDEOS, judged, captioned=10)
 
 
 def stale(stored: Scores, judged: list[Judgment]) -> str | None:
@@ -53,10 +57,10 @@ def test_scores_of_the_verdicts_are_fresh_and_of_any_others_stale(
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"counts": {"scored": 2}}, "counts.scored is 2, but 5 by the verdicts"),
-    ({"counts": {"annotated": 4}}, "counts.annotated is 4, but 5 by the verdicts"),
-    ({"counts": {"captioned": 2}}, "counts.captioned is 2, but 5 by the verdicts"),
-    ({"overall": {"all": {"n": 2}}}, "overall.all.n is 2, but 5 by the verdicts"),
+    ({"counts": {"scored": 2}}, "counts.scored is 2, but 10 by the verdicts"),
+    ({"counts": {"annotated": 4}}, "counts.annotated is 4, but 10 by the verdicts"),
+    ({"counts": {"captioned": 2}}, "counts.captioned is 2, but 10 by the verdicts"),
+    ({"overall": {"all": {"n": 2}}}, "overall.all.n is 2, but 10 by the verdicts"),
     ({"overall": {"scene": {"recall": {"value": 0.5}}}}, "overall.scene.recall.value is 0.5, but "),
     ({"by": {"domain": {"Food": None}}}, "by.domain.Food.all.precision.value is 0."),
     ({"by": {"domain": {}}}, "by.domain.Film.all.precision.value is missing, but 0."),
@@ -68,7 +72,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
         "videos.b.all.f1 is 0.9, but 0.5454545454545454 by",
     ),
     ({"videos": {"c": {"colour": None}}}, "videos.c.colour.entailed is "),
-    ({"unmatched_events": {"candidate": 9}}, "unmatched_events.candidate is 9, but 7"),
+    ({"unmatched_events": {"candidate": 9}}, "unmatched_events.candidate is 9, but 14"),
     ({"usage": {"split": {"calls": 3}}}, "usage.split.calls is 3, but missing by the verdicts"),
     ({"settings": {"judge": "gpt-5"}}, 'settings.judge is "gpt-5", but "gpt-4o" by the verdicts'),
     ({"settings": {"baseline": True}}, "settings.baseline is true, but false by the verdicts"),
@@ -78,6 +82,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"base_url": "http://x"}}, 'settings.base_url is "http://x", but null'),
     ({"settings": {"written by": "a later version"}}, "None"),
     ({"overall": {"all": {"f1": {"low": 0.0, "high": 1.0}}}}, "None"),
+    ({"overall": {"all": {"f1": {"low": None, "high": None}}}}, "None"),
 ]
 
 
@@ -110,7 +115,7 @@ def test_what_the_verdicts_do_not_say_is_told(change: dict[str, Any], told: str)
             'signature.judge is "gpt-5", but "gpt-4o-2024-08-06" by the',
         ),
         ("repeats:1", "repeats:3", 'signature.repeats is "3", but "1" by the verdicts'),
-        ("@5|", "@1000|", "signature.data is "),
+        ("@10|", "@1000|", "signature.data is "),
         ("|avg:", "|judge:x|avg:", "signature.judge:x is"),
         ("|avg:macro", "", "signature.avg is missing"),
         ("|v:", "|v:0.", "None"),
@@ -139,8 +144,16 @@ def test_sums_in_another_order_are_the_same() -> None:
     assert stale(Scores.model_validate(values), judged) is None
 
 
-def test_scores_without_intervals_are_the_same_means() -> None:
-    judged = judgments(LABELS)
-    means = summary(judged)
-    assert stale(means, judged) is None
-    assert means.overall.all.f1.low is None
+@pytest.mark.parametrize("videos", range(1, 9))
+def test_intervals_of_five_videos_and_more_can_be_read(videos: int, tmp_path: Path) -> None:
+    # Earlier versions gave five videos an interval.
+    values = summary(judgments(LABELS)[:videos]).model_dump(mode="json")
+    values["overall"]["all"]["f1"] |= {"low": 0.1, "high": 0.9}
+    file = tmp_path / "scores.json"
+    file.write_text(json.dumps(values))
+    if videos >= 5:
+        f1 = load_scores(file).overall.all.f1
+        assert (f1.low, f1.high) == (0.1, 0.9)
+    else:
+        with pytest.raises(InputError, match="fewer than 5 never had one"):
+            load_scores(file)

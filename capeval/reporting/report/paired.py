@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from capeval.reporting.numbers import percent, plain_number, thousands
 from capeval.reporting.report.data import Shown
+from capeval.reporting.score_tables import is_narrow
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import ELEMENT_TYPES, Scored
 from capeval.scoring.comparison import Measured, differences, measured, ranked
@@ -66,6 +67,11 @@ class Paired:
             *self.pairs,
         ]
         return any(gap.value is not None and gap.low is None for gap in gaps)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the difference in precision has an interval of few videos."""
+        return any(is_narrow(row.of, row.n) for row in self.measures if row.name == "Precision")
 
 
 def paired(shown: Sequence[Shown]) -> Paired | None:

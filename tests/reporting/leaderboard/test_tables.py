@@ -130,7 +130,7 @@ def test_only_a_format_decides_how_leaders_are_marked(board: Leaderboard) -> Non
     overall = latex.split(r"\end{tabular}")[0]
     assert overall.count(r"\textbf{") == 2
     assert overall.count(r"\underline{") == 1
-    assert r"part & -- & -- & 2/5 & 2/2" in overall.replace("\n", " ")
+    assert r"part & -- & -- & 2/10 & 2/2" in overall.replace("\n", " ")
     assert r"\textbf" not in overall.split("part &")[1]
     markdown = rendered_leaderboard(board, "markdown", by="types")
     assert markdown.count("**96.4**") == 2
@@ -156,12 +156,12 @@ def test_latex_says_under_each_table_what_its_marks_mean(
 def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
     # The part lacks videos that the others have, and the words are alone.
     text = terminal(board, 120, "characteristics")
-    assert ["n", "1–2", "1–3", "1–2", "0–1"] in [line.split() for line in text.splitlines()]
-    assert ["n", "2", "3", "2", "1"] in [line.split() for line in text.splitlines()]
+    assert ["n", "1–4", "1–6", "1–4", "0–2"] in [line.split() for line in text.splitlines()]
+    assert ["n", "4", "6", "4", "2"] in [line.split() for line in text.splitlines()]
     latex = rendered_leaderboard(board, "latex", by="characteristics")
-    assert "Run & Low-Dynamic & High-Dynamic & Multi-Scene \\\\\nn & 1--2 & 1--3 &" in latex
+    assert "Run & Low-Dynamic & High-Dynamic & Multi-Scene \\\\\nn & 1--4 & 1--6 &" in latex
     markdown = rendered_leaderboard(board, "markdown", by="characteristics")
-    assert "| Low-Dynamic (n 1–2) |" in markdown
+    assert "| Low-Dynamic (n 1–4) |" in markdown
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
@@ -181,8 +181,8 @@ def test_runs_beside_the_papers_models_fit_a_screen(tmp_path: Path, width: int) 
 def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> None:
     text = rendered_leaderboard(board, form, by="complexity")
     bare = text.replace("\\", "").replace("{[}--]", "[–]").replace("\n--:", "\n–:")
-    # Of the two sections, only the first has a run of fewer than five videos.
-    assert bare.count("[–]: no interval, fewer than 5 videos") == 1
+    # Of the two sections, only the first has a run of fewer than eight videos.
+    assert bare.count("[–]: no interval, fewer than 8 videos") == 1
     assert bare.count("–: no scored video") == 4
 
 

@@ -9,7 +9,7 @@ from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
 from tests.scoring.making import annotation, relations, scored
 
-__all__ = ["ATTACK", "ATTACKER", "VIDEOS", "five", "judged", "run", "texts"]
+__all__ = ["ATTACK", "ATTACKER", "MORE_VIDEOS", "VIDEOS", "eight", "judged", "run", "texts"]
 
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
@@ -39,6 +39,7 @@ VIDEOS = (
     annotation("unjudged", "a1"),
     texts(annotation(ATTACKER, "c3 s2", "a3", domain=ATTACK), ATTACK),
 )
+MORE_VIDEOS = (*VIDEOS, *(annotation(f"more {n}", "a1") for n in range(3)))
 _CAPTIONS = {
     "V1": "A cat sleeps. Then  a dog barks, and birds sing.",
     "V2": "Someone cooks soup.",
@@ -72,9 +73,10 @@ def judged(verdicts: dict[str, str] | None = None) -> list[Judgment]:
     return [*found, Unscored(index="unscored", reason=f"refused: {ATTACK}", provenance=BY)]
 
 
-def five(verdicts: dict[str, str] | None = None) -> list[Judgment]:
-    """As `judged`, and one more: the fewest that have an interval."""
-    return [*judged(verdicts), scored("unjudged", "+", provenance=BY)]
+def eight(verdicts: dict[str, str] | None = None) -> list[Judgment]:
+    """As `judged`, and four more of `MORE_VIDEOS`: the fewest that have an interval."""
+    more = ("unjudged", "more 0", "more 1", "more 2")
+    return [*judged(verdicts), *(scored(index, "+", provenance=BY) for index in more)]
 
 
 def run(

@@ -22,7 +22,7 @@ def told(findings: Findings) -> Mapping[str, str]:
     return findings.sentences
 
 
-VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(6))
+VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(12))
 
 
 def made(*labels: str) -> JudgedRun:
@@ -43,7 +43,8 @@ def test_weights_are_summed_over_all_elements_and_by_type() -> None:
 
 
 def test_sentences_tell_what_is_lost_and_where() -> None:
-    found = told(findings_of(shown(made("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0"))))
+    labels = ("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")
+    found = told(findings_of(shown(made(*labels, *labels))))
     assert found["Weakest type"].startswith("action: F1 33.3 [")
     assert "the strongest is camera with 83.3" in found["Weakest type"]
     assert found["Lacking or contradicted"] == (
@@ -51,20 +52,21 @@ def test_sentences_tell_what_is_lost_and_where() -> None:
         "Lacking most: action (50.0%). Contradicted most: action (16.7%)."
     )
     assert found["The main things"] == (
-        "Of 12 elements of the highest weight, 33.3% are lacking and 8.3% contradicted."
+        "Of 24 elements of the highest weight, 33.3% are lacking and 8.3% contradicted."
     )
     assert found["Whole events or details"].startswith(
-        "4 of 12 reference events are matched by no candidate event; 100.0% of the lacking"
+        "8 of 24 reference events are matched by no candidate event; 100.0% of the lacking"
     )
     assert found["Beginning and end"] == (
-        "In 6 videos of two events or more, captions entail 83.3% of the first event's weight and "
+        "In 12 videos of two events or more, captions entail 83.3% of the first event's weight and "
         "33.3% of the last one's."
     )
 
 
 def test_overlapping_intervals_are_called_that() -> None:
-    apart = told(findings_of(shown(made(*["++ 0"] * 6))))["Weakest type"]
-    near = told(findings_of(shown(made("+0 +", "++ 0", "00 +", "++ 0", "++ +", "00 +"))))
+    apart = told(findings_of(shown(made(*["++ 0"] * 12))))["Weakest type"]
+    labels = ("+0 +", "++ 0", "00 +", "++ 0", "++ +", "00 +")
+    near = told(findings_of(shown(made(*labels, *labels))))
     assert "overlap" not in apart
     assert near["Weakest type"].endswith("Their intervals overlap: this order may be chance.")
 
@@ -82,7 +84,7 @@ def test_few_videos_are_not_compared_but_named() -> None:
 
 
 def test_types_that_are_all_alike_are_not_ranked() -> None:
-    found = told(findings_of(shown(made(*["00 0"] * 6))))
+    found = told(findings_of(shown(made(*["00 0"] * 12))))
     assert found["Lacking or contradicted"] == (
         "Of the annotated weight the captions entail 0.0%, lack 100.0% and contradict 0.0%."
     )
@@ -145,17 +147,18 @@ def test_nothing_missed_has_no_examples() -> None:
 
 def test_what_is_passed_over_is_named() -> None:
     videos = tuple(
-        annotation(f"v{n}", "a1", domain="Film" if n < 5 else "Sport" if n < 10 else "News")
-        for n in range(12)
+        annotation(f"v{n}", "a1", domain="Film" if n < 8 else "Sport" if n < 16 else "News")
+        for n in range(18)
     )
-    judgments: list[Judgment] = [scored(f"v{n}", "0" if n < 5 else "+") for n in range(12)]
+    judgments: list[Judgment] = [scored(f"v{n}", "0" if n < 8 else "+") for n in range(18)]
     found = told(findings_of(shown(run(judgments, videos=videos, captions={}))))
     assert "Film: F1 0.0" in found["Weakest domain"]
     assert found["Weakest domain"].endswith("Left out, too few videos: News (2 videos).")
 
 
 def test_every_finding_has_a_known_heading_in_order() -> None:
-    found = findings_of(shown(made("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")))
+    labels = ("++ 0", "++ 0", "++ -", "++ +", "++ +", "00 0")
+    found = findings_of(shown(made(*labels, *labels)))
     headings = list(found.sentences)
     assert headings == [heading for heading in HEADINGS if heading in headings]
     assert len(headings) > 3

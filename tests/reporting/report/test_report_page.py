@@ -21,9 +21,19 @@ from capeval.reporting.report.page import MARK, report_html
 from capeval.reporting.report.thumbnails import Frame, Strip
 from capeval.runs.comparing import compare_judged
 from capeval.runs.judged_run import JudgedRun
-from capeval.schema import HumanLabel
+from capeval.schema import Annotation, HumanLabel, Judgment
 from capeval.scoring.comparison_result import Comparison
-from tests.reporting.report.making import ATTACK, ATTACKER, VIDEOS, five, judged, passes, run
+from tests.reporting.report.making import (
+    ATTACK,
+    ATTACKER,
+    BY,
+    MORE_VIDEOS,
+    VIDEOS,
+    eight,
+    judged,
+    passes,
+    run,
+)
 from tests.scoring.making import annotation, scored
 
 NAMES = ("Precision", "Recall", "F1")
@@ -63,13 +73,13 @@ def test_same_runs_give_the_same_bytes_without_a_time() -> None:
 
 
 def test_headline_is_that_of_the_scores() -> None:
-    one = run(five())
+    one = run(eight(), videos=MORE_VIDEOS)
     words = words_of(report_html({"mine": one}))
     overall = one.scores.overall.all
     for name, estimate in zip(NAMES, (overall.precision, overall.recall, overall.f1), strict=True):
         low, high = percent(estimate.low), percent(estimate.high)
         assert f"{name} {percent(estimate.value)} [{low}, {high}]" in words
-    assert "captioned 6/7, scored 5/6" in words
+    assert "captioned 9/10, scored 8/9" in words
     assert "unmatched events" in words
     assert one.signature in words
 
@@ -81,20 +91,37 @@ def test_few_videos_have_no_interval() -> None:
     assert (f1.low, f1.high) == (None, None)
     assert f"F1 {percent(f1.value)} " in words
     assert f"F1 {percent(f1.value)} [–]" in words
-    assert "[–]: no interval, fewer than 5 videos." in words
-    assert "Hollow: no interval, fewer than 5 videos" in words
+    assert "[–]: no interval, fewer than 8 videos." in words
+    assert "Hollow: no interval, fewer than 8 videos" in words
     assert "Weakest type Not compared, too few videos: camera (" in words
 
 
 @pytest.mark.parametrize("letters", ["AB", "ABC"])
 def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -> None:
-    told = "[–]: no interval, fewer than 5 videos."
+    told = "[–]: no interval, fewer than 8 videos."
     few = words_of(report_html({name: run(name=name) for name in letters}))
     assert "B − A" in few
     assert few.count(told) == len(letters) + 1
-    # Of five videos, fewer have elements of each type: these differences are of two runs alone.
-    enough = words_of(report_html({name: run(five(), name=name) for name in letters}))
+    # Of eight videos, fewer have elements of each type: these differences are of two runs alone.
+    enough = words_of(
+        report_html({name: run(eight(), videos=MORE_VIDEOS, name=name) for name in letters})
+    )
     assert enough.count(told) == (len(letters) == 2)
+
+
+@pytest.mark.parametrize("letters", ["A", "AB", "ABC"])
+def test_intervals_of_precision_from_few_videos_have_one_note(letters: str) -> None:
+    def noted(judgments: list[Judgment], videos: tuple[Annotation, ...]) -> int:
+        runs = {name: run(judgments, videos=videos, name=name) for name in letters}
+        text = words_of(report_html(runs))
+        return text.count("Intervals of precision from fewer than 20 videos can be too narrow")
+
+    assert noted(judged(), VIDEOS) == 0
+    assert noted(eight(), MORE_VIDEOS) == 1
+    many = tuple(annotation(f"v{n}", "a1") for n in range(20))
+    labels: list[Judgment] = [scored(video.index, "+", provenance=BY) for video in many]
+    assert noted(labels, many) == 0
+    assert noted(labels[1:], many) == 1
 
 
 def test_a_minus_is_a_minus() -> None:
@@ -106,24 +133,28 @@ def test_a_minus_is_a_minus() -> None:
 
 
 def test_two_runs_are_held_against_each_other_under_the_numbers() -> None:
-    runs = {"old": run(five()), "new": run(five({"V1": "++ ++", "V2": "++"}), name="new")}
+    better = eight({"V1": "++ ++", "V2": "++"})
+    runs = {
+        "old": run(eight(), videos=MORE_VIDEOS),
+        "new": run(better, videos=MORE_VIDEOS, name="new"),
+    }
     words = words_of(report_html(runs))
     compared = compare_judged(runs)
     assert isinstance(compared, Comparison)
-    assert "B − A over the 5 videos scored in both runs" in words
+    assert "B − A over the 8 videos scored in both runs" in words
     f1 = compared.overall.all.f1
-    ends = f"[{points(f1.low)}, {points(f1.high)}]"
+    ends = f"[{points(f1.low)}, {points(f1.high)}]".replace("-", "\N{MINUS SIGN}")
     told = (
-        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 5"
+        f"F1 {percent(f1.first)} {percent(f1.second)} {points(f1.value)} {ends} {p_value(f1.p)} 8"
     )
     assert told in words
     assert "capeval compare A B" in words
 
 
 def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
-    runs = {name: run(five(), name=name) for name in ("one", "two", "three")}
+    runs = {name: run(eight(), videos=MORE_VIDEOS, name=name) for name in ("one", "two", "three")}
     words = words_of(report_html(runs))
-    assert "Ranks over the 5 videos scored in all runs" in words
+    assert "Ranks over the 8 videos scored in all runs" in words
     assert "1 A one" in words
     assert "C − B 0.0 [0.0, 0.0] 1.000 1.000" in words
     lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
