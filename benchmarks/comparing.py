@@ -108,12 +108,14 @@ class _Load:
 
 _LOADS = {
     "two": _Load(
-        "compare of 1,000 videos, 10,000 resamples, all types and buckets",
+        "compare of 1,000 videos, 10,000 sign flips, all types and buckets",
         2.0,
         lambda: _compared(2),
     ),
     "repeats": _Load("the same with 3 repeats of the judge", 0.0, lambda: _compared(2, 3)),
-    "ten": _Load("matrix of 10 runs of 1,000 videos, 10,000 resamples", 0.0, lambda: _compared(10)),
+    "ten": _Load(
+        "matrix of 10 runs of 1,000 videos, 10,000 sign flips", 0.0, lambda: _compared(10)
+    ),
 }
 
 

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 FEWEST_VIDEOS = 8
 """Fewer videos get no interval. In the simulations of docs/statistics.md, intervals of F1 and
-recall cover at least 92.6% from here on in every world, and 91% with six videos."""
+recall cover at least 92.8% from here on in every world, and 91% with six videos."""
 
 FEWEST_FOR_PRECISION = 20
 """Intervals of precision from fewer videos can be too narrow. A video without a correct statement

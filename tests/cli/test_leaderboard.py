@@ -242,6 +242,18 @@ def test_what_cannot_be_shown_right_is_left_out_and_the_rest_goes_on(
     assert told in err
 
 
+def test_intervals_of_an_earlier_version_are_recomputed(typed: Typed) -> None:
+    method = {"method": "percentile bootstrap over videos", "draws": 10_000, "seed": 0}
+    ends = {"overall.all.f1.low": 0.01, "overall.all.f1.high": 0.99}
+    make_run("new", FAIR)
+    make_run("old", FAIR, change={**ends, "settings.interval": {"level": 0.95, **method}})
+    make_run("edited", FAIR, change=ends)
+    (section,) = board(typed)["sections"]
+    f1 = {entry["run"]: entry["overall"]["all"]["f1"] for entry in section["entries"]}
+    assert f1["old"] == f1["new"]
+    assert f1["edited"]["low"] == 0.01
+
+
 def test_annotations_that_moved_can_be_named(typed: Typed) -> None:
     make_run("mine", GOOD)
     Path("a.json").rename("b.json")
