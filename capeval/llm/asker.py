@@ -24,7 +24,8 @@ from capeval.errors import (
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.finish import ending
-from capeval.llm.meter import Meter, read_prices
+from capeval.llm.meter import Meter
+from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.request_identity import RequestIdentity, identify
 from capeval.llm.types import (
