@@ -147,8 +147,8 @@ def _own_entry(file: Path, name: str, table: Any) -> JudgeModel:
     known = [field for field in JudgeModel.model_fields if field != "name"]
     for key in table:
         if key not in known:
-            message = f"is unknown; one of {', '.join(known)}{nearest(key, known)}"
-            raise InputError(message, file=file, field=f"{where}.{key}")
+            near = nearest(key, known) or f"; one of {', '.join(known)}"
+            raise InputError(f"is unknown{near}", file=file, field=f"{where}.{key}")
     before = _tables().get(name, {})
     # A price of the user's own is not as of the day of the packaged one.
     dated = {"priced_on": None} if "price" in table else {}
