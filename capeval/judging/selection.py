@@ -182,8 +182,8 @@ def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None
     least = entry.least_effort if entry else None
     if least is None:
         return None, ""
-    # With "none" a temperature is accepted; with "minimal" there is the least that differs by call.
-    return least, f"reasoning {least} unless --reasoning says otherwise"
+    # With "none" a temperature is accepted; "minimal" leaves the least to chance.
+    return least, "the least effort that it takes, unless --reasoning names another"
 
 
 def captions_at_once(calls: int) -> int:

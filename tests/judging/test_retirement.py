@@ -289,4 +289,4 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     assert await notices(judge="gpt-4.1") == []
     # The effort that the rule gives makes another judge too.
     (notice,) = await notices(judge="gpt-6-luna")
-    assert "reasoning none unless --reasoning says otherwise" in notice
+    assert "the least effort that it takes, unless --reasoning names another" in notice
