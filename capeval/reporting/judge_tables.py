@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.judging.listing import JudgeList, ListedJudge
+from capeval.judging.retirement import successor
 from capeval.llm.judge_models import JudgeModel
 from capeval.reporting.numbers import NOTHING, plain_number, thousands
 from capeval.reporting.table import Column, Page, Table
@@ -38,7 +39,8 @@ def judges_headline(listed: JudgeList) -> str:
     default = listed.find(listed.default)
     if default is None or default.days_left is None:
         return f"The default judge is {listed.default}; no end is announced."
-    instead = default.entry.replacement if default.entry else None
+    catalogue = {judge.name: judge.entry for judge in listed.judges if judge.entry}
+    instead = successor(default.name, catalogue, listed.today)
     advice = f"; its provider recommends {instead} instead" if instead else ""
     return one_line(f"The default judge {default.name} {_ends(default)}{advice}.")
 
