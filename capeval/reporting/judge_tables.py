@@ -116,6 +116,8 @@ def _prices(entry: JudgeModel) -> list[str]:
 
 
 def _efforts(entry: JudgeModel) -> str:
+    if not entry.efforts and entry.temperature == "unless reasoning":
+        return UNKNOWN
     if not entry.efforts:
         return NOTHING
     ends = [entry.efforts[0], entry.efforts[-1]]
