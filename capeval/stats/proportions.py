@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from capeval.stats.values import Floats
 
 LEAST_CORRELATION = 0.1
 """The correlation within a cluster that is assumed at least.
 
-Where everything is right, it cannot be estimated, and with 20 to 40 clusters the estimate is too low
-as often as not. With this floor, simulated intervals of beta-binomial clusters (10 to 240 of them, 0.4
-to 17 observations in each, proportions from .80 to .995, correlations up to .2) cover 93 to 99%; without
-it, as few as 82%.
+Where everything is right, it cannot be estimated, and with 20 to 40 clusters the estimate is too
+low as often as not. With this floor, simulated intervals of beta-binomial clusters (10 to 240 of
+them, 0.4 to 17 observations in each, proportions from .80 to .995, correlations up to .2) cover 93
+to 99%; without it, as few as 82%.
 """
 
 FEWEST_CLUSTERS = 10
@@ -45,7 +43,8 @@ def design_effect(correct: Floats, n: Floats) -> float:
 
     The variance between clusters is that of a ratio, by linearisation (Kish, 1965; for proportions
     Rao and Scott, 1992). The effect is at least 1, and at least that of the correlation
-    `LEAST_CORRELATION`; with fewer than `FEWEST_CLUSTERS` clusters, it is that of a correlation of 1.
+    `LEAST_CORRELATION`; with fewer than `FEWEST_CLUSTERS` clusters, it is that of a correlation of
+    1.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ Kind = Literal[
     "repeat",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)[:-1]
-"""Those that are graded; the verdicts on a repeated caption are only compared with the first ones."""
+"""Those that are graded; verdicts on a repeated caption are only compared with the first ones."""
 
 RULES = "probes-1"
 """The version of the rules in `probe_kinds.py`: whoever changes what they build renames it."""

@@ -48,8 +48,8 @@ class Edit:
 class Rule:
     """What is replaced by what, and where; see `probe_edits.toml`.
 
-    `keys` are the stems that may be in no other sentence, `absent` those that may not be in the video
-    at all besides.
+    `keys` are the stems that may be in no other sentence, `absent` those that may not be in the
+    video at all besides.
     """
 
     kind: str
@@ -116,6 +116,7 @@ def _listed(content: Mapping[str, Any]) -> Iterator[Rule]:
         ("numbers", "number_contexts", "number"),
     ):
         entries = content[section]
+        limits: dict[str, Any] = {name: _words(text) for name, text in content[contexts].items()}
         for old, entry in entries.items():
             yield Rule(
                 kind=kind,
@@ -127,7 +128,7 @@ def _listed(content: Mapping[str, Any]) -> Iterator[Rule]:
                     new: stems({new, *_words(entries.get(new, {}).get("related", ""))})
                     for new in entry["instead"]
                 },
-                **{name: _words(text) for name, text in content[contexts].items()},
+                **limits,
             )
 
 
@@ -178,7 +179,7 @@ def edits_of(sentence: Sentence, video: Video) -> list[Edit]:
         return []
     if "?" in sentence.text:
         return []
-    found = []
+    found: list[Edit] = []
     for word in dict.fromkeys(sentence.words):
         for rule in rules.by_word.get(word, ()):
             found += _by_rule(rule, sentence, video)

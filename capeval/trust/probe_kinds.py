@@ -205,7 +205,8 @@ class Builder:
             if not found:
                 unused["event has no word that can be replaced for certain"] += 1
                 continue
-            # Types are drawn first: otherwise attributes, with their colours, would crowd out others.
+            # Types are drawn first: otherwise attributes, with their colours, would crowd out
+            # others.
             kinds = sorted({edit.sentence.element.type for edit in found})
             kind = self.rng.choice(kinds)
             edits.append(self.rng.choice([e for e in found if e.sentence.element.type == kind]))
@@ -275,7 +276,7 @@ class Builder:
         )
 
     def injected(self, base: Probe | None, label: Relation) -> Probe | None:
-        """Add a text to a caption that demands one verdict on everything, where others are right."""
+        """Add a text that demands one verdict on everything, where another is right."""
         unused = self.unused["injected"]
         if base is None:
             unused[f"video has no caption in which to demand {label}"] += 1
@@ -309,7 +310,7 @@ class Builder:
 
 
 def own_words(sentence: Sentence, others: Iterable[Sentence]) -> frozenset[str]:
-    """Return the content words of a sentence that no other one says, in any form or by a synonym."""
+    """Return the content words of a sentence that no other says, in any form or by a synonym."""
     return sentence.content.difference(*(other.said for other in others))
 
 
@@ -344,4 +345,3 @@ def _size(sentences: Iterable[Sentence]) -> int:
 
 def _words_of(edit: Edit) -> set[str]:
     return {*edit.old.lower().split(), *edit.new.split()}
-

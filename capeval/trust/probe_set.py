@@ -18,21 +18,10 @@ from capeval.trust.probe_words import Sentence, Video, read_video
 
 _ADDED = 3
 """Sentences that are added to a hallucinated caption: about a fifth of a video of TUNA's."""
-_LONGEST_ADDED = 40
-"""Words of an added sentence."""
-_LEAST_ADDED_WORDS = 2
-"""Content words of an added sentence: with one, it says next to nothing."""
-_TRIES = 400
-"""Sentences looked at for a video: enough to find three where one of a hundred fits."""
+_TRIES = 200
+"""Sentences looked at for a video: enough to find three where one of fifty fits."""
 _OTHERS = 5
 """Videos looked at for a foreign caption, of which the one with most elements to grade is taken."""
-
-# A sentence with one of these is about something that was named before, or about the video itself.
-_NOT_ALONE = frozenset(
-    "he she they it him them his her hers their theirs its himself herself itself themselves another "
-    "other others same again also both next then finally now still back camera video scene shot frame "
-    "screen lens view clip image footage background foreground".split()
-)
 
 
 @dataclass(frozen=True)
@@ -122,30 +111,33 @@ class _Videos:
         """Return sentences of other videos that share no content word with a video."""
         video = self[at]
         found: list[tuple[Sentence, str]] = []
-        for n in _drawn(len(self), at, _TRIES, rng):
-            other = self[n]
-            if not (other.sentences and other.is_english):
-                continue
-            sentence = rng.choice(other.sentences)
-            if _is_strange(sentence, video) and all(
-                sentence.meanings.isdisjoint(before.said) for before, _ in found
+        for n in rng.sample(range(len(self._pool)), min(_TRIES, len(self._pool))):
+            sentence, of = self._pool[n]
+            if (
+                of != video.index
+                and _is_strange(sentence, video)
+                and all(sentence.meanings.isdisjoint(before.said) for before, _ in found)
             ):
-                found.append((sentence, other.index))
+                found.append((sentence, of))
                 if len(found) == _ADDED:
                     break
         return found
 
+    @cached_property
+    def _pool(self) -> list[tuple[Sentence, str]]:
+        """All sentences that can be told of another video, each with its video."""
+        videos = (self[at] for at in range(len(self)))
+        return [
+            (sentence, video.index)
+            for video in videos
+            if video.sentences and video.is_english
+            for sentence in video.sentences
+            if sentence.stands_alone
+        ]
+
 
 def _is_strange(sentence: Sentence, video: Video) -> bool:
-    return (
-        sentence.element.type in ("action", "attribute")
-        and _LEAST_ADDED_WORDS <= len(sentence.content)
-        and len(sentence.words) <= _LONGEST_ADDED
-        and not sentence.is_opening
-        and _NOT_ALONE.isdisjoint(sentence.words)
-        and sentence.meanings.isdisjoint(video.said)
-        and sentence.said.isdisjoint(video.meanings)
-    )
+    return sentence.meanings.isdisjoint(video.said) and sentence.said.isdisjoint(video.meanings)
 
 
 def _of_video(videos: _Videos, at: int, seed: int, unused: Mapping[Kind, Unused]) -> list[Probe]:
@@ -154,7 +146,7 @@ def _of_video(videos: _Videos, at: int, seed: int, unused: Mapping[Kind, Unused]
     make = _Make(video, seed, unused)
     verbatim = make("verbatim").verbatim()
     dropped = [make("event").dropped_event(), make("element").dropped_element()]
-    borrowing = random.Random(_number(seed, video.index, "borrowed"))
+    borrowing = _rng(seed, video.index, "borrowed")
     english = bool(video.sentences) and video.is_english
     added = videos.added(at, borrowing) if english else []
     other = videos.foreign(at, borrowing) if english else None
@@ -182,8 +174,7 @@ class _Make:
     unused: Mapping[Kind, Unused]
 
     def __call__(self, name: str) -> Builder:
-        rng = random.Random(_number(self.seed, self.video.index, name))
-        return Builder(self.video, rng, self.unused)
+        return Builder(self.video, _rng(self.seed, self.video.index, name), self.unused)
 
 
 def _repeat(probe: Probe) -> Probe:
@@ -202,6 +193,10 @@ def _drawn(count: int, besides: int, most: int, rng: random.Random) -> list[int]
     """Return at most so many different numbers below a count, none of them `besides`, as drawn."""
     others = max(0, count - 1)
     return [n + (n >= besides) for n in rng.sample(range(others), min(most, others))]
+
+
+def _rng(seed: int, *names: str) -> random.Random:
+    return random.Random(_number(seed, *names))  # noqa: S311 - it draws samples, not secrets
 
 
 def _number(seed: int, *names: str) -> int:

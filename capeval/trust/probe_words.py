@@ -22,9 +22,32 @@ _PLACE, _CONTENT = 0.6, 1.0
 # At least one word in twelve is one of these in English, and in no other language: some of them are
 # words elsewhere ("is", "of" in Dutch), but far rarer.
 _ENGLISH = frozenset(
-    "the a an is are of with and his her their its in on to from by at behind which".split()
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "of",
+        "with",
+        "and",
+        "his",
+        "her",
+        "their",
+        "its",
+        "in",
+        "on",
+        "to",
+        "from",
+        "by",
+        "at",
+        "behind",
+        "which",
+    ]
 )
-_SURELY_ENGLISH = frozenset("the is are of with and his her their from which".split())
+_SURELY_ENGLISH = frozenset(
+    ["the", "is", "are", "of", "with", "and", "his", "her", "their", "from", "which"]
+)
 _ENGLISH_SHARE = 1 / 12
 # Texts that could be taken for markup, a template or a reply.
 _MARKUP = re.compile(r"[<>{}]|```")
@@ -35,6 +58,58 @@ _OPENING = re.compile(
     r"|\b(?:video|scene|clip|film|footage|shot|sequence|camera)\s(?:first\s|initially\s)?"
     r"(?:begins|starts|opens)\b|\b(?:begins|starts|opens)\swith\b|\bbeginning\b|\binitial(?:ly)?\b",
     re.IGNORECASE,
+)
+
+_LONGEST_ADDED = 40
+"""Words of an added sentence."""
+_LEAST_ADDED_WORDS = 2
+"""Content words of an added sentence: with one, it says next to nothing."""
+# A sentence with one of these is about something that was named before, or about the video itself.
+_NOT_ALONE = frozenset(
+    [
+        "he",
+        "she",
+        "they",
+        "it",
+        "him",
+        "them",
+        "his",
+        "her",
+        "hers",
+        "their",
+        "theirs",
+        "its",
+        "himself",
+        "herself",
+        "itself",
+        "themselves",
+        "another",
+        "other",
+        "others",
+        "same",
+        "again",
+        "also",
+        "both",
+        "next",
+        "then",
+        "finally",
+        "now",
+        "still",
+        "back",
+        "camera",
+        "video",
+        "scene",
+        "shot",
+        "frame",
+        "screen",
+        "lens",
+        "view",
+        "clip",
+        "image",
+        "footage",
+        "background",
+        "foreground",
+    ]
 )
 
 
@@ -75,6 +150,17 @@ class Sentence:
         """The meanings, and those that they entail in full or in part: who says dog says animal."""
         return expanded(self.meanings)
 
+    @cached_property
+    def stands_alone(self) -> bool:
+        """Whether it can be told of another video: who or what it is about is named in it."""
+        return (
+            self.element.type in ("action", "attribute")
+            and len(self.content) >= _LEAST_ADDED_WORDS
+            and len(self.words) <= _LONGEST_ADDED
+            and not self.is_opening
+            and _NOT_ALONE.isdisjoint(self.words)
+        )
+
     @property
     def is_opening(self) -> bool:
         """Whether it says that something is the beginning of the video."""
@@ -87,8 +173,12 @@ def stems(words: Iterable[str]) -> frozenset[str]:
     >>> sorted(stems(["zooming", "zooms", "children"]))
     ['child', 'zoom']
     """
-    lemma = lexicon().lemma
-    return frozenset(lemma(word) for word in words)
+    return frozenset(map(_stem, words))
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str) -> str:
+    return lexicon().lemma(word)
 
 
 def _meanings(words: Iterable[str], least: float) -> frozenset[str]:
