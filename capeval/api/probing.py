@@ -107,7 +107,8 @@ class ProbingSession:
                 self._on_notice(
                     Loss(
                         f"{plan.name}: {plan.stale:,} stored verdicts are outdated (the "
-                        "annotations, the probes or the judge changed): their captions will be judged again"
+                        "annotations, the probes or the judge changed): their captions will be "
+                        "judged again"
                     )
                 )
             todo[plan.name] = len(plan.todo)
