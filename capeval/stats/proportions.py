@@ -81,7 +81,7 @@ def clusters_needed(proportion: float, per_cluster: float, half_width: float) ->
     per_cluster : effective observations in a cluster: their mean number over the design effect
 
     >>> clusters_needed(0.95, 17 / 2.6, 0.03)
-    32
+    33
     """
     if per_cluster <= 0 or half_width <= 0:
         return None
