@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
@@ -29,6 +29,9 @@ from capeval.trust.probe_set import ProbeSet, build_probes
 from capeval.trust.probe_tests import compare_judges
 from capeval.trust.probe_work import ProbingWork
 from capeval.trust.probing_result import Probing
+
+if TYPE_CHECKING:
+    from capeval.judging.protocol import Judge
 
 _SLACK = 1e-9
 """A headline of exactly 90% must not fail `--fail-under 90` by the last bit of its mean."""
@@ -204,7 +207,8 @@ def _judges(options: ProbeOptions, *, is_sample: bool) -> list[JudgeOptions]:
     }
     given.pop("seed", None)  # That of the probes.
     plain = {name: given[name] for name in ("runs", "max_concurrency", "timeout", "max_cost")}
-    named = list(options.judge)
+    # A single one has become a sequence of it.
+    named = list(cast("Sequence[str | Judge]", options.judge))
     if not named:
         chosen = JudgeOptions(captions={}, **given)
         if is_sample and not is_configured(chosen):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.options import (
@@ -57,8 +57,13 @@ class ProbeOptions:
         "sample", note="Or `Annotation`s.", positional=True, metavar="ANNOTATIONS"
     )
     _: KW_ONLY
-    judge: Sequence["str | Judge"] = option(
-        (), note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
+    judge: Union[Sequence["str | Judge"], "Judge"] = option(
+        (),
+        note="Or a `Judge` of your own.",
+        method="judge",
+        kind=list[str] | None,
+        panel=JUDGE,
+        metavar="NAME",
     )
     # Enough for verbatim captions within 3 points, and for a first look at everything else.
     videos: int = option(40, panel=INPUTS, metavar="N", min=1)

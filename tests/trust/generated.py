@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from capeval.schema import ELEMENT_TYPES, Annotation, Event, VisualElement
+from capeval.schema import ELEMENT_TYPES, Annotation, ElementType, Event, VisualElement
 
 __all__ = ["annotation_sets"]
 
@@ -48,7 +48,7 @@ HOSTILE = [
 sentences = st.one_of(plain, plain, camera, st.sampled_from(HOSTILE), st.text(min_size=1))
 
 
-def _annotation(number: int, events: list[list[tuple[str, str]]]) -> Annotation:
+def _annotation(number: int, events: list[list[tuple[str, ElementType]]]) -> Annotation:
     # Not validated: objects of a caller's own can hold what no file can.
     return Annotation.model_construct(
         index=f"v#{number}",

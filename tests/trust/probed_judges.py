@@ -64,7 +64,8 @@ class Oracle:
                 if label == "not entailed" or number in probe.unmatched or probe.kind == "foreign":
                     label = "lack"
                 # What is not graded may be anything.
-                labels.append("entailment" if label in (None, "unchanged") else label)
+                of = [relation for relation in RELATIONS if relation == label]
+                labels.append(of[0] if of else "entailment")
             found.append(labels)
         return found
 
