@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.judging.options import JudgeOptions
@@ -24,7 +25,6 @@ from capeval.text import Loss
 from capeval.trust.cards import CARD
 from capeval.trust.probe_card import Card
 from capeval.trust.probe_grading import Graded, grade_probes
-from capeval.trust.probe_options import ProbeOptions
 from capeval.trust.probe_set import ProbeSet, build_probes
 from capeval.trust.probe_tests import compare_judges
 from capeval.trust.probe_work import ProbingWork

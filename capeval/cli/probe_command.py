@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from capeval.api.probe_options import ProbeOptions
 from capeval.cli.options import (
     DryRun,
     Full,
@@ -20,7 +21,6 @@ from capeval.cli.options import (
 from capeval.cli.output import print_json
 from capeval.options import LIMITS
 from capeval.text import counted
-from capeval.trust.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from capeval.api.probing import Probed, ProbingSession

@@ -259,7 +259,7 @@ def _notes(card: Card, *, several: bool) -> Iterator[str]:
     again = card.repeat
     if again.n:
         yield (
-            f"{name}judged again, {percent(again.value)}% "
+            f"{f'{name}judged' if several else 'Judged'} again, {percent(again.value)}% "
             f"[{percent(again.low)}, {percent(again.high)}] of {counted(again.n, 'element')} get "
             "the same verdict."
         )

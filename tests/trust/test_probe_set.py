@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -313,3 +314,15 @@ def test_probes_of_a_published_annotation() -> None:
     assert edits[0].startswith(("camera move: moves to the right", "colour: white"))
     assert edits[1].startswith("colour: black")
     assert "begins" not in probes.by_id["TUNA_0348#reordered"].caption
+
+
+def test_the_probes_of_the_docs_are_those_of_the_sample() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "probing.md").read_text("utf-8")
+    shown = re.findall(r"^\| `(sample_\d+#[\w-]+)` \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert len(shown) == 10
+    probes = build_probes(SAMPLE, videos=10, seed=0)
+    plain = re.sub(r"\s", "", page.replace("\\", ""))
+    for name, _, _ in shown:
+        for edit in probes.by_id[name].edits:
+            assert re.sub(r"\s", "", edit["edit"]) in plain, name
+    assert f"> {probes.by_id['sample_07#contradicted'].caption}\n" in page
