@@ -28,7 +28,7 @@ from capeval.trust.probe_tests import PairTest
 from capeval.trust.probing_result import Probing
 
 _BASELINE = "This judge is a baseline: a smoke test, not a measurement."
-_NARROW, _WIDE = (f"{100 * width:g}" for width in HALF_WIDTHS)
+_NARROW, _WIDE = HALF_WIDTHS
 
 
 def print_probing(

@@ -56,7 +56,7 @@ def is_of(card: Card, verdict: Judgment) -> bool:
     """Return whether a card is of the judge that gave a verdict."""
     if card.judge.identity != identity_fields(identity_of(verdict)):
         return False
-    if verdict.inputs is not None and verdict.inputs.judge != card.judge.hash:
+    if verdict.inputs is not None and verdict.inputs.judge not in card.judge.hashes:
         return False
     models = set(verdict.provenance.models)
     return not models or not card.judge.models or models <= set(card.judge.models)

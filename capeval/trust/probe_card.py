@@ -25,9 +25,9 @@ from capeval.version import __version__
 LAYOUT = 1
 """The version of the layout of `probe.json`."""
 
-HALF_WIDTHS = (0.03, 0.1)
-"""The half-widths of intervals for which a card says how many videos they take: 3 points for a kind
-of probe, 10 for one type of element in it."""
+HALF_WIDTHS = {"3": 0.03, "10": 0.1}
+"""The half-widths of intervals, by their points, for which a card says how many videos they take:
+3 points for a kind of probe, 10 for one type of element in it."""
 
 # What asks about the description; an injection is an attack on the judge, and is a line of its own.
 _DESCRIPTIVE: frozenset[Kind] = frozenset(KINDS) - {"injected", "foreign"}
@@ -93,12 +93,14 @@ class Headline(_Model):
 
 
 class ProbedJudge(_Model):
-    """Who was probed: the fields of `JudgeIdentity`, the hash of its full identity, and what it
-    recorded.
+    """Who was probed: the fields of `JudgeIdentity`, and what its verdicts record.
+
+    `hashes` are those of its full identity, the present one first, then those under which earlier
+    versions of capeval stored verdicts of the same judge.
     """
 
     identity: dict[str, Any]
-    hash: str
+    hashes: list[str] = Field(min_length=1)
     title: str
     models: list[str]
     fingerprints: list[str]
@@ -139,7 +141,7 @@ def make_card(
     judgments: Mapping[str, Judgment],
     *,
     identity: JudgeIdentity,
-    judge_hash: str,
+    hashes: Sequence[str],
     title: str,
     cost: Callable[[Usage], float | None],
 ) -> Card:
@@ -148,7 +150,7 @@ def make_card(
     Parameters
     ----------
     identity : of the judge, used where it scored nothing
-    judge_hash : the hash that its verdicts record
+    hashes : as in `ProbedJudge`
     cost : the price of tokens
     """
     graded = grade_probes(probes, judgments)
@@ -166,7 +168,7 @@ def make_card(
         version=__version__,
         judge=ProbedJudge(
             identity=identity_fields(stored),
-            hash=judge_hash,
+            hashes=list(hashes),
             title=title,
             models=models,
             fingerprints=_recorded(scored, lambda made: made.fingerprints),
@@ -272,8 +274,8 @@ def _rate(correct: Sequence[int], n: Sequence[int], videos: int) -> Rate:
         high=high,
         design_effect=effect,
         videos_for={
-            f"{100 * width:g}": clusters_needed(right / total, total / effect / videos, width)
-            for width in HALF_WIDTHS
+            points: clusters_needed(right / total, total / effect / videos, width)
+            for points, width in HALF_WIDTHS.items()
         },
     )
 

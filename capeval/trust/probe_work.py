@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from capeval.errors import RunLocked
 from capeval.files.jsonl import dumps, write_atomic, write_jsonl
 from capeval.files.judgments import judgment_line, judgment_lines, short_hash, write_judgments
 from capeval.judging.protocol import PreparedJudge, Tally
@@ -72,7 +73,12 @@ class ProbingWork:
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:
         """Hold the judge's folder."""
-        with RunFolder(self.folder.path).locked() as check:
+        with ExitStack() as stack:
+            try:
+                check = stack.enter_context(RunFolder(self.folder.path).locked())
+            except RunLocked:
+                what = "another capeval process is probing this judge; wait for it"
+                raise RunLocked(f"{self.folder.path}: {what}") from None
             yield check
 
     def plan(self) -> ProbingPlan:
@@ -150,6 +156,8 @@ class ProbingWork:
         self.judgments = {one.id: done[one.id] for one in probes if one.id in done}
         judge = self._opened.judge
         price = self._opened.meter.price(judge.name)
+        made = [one.provenance for one in self.judgments.values()]
+        identities = [judge.identity, *(one for each in made for one in judge.identities(each))]
         self.card = make_card(
             self._probes,
             self.judgments,
@@ -160,7 +168,7 @@ class ProbingWork:
                 repeats=self._repeats,
                 baseline=judge.is_baseline,
             ),
-            judge_hash=short_hash(judge.identity),
+            hashes=list(dict.fromkeys(map(short_hash, identities))),
             title=judge.title,
             cost=lambda usage: _cost(price.cost if price else None, usage),
         )

@@ -76,7 +76,7 @@ def edit(change: Callable[[dict[str, Any]], object], path: Path = CARD) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda card: card["judge"].update(hash="another"),
+        lambda card: card["judge"].update(hashes=["another"]),
         lambda card: card["judge"]["identity"].update(judge="another"),
         lambda card: card["judge"]["identity"].update(prompts="p@1"),
         lambda card: card["judge"]["identity"].update(endpoint="another"),

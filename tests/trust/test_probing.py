@@ -220,7 +220,7 @@ def test_verdicts_of_another_judge_or_annotation_are_not_mixed(counting: type[Co
         json.loads(line)["inputs"]["judge"]
         for line in Path("probes/lexical-1/judgments.jsonl").read_text().splitlines()
     }
-    assert hashes == {first.judge.hash}
+    assert hashes == set(first.judge.hashes)
     changed = SAMPLE[0].model_copy(update={"events": SAMPLE[0].events[:2]})
     card = probed(Newer(), [changed], videos=3)
     assert card.data != first.data
@@ -251,7 +251,8 @@ def test_a_damaged_file_of_verdicts_is_named(text: str, message: str) -> None:
 
 
 def test_two_processes_do_not_probe_one_judge() -> None:
-    with RunFolder(Path("probes/lexical-1")).locked(), pytest.raises(RunLocked):
+    refused = pytest.raises(RunLocked, match="is probing this judge; wait for it")
+    with RunFolder(Path("probes/lexical-1")).locked(), refused:
         probed(videos=1)
     assert not Path("probes").exists()
 
