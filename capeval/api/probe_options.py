@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Literal, Union
 
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.options import (
@@ -40,6 +40,8 @@ class ProbeOptions:
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     explain : Ask for one line of reasoning per element. It counts as another judge.
+    reasoning : How much a chat model reasons, as in `capeval judge`. Each effort counts as another
+        judge.
     repeats : Judge each caption this many times, as in `capeval judge`; the majority label counts.
     fail_under : The least headline, in percent; with less, the command exits with 4.
     runs : The folder of the runs. Cards are kept in probes/ next to it.
@@ -71,6 +73,9 @@ class ProbeOptions:
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
+    reasoning: (
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
+    ) = option(None, panel=JUDGE, metavar="EFFORT")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
     fail_under: float | None = option(None, panel=LIMITS, metavar="PERCENT", min=0, max=100)
     runs: str | Path = option("runs", panel=INPUTS, metavar="DIR")

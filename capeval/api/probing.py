@@ -12,8 +12,8 @@ from capeval.api.probe_options import ProbeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.judging.options import JudgeOptions
-from capeval.judging.registry import JUDGES, LEXICAL
-from capeval.judging.selection import JudgingEstimate, OpenJudge, is_configured, open_judge
+from capeval.judging.registry import JUDGES
+from capeval.judging.selection import JudgingEstimate, OpenJudge, open_judge
 from capeval.options import takes
 from capeval.reporting.formats import form_for
 from capeval.reporting.probe_tables import rendered_probing
@@ -193,13 +193,20 @@ async def open_probing(
         raise UsageError("no probe can be built: no video has a sentence that can be used")
     async with AsyncExitStack() as stack:
         opened = [
-            await stack.enter_async_context(open_judge(each, offline=offline, on_notice=on_notice))
-            for each in _judges(options, is_sample=named == SAMPLE)
+            await stack.enter_async_context(
+                open_judge(
+                    each,
+                    offline=offline,
+                    is_sample=lambda: named == SAMPLE,
+                    on_notice=on_notice,
+                )
+            )
+            for each in _judges(options)
         ]
         yield ProbingSession(options, probes, opened, on_notice)
 
 
-def _judges(options: ProbeOptions, *, is_sample: bool) -> list[JudgeOptions]:
+def _judges(options: ProbeOptions) -> list[JudgeOptions]:
     """Return the options of each judge; those of chat models are not for others beside them."""
     taken = {one.name for one in fields(JudgeOptions)} - {"captions", "annotations", "judge"}
     given: dict[str, Any] = {
@@ -210,10 +217,7 @@ def _judges(options: ProbeOptions, *, is_sample: bool) -> list[JudgeOptions]:
     # A single one has become a sequence of it.
     named = list(cast("Sequence[str | Judge]", options.judge))
     if not named:
-        chosen = JudgeOptions(captions={}, **given)
-        if is_sample and not is_configured(chosen):
-            chosen = JudgeOptions(captions={}, judge=LEXICAL, **plain)
-        return [chosen]
+        return [JudgeOptions(captions={}, **given)]
     is_chat = [isinstance(one, str) and one not in JUDGES for one in named]
     return [
         JudgeOptions(captions={}, judge=one, **(given if chat or not any(is_chat) else plain))

@@ -20,7 +20,7 @@ from capeval.cli.options import (
 )
 from capeval.cli.output import print_json
 from capeval.options import LIMITS
-from capeval.text import counted
+from capeval.text import Loss, counted
 
 if TYPE_CHECKING:
     from capeval.api.probing import Probed, ProbingSession
@@ -74,7 +74,13 @@ def probe(
         async with open_probing(options, offline=dry_run, on_notice=session.notice) as probing:
             expected, todo = await probing.estimate()
             for opened in probing.opened:
-                session.notice(f"Judge: {opened.judge.title}")
+                session.notice(f"Judge: {opened.title}")
+                if opened.thinks and expected.usage.calls:
+                    thinking = (
+                        f"{opened.judge.name} reasons before it answers: what it reasons is paid "
+                        "for as output, and is not part of the expected cost"
+                    )
+                    session.notice(Loss(thinking))
             names = ", ".join(todo)
             cost = expected_cost(expected.cost, names)
             if dry_run:

@@ -85,7 +85,6 @@ class EditRules:
     by_word: Mapping[str, Sequence[Rule]]
     unsure: frozenset[str]
     unsure_ending: str
-    body: frozenset[str]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -106,7 +105,6 @@ def edit_rules() -> EditRules:
         by_word=by_word,
         unsure=_words(content["unsure"]),
         unsure_ending=content["unsure_ending"],
-        body=_words(content["body"]["parts"]),
     )
 
 
@@ -217,7 +215,7 @@ def _fits(rule: Rule, text: str, match: re.Match[str]) -> bool:
     found = _WORD.match(after.lstrip(" "))
     # A comma or full stop ends the phrase.
     following = found[0].lower() if found and after.startswith(" ") else "."
-    if following in edit_rules().body or previous in rule.not_after or following in rule.not_before:
+    if previous in rule.not_after or following in rule.not_before:
         return False
     if following in rule.ends and previous not in rule.predicate_after:
         return False

@@ -36,10 +36,9 @@ class _Again(PreparedJudge):
 
     def __init__(self, judge: PreparedJudge, first: int) -> None:
         self._judge, self._first = judge, first
-        self.name, self.is_baseline = judge.name, judge.is_baseline
-        self.prompts, self.base_url, self.endpoint = judge.prompts, judge.base_url, judge.endpoint
-        self.identity, self.concurrency = judge.identity, judge.concurrency
-        self.description = judge.description
+        # All that says who judges; the calls are those of the judge itself.
+        for name in PreparedJudge.__annotations__:
+            setattr(self, name, getattr(judge, name))
 
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
@@ -63,8 +62,7 @@ class ProbingWork:
         self, probes: ProbeSet, opened: OpenJudge, *, runs: Path, repeats: int = 1
     ) -> None:
         self._probes, self._opened, self._repeats = probes, opened, repeats
-        name = opened.judge.name
-        self.folder: JudgeFolder = RunFolder(probes_folder(runs)).judge(name, opened.prompt_name)
+        self.folder: JudgeFolder = opened.folder_in(RunFolder(probes_folder(runs)))
         self.card: Card | None = None
         """The card, once the work is finished."""
         self.judgments: Mapping[str, Judgment] = {}
@@ -167,6 +165,7 @@ class ProbingWork:
                 endpoint=judge.endpoint,
                 repeats=self._repeats,
                 baseline=judge.is_baseline,
+                reasoning=judge.reasoning,
             ),
             hashes=list(dict.fromkeys(map(short_hash, identities))),
             title=judge.title,
