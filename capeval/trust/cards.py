@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,7 +25,9 @@ score worth a card."""
 
 def probes_folder(runs: Path) -> Path:
     """Return the folder of all cards: `probes/` next to the folder of runs."""
-    return runs.parent / "probes"
+    # "." and ".." name no folder whose parent the path could tell.
+    named = runs if runs.name not in ("", "..") else Path(os.path.abspath(runs))  # noqa: PTH100 - links stay
+    return named.parent / "probes"
 
 
 def card_for(judgments: Path) -> Card | None:

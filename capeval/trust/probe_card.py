@@ -161,7 +161,9 @@ def make_card(
     usage = sum((part for one in mine for part in one.usage.values()), Usage())
     videos = len(probes.videos)
     kinds = {
-        kind: _kind(kind, graded, probes, counts[kind], videos) for kind in KINDS if counts[kind]
+        kind: _kind(kind, graded, probes, counts[kind], videos)
+        for kind in KINDS
+        if counts[kind] or probes.unused.get(kind)
     }
     again = graded.agreement
     return Card(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,24 @@ def test_without_a_card_nothing_is_shown() -> None:
     assert card_for(VERDICTS) is None
     assert "Card of" not in rendered_leaderboard(capeval.leaderboard(), "markdown")
     assert "capeval probe" not in capeval.report("sample-terse", frames=0).file.read_text()
+
+
+@pytest.mark.parametrize("runs", ["runs", ".", "other/runs", "../here/runs"])
+def test_cards_are_next_to_the_runs(alone: None, runs: str, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    os.chdir(here)
+    capeval.probe("sample", judge="lexical", videos=1, runs=runs)
+    folder = Path(capeval.__file__).parent.parent / "annotations/sample/captions"
+    capeval.judge(folder / "terse.jsonl", "sample", run="sample-terse", judge="lexical", runs=runs)
+    assert card_for(Path(runs) / "sample-terse/lexical-1/judgments.jsonl") is not None
+
+
+def test_what_no_video_could_be_used_for_is_counted(alone: None) -> None:
+    card = capeval.probe([SAMPLE[0]], judge="lexical").cards["lexical-1"]
+    result = card.kinds["foreign"]
+    assert (result.captions, result.tested) == (0, {})
+    assert result.unused == {"video has no other to take a caption from": 1}
 
 
 def edit(change: Callable[[dict[str, Any]], object], path: Path = CARD) -> None:

@@ -65,6 +65,26 @@ def test_the_recalls_and_the_headline() -> None:
     assert card.confusion["contradiction"] == {"entailment": 0, "lack": edits, "contradiction": 0}
 
 
+def test_an_event_that_must_have_no_match_is_graded() -> None:
+    class Matches(Oracle):
+        name = "matches"
+
+        def judge(self, annotation: Annotation, caption: str, repeat: int = 0) -> Verdict:
+            verdict = super().judge(annotation, caption, repeat)
+            numbers = range(1, len(annotation.events) + 1)
+            events = [f"event {n}" for n in numbers]
+            return verdict.model_copy(
+                update={"candidate_events": tuple(events), "matches": tuple(numbers)}
+            )
+
+    for judge, is_right in ((Oracle, True), (Matches, False)):
+        card = probed(judge(SAMPLE))
+        for kind, captions in (("dropped", 10), ("reordered", 5)):
+            unmatched = card.kinds[kind].unmatched  # type: ignore[index]
+            assert (unmatched.correct, unmatched.n) == (captions * is_right, captions)
+        assert failed(card) == set()
+
+
 def test_agreement_is_reported_apart_from_what_is_right() -> None:
     assert probed(Oracle(SAMPLE)).repeat.value == 1
     moody = probed(Moody(SAMPLE))
