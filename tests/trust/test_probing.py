@@ -242,7 +242,9 @@ def test_verdicts_of_another_judge_or_annotation_are_not_mixed(counting: type[Co
     }
     assert hashes == set(first.judge.hashes)
     changed = SAMPLE[0].model_copy(update={"events": SAMPLE[0].events[:2]})
+    before = Newer.calls
     card = probed(Newer(), [changed], videos=3)
+    assert Newer.calls - before == card.captions
     assert card.data != first.data
     assert (card.videos, card.captions) == (1, len(set(_ids())))
 
