@@ -50,6 +50,7 @@ def design_effect(correct: Floats, n: Floats) -> float:
     ----------
     correct, n : of each cluster, shape (clusters,); clusters without observations do not count
 
+    >>> import numpy as np
     >>> design_effect(np.full(40, 17.0), np.full(40, 17.0))
     2.6
     >>> design_effect(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
