@@ -176,7 +176,7 @@ def fit_line(old: ArrayLike, new: ArrayLike) -> FittedLine:
     means = tuple(zip(old_means.tolist(), new_means.tolist(), strict=True))
     if float(np.ptp(new_means)) <= _NOISE:
         refusals.append(Refusal("equal", {"score": float(new_means[0])}))
-    if k < 3 or n < 2 or refusals[-1:] and refusals[-1].rule == "equal":
+    if k < 3 or n < 2 or (refusals[-1:] and refusals[-1].rule == "equal"):
         return FittedLine(None, k, n, tuple(refusals), (), means)
     left_out = tuple(_leave_one_out(y, x))
     for one in left_out:
@@ -194,9 +194,7 @@ def fit_line(old: ArrayLike, new: ArrayLike) -> FittedLine:
                     },
                 )
             )
-    return FittedLine(
-        _line(y, x, old_means, new_means), k, n, tuple(refusals), left_out, means
-    )
+    return FittedLine(_line(y, x, old_means, new_means), k, n, tuple(refusals), left_out, means)
 
 
 def predict(
