@@ -14,6 +14,14 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.bridge_collecting import bridge_collect as bridge_collect
+    from capeval.api.bridge_collecting import bridge_collect_async as bridge_collect_async
+    from capeval.api.bridging import bridge as bridge
+    from capeval.api.bridging import bridge_async as bridge_async
+    from capeval.api.bridging import bridge_plan as bridge_plan
+    from capeval.api.bridging import bridge_plan_async as bridge_plan_async
+    from capeval.api.bridging import bridge_show as bridge_show
+    from capeval.api.bridging import bridge_show_async as bridge_show_async
     from capeval.api.comparing import compare as compare
     from capeval.api.comparing import compare_async as compare_async
     from capeval.api.correlating import correlate as correlate
@@ -52,6 +60,9 @@ if TYPE_CHECKING:
     from capeval.scoring import Scores as Scores
 
 _HOMES = {
+    "capeval.api.bridge_collecting": "bridge_collect bridge_collect_async",
+    "capeval.api.bridging": "bridge bridge_async bridge_plan bridge_plan_async bridge_show "
+    "bridge_show_async",
     "capeval.api.comparing": "compare compare_async",
     "capeval.api.correlating": "correlate correlate_async",
     "capeval.api.generating": "generate generate_async",

@@ -19,6 +19,10 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "bridge",
+    "bridge_collect",
+    "bridge_plan",
+    "bridge_show",
     "cache_info",
     "check_scores",
     "clear_cache",

@@ -11,6 +11,7 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
+from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.outputs import run_files
 from capeval.runs.resolve import RUNS, find_judgments
@@ -91,7 +92,14 @@ class JudgedRun:
     def notices(self) -> list[str]:
         """What a reader of the scores must know: they are of a part, or of earlier verdicts."""
         found = []
-        if self.run and (unjudged := len(self.captions.keys() - self.judgments.keys())):
+        unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
+        if unjudged and is_sample(JudgeFolder(self.file.parent)):
+            found.append(
+                f"{self.name}: only {len(self.judgments):,} of "
+                f"{counted(self.captioned, 'caption')} are judged: a random sample for "
+                "`capeval bridge`, no score of the whole run"
+            )
+        elif unjudged:
             found.append(
                 f"{self.name}: {unjudged:,} of {counted(self.captioned, 'caption')} "
                 f"{'is' if unjudged == 1 else 'are'} not judged yet; "

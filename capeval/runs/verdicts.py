@@ -23,6 +23,7 @@ from capeval.files.judgments import (
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
+from capeval.runs.kept_scores import with_bridged
 from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
@@ -345,8 +346,8 @@ class VerdictStore:
         if added:
             write_judgments(folder.aside, _distinct([*stored.aside, *added]))
         write_judgments(folder.judgments, self._judgments)
-        text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
-        write_atomic(folder.scores, text)
+        scores = with_bridged(self.scores, folder)
+        write_atomic(folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
         if not next_left:
             folder.next.unlink(missing_ok=True)
         elif done:

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from capeval.schema import Usage
+from capeval.stats.bridge_line import Rule
 
 T = TypeVar("T")
 
@@ -183,14 +184,23 @@ class Calibrated(ResultModel):
     warnings: tuple[str, ...]
 
 
-class BridgedEstimate(Estimate):
-    """What another judge's mean would be; there is no interval if `reason` is not None.
+class BridgeRefusal(ResultModel):
+    """Which rule refuses a bridged score (see `capeval.stats.bridge_line`), and the figures."""
 
-    `same_videos` is the interval for these same videos, where the method has one.
+    rule: Rule
+    figures: dict[str, float | str] = Field(default_factory=dict)
+
+
+class BridgedEstimate(Estimate):
+    """What another judge's mean would be.
+
+    `low` and `high` are for new videos like these, `same_videos` for these same videos. There is no
+    interval if `reason` is not None, and no value if there are `refusals`.
     """
 
     same_videos: Ends | None = None
     reason: str | None = None
+    refusals: tuple[BridgeRefusal, ...] = ()
 
 
 class BridgedTypeScores(ResultModel):

@@ -42,6 +42,9 @@ MAX_ERROR = 0.08
 LARGEST_EXTRAPOLATION = 0.5
 """How far beyond the anchors a target may lie, in ranges of the anchors' scores."""
 
+_NORMAL = 1.959963984540054
+"""The 97.5% quantile of the normal distribution."""
+
 _NOISE = 1e-9
 """Differences of scores below this are the rounding errors of floating-point sums."""
 
@@ -59,7 +62,7 @@ class Refusal:
     """
 
     rule: Rule
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,17 @@ class FittedLine:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The score that a line gives a target, with its 95% interval; or the refusals alone."""
+    """The score that a line gives a target, with its 95% intervals; or the refusals alone.
+
+    `same_low` and `same_high` are for the old judge's mean over these same videos; `low` and `high`
+    for new videos like these.
+    """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    same_low: float | None = None
+    same_high: float | None = None
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -202,17 +211,20 @@ def predict(
     new: float | None,
     *,
     videos: int,
+    error: float = 0.0,
     max_error: float = MAX_ERROR,
-    refused: bool = True,
 ) -> Prediction:
     """Return the old judge's score of a target, or why it is refused.
+
+    The interval for new videos takes the anchors' videos as a sample without end, and adds the
+    error of the target's own score, times the slope.
 
     Parameters
     ----------
     new : the target's score by the new judge, None if it has none
     videos : how many videos that score is of
-    max_error : the largest half-width that is accepted, a fraction
-    refused : whether the rules apply; False is for simulations of what they prevent
+    error : its standard error, as a mean over videos
+    max_error : the largest half-width that is accepted for these same videos, a fraction
     """
     line, refusals = fitted.line, [*fitted.refusals]
     if new is None or not videos:
@@ -220,21 +232,21 @@ def predict(
     if line is None:
         return Prediction(refusals=tuple(refusals))
     value, half = line.predict(new), line.half_width(new, videos)
-    span = line.high - line.low
     outside = max(line.low - new, new - line.high)
     if half > max_error:
         refusals.append(Refusal("width", {"error": half, "most": max_error}))
-    if outside > LARGEST_EXTRAPOLATION * span:
+    if outside > LARGEST_EXTRAPOLATION * (line.high - line.low):
         figures = {"score": new, "low": line.low, "high": line.high, "outside": outside}
         refusals.append(Refusal("range", figures))
     if not -_NOISE <= value <= 1 + _NOISE:
         refusals.append(Refusal("beyond", {"value": value}))
-    if refusals and refused:
+    if refusals:
         return Prediction(refusals=tuple(refusals))
     value = min(1.0, max(0.0, value))
-    return Prediction(
-        value, max(0.0, value - half), min(1.0, value + half), refusals=tuple(refusals)
-    )
+    wide = math.hypot(line.half_width(new, math.inf), _NORMAL * line.slope * error)
+    low, same_low = (max(0.0, value - of) for of in (wide, half))
+    high, same_high = (min(1.0, value + of) for of in (wide, half))
+    return Prediction(value, low, high, same_low, same_high)
 
 
 def _line(y: Floats, x: Floats, old: Floats, new: Floats) -> Line:
