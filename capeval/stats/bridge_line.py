@@ -11,7 +11,8 @@ The half-width of a prediction at `x`, for N videos of which the anchors have n,
     V = max(0, (MS_video - MS_res)/k) (1/n - 1/N)
 
 with the mean squares of the two-way (system x video) analysis of the differences old - new. The
-line is refused, rather than used with a warning, where the data contradict it.
+line is refused, rather than used with a warning, where the data contradict it: where a paired t
+test over videos finds an anchor off the line of the others (Holm p < .05, and at least 3 points).
 """
 
 from __future__ import annotations
