@@ -14,6 +14,7 @@ from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_scores
 from capeval.scoring import Scores
+from capeval.trust.bridge_stored import with_bridged
 from capeval.trust.human_labels import store_labels, with_labels
 
 
@@ -39,6 +40,9 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         judged = with_labels(judged, human)
         for line in store_labels(judged):
             o.on_notice(line)
+    judged, outdated = with_bridged(judged)
+    if outdated:
+        o.on_notice(outdated)
     if o.out is not None:
         write_output(Path(o.out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
     return judged

@@ -27,7 +27,7 @@ from capeval.reporting.table import Cell, Page, Table, columns
 from capeval.reporting.terminal import one_screen, print_pages
 from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import ELEMENT_TYPES, RELATIONS
-from capeval.scoring import GROUPS, MEASURES
+from capeval.scoring import GROUPS, MEASURES, Scores
 from capeval.scoring.comparison_result import Transitions
 from capeval.scoring.result import Bridged, BridgedEstimate, BridgeRefusal
 from capeval.scoring.signature import Signature
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 MARK = "‡"
 """Marks bridged scores wherever they are shown."""
+
+_FEW = 3
+"""Runs of which the first screen also shows the types of elements."""
 
 _METHODS = {"own_anchor": "own anchor", "system_line": "system line"}
 _NAMES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -184,6 +187,29 @@ def bridged_types(runs: Mapping[str, Bridged]) -> Table:
     return table
 
 
+def print_bridged(results: Mapping[str, Scores], console: Console) -> None:
+    """Print the bridged scores that some scores hold, with their own mark and signature."""
+    found = {name: scores.bridged for name, scores in results.items() if scores.bridged}
+    if not found:
+        return
+    console.print()
+    page = Page(
+        [bridged_table(found), *([bridged_types(found)] if _types_known(found) else [])],
+        notes=[f"{one_line(name)}: {note}" for name, of in found.items() for note in of.warnings],
+        warnings=list(dict.fromkeys(map(bridged_note, found.values()))),
+        signatures=list(dict.fromkeys(of.signature for of in found.values())),
+    )
+    print_pages([page], console)
+
+
+def _types_known(runs: Mapping[str, Bridged]) -> bool:
+    return any(
+        getattr(of.overall, name).f1.value is not None
+        for of in runs.values()
+        for name in ELEMENT_TYPES
+    )
+
+
 def print_bridge(result: BridgeResult, console: Console, *, full: bool = False) -> None:
     """Print the bridged scores, why others are refused, and the line; all lines with `full`."""
     pages = [Page(_bridge_tables(result, full=full), notes=_bridge_notes(result, full=full))]
@@ -233,11 +259,8 @@ def _bridge_tables(result: BridgeResult, *, full: bool) -> list[Table]:
     tables = []
     if result.runs:
         tables.append(bridged_table(result.runs))
-        if full or any(
-            getattr(of.overall, name).f1.value is not None
-            for of in result.runs.values()
-            for name in ELEMENT_TYPES
-        ):
+        # Of many runs, the types would leave no room for the runs themselves.
+        if full or (len(result.runs) <= _FEW and _types_known(result.runs)):
             tables.append(bridged_types(result.runs))
     tables.append(_lines_table(result.bridge, full=full))
     if full and result.bridge.anchors:
@@ -342,7 +365,7 @@ def _bridge_notes(result: BridgeResult, *, full: bool) -> list[str]:
             f"{listed(map(one_line, result.whole))}"
         )
     if not full:
-        notes.append("--full also shows precision and recall of the lines, and the anchors.")
+        notes.append("--full also shows types of elements, all lines and the anchors.")
     return notes
 
 

@@ -26,6 +26,7 @@ from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.result import Bridged
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -57,6 +58,19 @@ def means_of(scores: Scores) -> dict[Place, Means]:
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
     for way in type(scores.by).model_fields:
         found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
+    return {
+        place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
+        for place, of in found.items()
+        if of.n
+    }
+
+
+def bridged_means(bridged: Bridged) -> dict[Place, Means]:
+    """Return the same of bridged scores."""
+    found = {OVERALL: bridged.overall.all}
+    found |= {place: getattr(bridged.overall, place[1]) for place in TYPE_PLACES}
+    for way in type(bridged.by).model_fields if bridged.by else ():
+        found |= {(way, name): of.all for name, of in getattr(bridged.by, way).items()}
     return {
         place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
         for place, of in found.items()

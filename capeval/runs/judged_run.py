@@ -27,6 +27,7 @@ from capeval.runs.verdicts import (
 )
 from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored
 from capeval.scoring import DRAWS, Scores
+from capeval.scoring.result import Bridged
 from capeval.text import counted
 
 
@@ -36,7 +37,8 @@ class JudgedRun:
 
     `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
     run. `captions` and `judgments` are by index; a video without a caption is in neither.
-    `labels` are human labels of these captions.
+    `labels` are human labels of these captions, `bridged` the scores by another judge that
+    `capeval bridge` stored, if they were checked.
     """
 
     name: str
@@ -50,6 +52,7 @@ class JudgedRun:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     labels: RunLabels | None = None
+    bridged: Bridged | None = None
 
     @cached_property
     def scores(self) -> Scores:
@@ -58,7 +61,7 @@ class JudgedRun:
 
     def rescored(self, *, seed: int = 0, draws: int = DRAWS) -> Scores:
         """Return the scores, with intervals of this seed and number of resamples."""
-        return summarise(
+        scores = summarise(
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
@@ -66,6 +69,7 @@ class JudgedRun:
             draws=draws,
             labels=self.labels,
         )
+        return scores.model_copy(update={"bridged": self.bridged}) if self.bridged else scores
 
     @cached_property
     def signature(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.judged_run import JudgedRun
 from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.stored_scores import load_scores
 from capeval.scoring import Scores, Signature
@@ -99,6 +101,23 @@ def read_bridged(folder: JudgeFolder) -> tuple[Bridged | None, str | None]:
         return None, None
     why = why_outdated(scores, folder)
     return (None, why) if why else (scores.bridged, None)
+
+
+def with_bridged(judged: JudgedRun) -> tuple[JudgedRun, str | None]:
+    """Return a judged run with the bridged scores that are stored beside its verdicts.
+
+    If these are outdated, the run is returned as it is, with a notice.
+    """
+    folder = JudgeFolder(judged.file.parent)
+    if judged.run is None or judged.file.name != folder.judgments.name:
+        return judged, None
+    bridged, why = read_bridged(folder)
+    if why:
+        return judged, (
+            f"{judged.name}: its bridged scores are left out: {why}; make them again with "
+            "`capeval bridge`"
+        )
+    return replace(judged, bridged=bridged), None
 
 
 def _hash(folder: JudgeFolder) -> str | None:

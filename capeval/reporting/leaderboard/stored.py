@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.score_tables import ScoreRow, means_of
+from capeval.reporting.score_tables import ScoreRow, bridged_means, means_of
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.human_labels import labels_of
@@ -21,7 +21,8 @@ from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
-from capeval.scoring.result import Calibrated
+from capeval.scoring.result import Bridged, Calibrated
+from capeval.trust.bridge_stored import why_outdated
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -30,7 +31,8 @@ COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 class Entry(ScoreRow):
     """One run judged by one judge, or one row of the paper.
 
-    `scores` are all the numbers of a run, None for a row of the paper. `rank` is None for a run
+    `scores` are all the numbers of a run, None for a row of the paper; `bridged` takes their place
+    in a row of bridged scores. `rank` is None for a run
     that has too few videos to be ranked.
     """
 
@@ -38,6 +40,7 @@ class Entry(ScoreRow):
     base_url: str | None = None
     folder: Path | None = None
     scores: Scores | None = None
+    bridged: Bridged | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -55,6 +58,7 @@ class StoredScores:
     signature: Mapping[str, str]
     baseline: bool
     data: str
+    bridged: bool = False
 
 
 class Unfinished(CapevalError):
@@ -114,6 +118,34 @@ def read_stored(
     shared = {name: signature.get(name) or "" for name in COMPARED}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
+
+
+def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | None]:
+    """Return the row of the bridged scores in a run's file, or why they are left out.
+
+    A run whose overall F1 is refused has no row.
+    """
+    entry = stored.entry
+    scores = entry.scores
+    if scores is None or entry.folder is None or scores.bridged is None:
+        return None, None
+    bridged = scores.bridged
+    if why := why_outdated(scores, JudgeFolder(entry.folder)):
+        return None, f"{entry.name}: its bridged scores are left out: {why}"
+    f1 = bridged.overall.all.f1
+    if f1.value is None:
+        return None, None
+    signature = Signature.parse(bridged.signature)
+    row = replace(
+        entry,
+        cells=bridged_means(bridged),
+        low=f1.low,
+        high=f1.high,
+        base_url=None,
+        bridged=bridged,
+    )
+    shared = {name: signature.get(name) or "" for name in COMPARED}
+    return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
 
 
 def _recomputed(

@@ -48,7 +48,7 @@ _TABLE_OF: dict[View, int] = {"types": 8, "characteristics": 9, "events": 10, "e
 # In words: what looks like one of capeval's signatures would be copied as one.
 _OF_PAPER = "the paper's own judge (GPT-4o), prompts and data (TUNA-1K, 1,000 videos), one repeat"
 # What the marks of a table mean; in LaTeX these go where the table goes.
-_MARKS = ("†", "Not ranked")
+_MARKS = ("†", "‡", "Not ranked")
 
 
 def print_leaderboard(
@@ -94,13 +94,15 @@ def leaderboard_headline(board: Leaderboard) -> str:
             f"{name}: F1 {percent(f1)}, the highest of {len(section.entries)} published models; "
             f"published, not computed here{of}."
         )
-    baseline = "the baseline " if section.baseline else ""
+    how = "judged by the baseline" if section.baseline else "judged by"
+    if section.bridged:
+        how = "by the bridge"
     count = len(section.entries)
     highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
     over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     return (
         f"{name}: F1 {percent(f1)} [{ends}] {over}"
-        f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}{of}."
+        f"{highest}, {how} {one_line(section.signature['judge'])}{of}."
     )
 
 
@@ -117,7 +119,9 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
     rows = [_row(entry, section, views, footnotes) for entry in section.entries]
     signature = "|".join(f"{key}:{value}" for key, value in section.signature.items())
     kind = "Published" if section.published else "Baseline" if section.baseline else "Runs"
-    if number and not section.published:
+    if section.bridged:
+        kind = f"Bridged scores, {one_line(section.signature['judge'])}"
+    elif number and not section.published:
         baseline = "the baseline " if section.baseline else ""
         kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}"
     warnings = [note for note in section.notes if note.startswith(_MARKS)]
@@ -154,7 +158,7 @@ def _row(
             if note.model == entry.name and _shows(view, note):
                 for place in note.places:
                     numbers[view, place] = (*numbers.get((view, place), ()), number)
-    name = one_line(entry.name) + ("†" if section.published else "")
+    name = one_line(entry.name) + ("†" if section.published else "‡" if section.bridged else "")
     return replace(entry, name=name, footnotes=numbers)
 
 
@@ -214,9 +218,10 @@ def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
             | {"n": None}
             for place, of in entry.cells.items()
         }
-    stored = entry.scores.model_dump(mode="json", include={"overall", "by"})
+    stored = (entry.bridged or entry.scores).model_dump(mode="json", include={"overall", "by"})
     buckets = {("overall", ""): stored["overall"]}
-    buckets |= {(way, name): of for way in _WAYS for name, of in stored["by"][way].items()}
+    by = stored["by"] or {}
+    buckets |= {(way, name): of for way in _WAYS for name, of in by.get(way, {}).items()}
     return {(*bucket, group): of[group] for bucket, of in buckets.items() for group in GROUPS}
 
 
@@ -251,6 +256,7 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                 "data": section.data,
                 "published": section.published,
                 "baseline": section.baseline,
+                **({"bridged": True} if section.bridged else {}),
                 "entries": [
                     {key: getattr(entry, name) for key, name in _PLAIN.items()}
                     | {"path": entry.folder and str(entry.folder), "coverage": entry.coverage}

@@ -13,6 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.meter import Price, price_of, prices_as_of
+from capeval.reporting.bridge_tables import bridged_headline, bridged_note
 from capeval.reporting.numbers import (
     NOTHING,
     deviation,
@@ -170,10 +171,22 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
+        "bridged": _bridged(one),
         "findings": findings,
         "drawn": shares(f"weight-{one.letter}", title, findings.shares),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
+    }
+
+
+def _bridged(one: Shown) -> dict[str, str] | None:
+    found = one.run.scores.bridged
+    if found is None:
+        return None
+    return {
+        "sentence": bridged_headline(one.name, found),
+        "note": bridged_note(found),
+        "signature": found.signature,
     }
 
 
