@@ -110,7 +110,8 @@ class World:
 def _drawn(rng: np.random.Generator, chances: NDArray[np.float64]) -> NDArray[np.int64]:
     """Draw a place of the last axis with these chances."""
     ends = chances.cumsum(axis=-1)[..., :-1]
-    return (rng.random(chances.shape[:-1])[..., None] > ends).sum(axis=-1)
+    places: NDArray[np.int64] = (rng.random(chances.shape[:-1])[..., None] > ends).sum(axis=-1)
+    return places
 
 
 def _annotation(index: str, types: NDArray[np.int64], weights: NDArray[np.int64]) -> Annotation:
@@ -163,7 +164,7 @@ def write_world(
         _write(world, run / "new-judge@new-prompts", "new", system, None)
         if name in old:
             folder = run / "old-judge@old-prompts"
-            _write(world, folder, "old", system, drawn and drawn.indexes)
+            _write(world, folder, "old", system, None if drawn is None else drawn.indexes)
             if drawn is not None:
                 drawn.write(JudgeFolder(folder))
 

@@ -12,7 +12,7 @@ from capeval.errors import CapevalError, InputError, UsageError
 from capeval.options import takes
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_run
-from capeval.scoring.result import Bridged, ResultModel
+from capeval.scoring.result import Bridged
 from capeval.text import Loss, listed
 from capeval.trust.bridge_agreement import JudgesCompared, compare_judges
 from capeval.trust.bridge_build import build_bridge
@@ -27,22 +27,9 @@ from capeval.trust.bridge_pairs import (
     one_data_set,
 )
 from capeval.trust.bridge_planning import BridgePlan, plan_bridge, stated_plan
+from capeval.trust.bridge_result import BridgeResult
 from capeval.trust.bridge_scores import bridged_scores
 from capeval.trust.bridge_stored import store_bridged
-
-
-class BridgeResult(ResultModel):
-    """A bridge and the scores that it gave.
-
-    `file` is the bridge's; `runs` are bridged scores by run, each stored in one of `stored`;
-    `whole` are runs that the old judge has judged in full, which need none.
-    """
-
-    bridge: Bridge
-    file: str
-    runs: dict[str, Bridged]
-    stored: tuple[str, ...]
-    whole: tuple[str, ...]
 
 
 @takes(BridgeOptions)

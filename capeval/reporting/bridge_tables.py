@@ -34,10 +34,10 @@ from capeval.scoring.signature import Signature
 from capeval.text import counted, cut, listed, one_line
 
 if TYPE_CHECKING:
-    from capeval.api.bridging import BridgeResult
     from capeval.trust.bridge_agreement import JudgesCompared
     from capeval.trust.bridge_file import Bridge
     from capeval.trust.bridge_planning import BridgePlan
+    from capeval.trust.bridge_result import BridgeResult
 
 MARK = "‡"
 """Marks bridged scores wherever they are shown."""

@@ -13,6 +13,7 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.drawn_videos import DrawnVideos, read_drawn
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.garbage import without_garbage_collection
 from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.resolve import attempt
@@ -181,7 +182,8 @@ def load_pairs(
 ) -> list[RunPair]:
     """Return the runs that the new judge has judged; one that cannot be read is left out."""
     judged = [run for run in among if judges_called(run, loader.names.new)]
-    return attempt(loader.load, judged, on_notice)
+    with without_garbage_collection():
+        return attempt(loader.load, judged, on_notice)
 
 
 def one_data_set(pairs: Sequence[RunPair]) -> tuple[list[RunPair], list[RunPair]]:

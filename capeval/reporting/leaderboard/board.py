@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from capeval.reporting.numbers import plain_number, share
 from capeval.reporting.score_tables import OVERALL, Means
 from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.garbage import without_garbage_collection
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
 from capeval.runs.verdicts import judged_again
@@ -117,7 +116,7 @@ def make_leaderboard(
             f"{counted(len(samples), 'random sample')} of videos for `capeval bridge` "
             f"{'is' if len(samples) == 1 else 'are'} not ranked"
         )
-    with _without_garbage_collection():
+    with without_garbage_collection():
         for path, folder in (found | asked).items():
             if path in samples:
                 continue
@@ -169,20 +168,6 @@ def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOutRun]]:
         except InputError as fault:
             left.append(LeftOutRun(run.path, str(fault)))
     return found, left
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Put off Python's search for reference cycles, which takes a third of the time of reading many
-    large files of numbers and finds nothing in them.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Section]:
