@@ -266,7 +266,8 @@ def test_the_order_of_systems_and_videos_changes_nothing(
     places = np.random.default_rng(hash(repr(columns)) % 2**32).permutation(35)
     one = fit_line(old, new)
     other = fit_line(old[order][:, places], new[order][:, places])
-    assert one.line is not None and other.line is not None
+    assert one.line is not None
+    assert other.line is not None
     assert other.line.slope == pytest.approx(one.line.slope)
     assert other.line.half_width(0.5, 99) == pytest.approx(one.line.half_width(0.5, 99))
     assert sorted(rules(one)) == sorted(rules(other))
