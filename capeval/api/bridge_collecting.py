@@ -14,6 +14,7 @@ from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.files.judgments import judgment_lines
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.registry import JUDGES
 from capeval.judging.run import JudgingWork
 from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
 from capeval.options import takes
@@ -23,7 +24,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import Source
 from capeval.runs.verdicts import JudgeIdentity, identity_of
 from capeval.schema import Scored
-from capeval.text import counted, listed, shown
+from capeval.text import listed, shown
 from capeval.trust.bridge_drawing import draw_for, with_record
 
 Side = Literal["old", "new"]
@@ -254,8 +255,10 @@ def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> tu
     A name with its prompts is complete, and no beginning of another.
     """
     judge, at, prompts = typed.partition("@")
+    if typed in JUDGES:
+        return typed, DEFAULT_PROMPTS
     found = {
-        (made.judge, (made.prompts or "").rpartition("@")[0] or made.prompts or DEFAULT_PROMPTS)
+        (made.judge, made.prompts)
         for run in RunFolder.all(runs)
         for folder in run.judges(typed)
         if not at or folder.path.name == typed
@@ -263,14 +266,18 @@ def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> tu
         if made is not None
     }
     if len(found) > 1:
-        names = sorted("@".join(one) for one in found)
+        names = sorted("@".join(filter(None, one)) for one in found)
         raise UsageError(f"{shown(typed)} can mean {listed(names)}; name one of these")
-    if found:
-        known, its_prompts = found.pop()
-        if known != judge:
-            on_notice(f"{typed} is taken for {known} with {its_prompts}, which runs here have")
-        return ("lexical" if known.startswith("lexical-") else known), its_prompts
-    return judge, prompts or DEFAULT_PROMPTS
+    if not found:
+        return judge, prompts or DEFAULT_PROMPTS
+    known, label = found.pop()
+    if label is None:
+        # The name of a judge without prompts ends in its version; it is registered without.
+        base = known.rpartition("-")[0]
+        return (base if base in JUDGES else known), DEFAULT_PROMPTS
+    if known != judge:
+        on_notice(f"{typed} is taken for {known}, prompts {label}, which runs here have")
+    return known, label.rpartition("@")[0] or label
 
 
 def _made_by(folder: JudgeFolder) -> JudgeIdentity | None:
@@ -310,10 +317,3 @@ async def bridge_collect_async(options: BridgeCollectOptions) -> Collected:
 
 
 bridge_collect = blocking(bridge_collect_async)
-
-
-def needed_line(planned: Planned) -> str:
-    """Return what one judge is to do, in words."""
-    runs = sum(bool(step.todo) for step in planned.steps)
-    which = "OLD" if planned.side == "old" else "NEW"
-    return f"{which}, {planned.title}: {counted(planned.todo, 'caption')} of {counted(runs, 'run')}"
