@@ -346,11 +346,11 @@ def _is_all(scores: Iterable[str]) -> bool:
 
 def _bridge_notes(result: BridgeResult, *, full: bool) -> list[str]:
     bridge = result.bridge
-    notes = [
-        f"{one_line(name)}: {warning}"
-        for name, bridged in result.runs.items()
-        for warning in bridged.warnings
-    ]
+    named: dict[str, list[str]] = {}
+    for name, bridged in result.runs.items():
+        for warning in bridged.warnings:
+            named.setdefault(warning, []).append(one_line(name))
+    notes = [f"{listed(names)}: {warning}" for warning, names in named.items()]
     if bridge.not_shared:
         notes.append(
             f"{thousands(bridge.not_shared)} videos are judged by both in some anchors only, and "

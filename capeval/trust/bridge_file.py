@@ -161,7 +161,9 @@ class Bridge(ResultModel):
 
 def bridge_path(runs: Path, old: str, new: str) -> Path:
     """Return where the bridge between two judges' folders is stored: next to the runs."""
-    return runs.absolute().parent / "bridges" / safe_name(f"{old}<-{new}") / "bridge.json"
+    # Of "." and "..", the parent is not the folder around them.
+    around = (runs if runs.name not in ("", "..") else runs.resolve()).parent
+    return around / "bridges" / safe_name(f"{old}<-{new}") / "bridge.json"
 
 
 def write_bridge(file: Path, bridge: Bridge) -> None:

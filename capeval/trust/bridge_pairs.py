@@ -18,7 +18,7 @@ from capeval.runs.judged_run import JudgedRun, load_judged
 from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.resolve import attempt
 from capeval.runs.verdicts import JudgeIdentity, judged_by
-from capeval.scoring import AnnotationArrays, measures
+from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats.values import Floats, Mask
 from capeval.text import listed, nearest, shown
 
@@ -125,21 +125,27 @@ class PairLoader:
         judged = load_judged(folder.path, annotations=self.annotations)
         data = self._data(judged.annotations)
         reference = self._arrays.setdefault(data, AnnotationArrays(judged.annotations))
-        identity, models = judged_by(list(judged.judgments.values()))
-        scored = judged.scored
-        rows = [reference.rows[index] for index in scored]
-        values = np.full((len(reference.annotations), 5, 3), np.nan)
-        if rows:
-            relations = [verdict.relations for verdict in scored.values()]
-            values[rows] = measures(reference.counts(rows, relations))
-        side = JudgedVideos(judged, folder, digest, identity, tuple(models), values)
-        return side, data, reference
+        return judged_videos(judged, folder, digest, reference), data, reference
 
     def _data(self, annotations: Sequence[object]) -> str:
         # Runs of one file share its annotations, and hashing them takes longer than a line's fit.
         if id(annotations) not in self._digests:
             self._digests[id(annotations)] = annotations, annotations_hash(annotations)  # type: ignore[arg-type]
         return self._digests[id(annotations)][1]
+
+
+def judged_videos(
+    judged: JudgedRun, folder: JudgeFolder, digest: str, reference: AnnotationArrays
+) -> JudgedVideos:
+    """Return the measures of every video of a judged run."""
+    identity, models = judged_by(list(judged.judgments.values()))
+    scored = judged.scored
+    rows = [reference.rows[index] for index in scored]
+    values = np.full((len(reference.annotations), len(GROUPS), len(MEASURES)), np.nan)
+    if rows:
+        relations = [verdict.relations for verdict in scored.values()]
+        values[rows] = measures(reference.counts(rows, relations))
+    return JudgedVideos(judged, folder, digest, identity, tuple(models), values)
 
 
 def find_judge_names(old: str, new: str, among: Iterable[RunFolder], runs: Path) -> JudgeNames:

@@ -144,8 +144,7 @@ def _system_line(bridge: Bridge, pair: RunPair, max_error: float) -> Bridged:
     warnings = []
     if anchored := int(pair.both.sum()):
         warnings.append(
-            f"{counted(anchored, 'video')} judged by both are fewer than the {FEWEST_LABELLED} "
-            "that its own anchor needs; the line through systems is used"
+            f"{counted(anchored, 'video')} judged by both: its own anchor needs {FEWEST_LABELLED}"
         )
     return Bridged(
         signature=_signature(bridge, pair, bridge.hash),
