@@ -31,6 +31,7 @@ FUNCTIONS = [
     "generate",
     "inspect",
     "judge",
+    "judges",
     "leaderboard",
     "models",
     "plot",
