@@ -105,6 +105,7 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
+        calibrated=calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
