@@ -205,7 +205,7 @@ def _pooled(
         pooled += len(strata[key])
     groups = {_stratum_name(key): strata[key] for key in sorted(strata) if key not in pool}
     if pool:
-        name = " or ".join(map(_stratum_name, sorted(pool)))
+        name = " / ".join(map(_stratum_name, sorted(pool)))
         groups[name] = [annotation for key in sorted(pool) for annotation in strata[key]]
     return groups
 

@@ -53,6 +53,8 @@ class Calibration:
     videos : number of videos with a judge's score, N
     r2 : share of the variance of human scores that the judge explains with this slope
     worth : number of labelled videos that would give as narrow an interval without the judge
+    residual : s^2, the variance of human scores that the judge leaves
+    explained : b (2 B - b) S_f^2, the variance that it explains
     reasons : why a column has no interval, or None if it has one
     """
 
@@ -69,6 +71,8 @@ class Calibration:
     videos: Floats
     r2: Floats
     worth: Floats
+    residual: Floats
+    explained: Floats
     reasons: tuple[str | None, ...]
 
 
@@ -147,6 +151,7 @@ def calibrate(
         alone_new = alone + n / (n - 2) * s_yy / videos
         worse = (new > alone_new) | (same > alone)
         slope, left = np.where(worse, 0.0, slope), np.where(worse, s_yy, left)
+        explained = np.where(worse, 0.0, explained)
         same, new = np.where(worse, alone, same), np.where(worse, alone_new, new)
         human_new = n / (n - lost) * of_sample(y) + n / (n - 1) * s_yy / videos
 
@@ -184,6 +189,8 @@ def calibrate(
         videos=videos,
         r2=r2,
         worth=worth,
+        residual=n / np.where(n > 2, n - 2, np.nan) * left,
+        explained=explained,
         reasons=reasons,
     )
 
@@ -278,3 +285,51 @@ def _reason(n: float, no_residual: bool, no_variance: bool) -> str | None:
     if no_variance:
         return "the human scores are all equal"
     return "the judge's scores leave no residual variance" if no_residual else None
+
+
+def labels_needed(
+    half_width: float,
+    residual: float,
+    explained: float,
+    videos: int,
+    *,
+    confidence: float = 0.95,
+) -> int | None:
+    """Return how many labelled videos give an interval of this half-width, for new videos.
+
+    The smallest n from `FEWEST_LABELLED` to N with t(n - 2) sqrt(s^2 / n + v / N) at most the
+    half-width; None where even N labels do not suffice.
+
+    Parameters
+    ----------
+    half_width : in the unit of the scores
+    residual, explained : s^2 and v, as in `Calibration`
+    videos : N
+
+    >>> labels_needed(0.03, 0.02, 0.02, 1000), labels_needed(0.005, 0.02, 0.02, 1000)
+    (97, None)
+    """
+    n = np.arange(FEWEST_LABELLED, videos + 1, dtype=np.float64)
+    half = _t(n - 2, confidence) * np.sqrt(residual / n + explained / videos)
+    enough = np.flatnonzero(half <= half_width)
+    return int(n[enough[0]]) if len(enough) else None
+
+
+def variance_range(
+    variance: float, degrees: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of a variance that was estimated with so many degrees of freedom.
+
+    The chi-squared interval for normal residuals; it spans a factor of four at 18 degrees.
+
+    >>> low, high = variance_range(1.0, 18)
+    >>> round(low, 2), round(high, 2)
+    (0.57, 2.19)
+    """
+    from scipy.special import chdtri
+
+    tail = (1 - confidence) / 2
+    return (
+        float(degrees * variance / chdtri(degrees, tail)),
+        float(degrees * variance / chdtri(degrees, 1 - tail)),
+    )
