@@ -96,10 +96,11 @@ def calibrate(
     of freedom of the slope costs, takes b = 0.
 
     With strata, each labelled video is weighted by (size of its stratum) / (labelled videos in it),
-    the variance for these videos is that of a stratified sample, linearised, with the residuals
-    pooled over strata for the degrees of freedom, of which each further stratum takes one. A column
-    with fewer than three labelled videos per stratum keeps the weights and is otherwise treated as
-    if it had no strata, which is conservative for strata sampled in proportion to their size.
+    and the variance for these videos is that of a stratified sample, linearised. Residuals are
+    pooled over strata for the degrees of freedom, of which each further stratum takes one and
+    unequal weights take a share. A column with fewer than three labelled videos per stratum keeps
+    the weights and is otherwise treated as if it had no strata, which is conservative for strata
+    sampled in proportion to their size.
 
     Parameters
     ----------
@@ -136,7 +137,11 @@ def calibrate(
         s_ff, s_yf, s_yy = (
             (weights * one * two).sum(axis=0) for one, two in ((g, g), (y, g), (y, y))
         )
-        steep = np.where(s_ff > 0, s_yf / s_ff, 0.0)
+        # Rounding errors are no variance: they would give a slope of any size.
+        tiny = (_NO_RESIDUAL * _largest(_columns(human), there)) ** 2
+        s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
+        s_yy = np.where(s_yy > tiny, s_yy, 0.0)
+        steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
         slope = np.clip(steep, 0.0, 1.0)
 
         lost, of_sample = _sampling(there, weights, n, videos, stratum, size, labelled)
@@ -158,10 +163,11 @@ def calibrate(
         value = np.where(n < _FEWEST_FOR_SLOPE, np.nan, human_mean + slope * (mean - judge_mean))
         r2 = np.where(n < _FEWEST_FOR_SLOPE, np.nan, 1 - left / s_yy)
         worth = n / (1 - r2 * (1 - n / videos))
-    tiny = (_NO_RESIDUAL * np.nanmax(np.abs(human_mean + y), axis=0, initial=0.0)) ** 2
-    reasons = tuple(map(_reason, n, left <= tiny, s_yy <= tiny))
+        # With unequal weights, an estimate rests on fewer videos (Satterthwaite).
+        even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
+    reasons = tuple(map(_reason, n, left <= tiny, s_yy == 0))
     sure = np.array([reason is None for reason in reasons], dtype=bool)
-    quantile, human_quantile = (_t(n - 1 - lost, confidence), _t(n - lost, confidence))
+    quantile, human_quantile = (_t(even * (n - spent - lost), confidence) for spent in (1, 0))
 
     def ends(middle: Floats, squared: Floats, t: Floats, given: Mask) -> tuple[Floats, Floats]:
         half = np.where(given, t * np.sqrt(np.where(given, squared, 0.0)), np.nan)
@@ -173,7 +179,7 @@ def calibrate(
     low, high = ends(value, new, quantile, sure)
     same_low, same_high = ends(value, same, quantile, sure)
     human_low, human_high = ends(
-        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > tiny)
+        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > 0)
     )
     return Calibration(
         value=inside(value),
@@ -198,6 +204,10 @@ def calibrate(
 def _columns(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     return array[:, None] if array.ndim == 1 else array
+
+
+def _largest(values: Floats, there: Mask) -> Floats:
+    return np.asarray(np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
 
 
 def _check(judge: Floats, human: Floats, rows: Ints) -> None:
@@ -235,7 +245,7 @@ def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
 def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floats]:
     """Return each column's weighted mean, and deviations from it: 0 where there is no value."""
     filled = np.where(there, values, 0.0)
-    mean = (weights * filled).sum(axis=0)
+    mean = np.where(there.any(axis=0), (weights * filled).sum(axis=0), np.nan)
     return mean, np.where(there, filled - mean, 0.0)
 
 
