@@ -36,6 +36,7 @@ FUNCTIONS = [
     "models",
     "plot",
     "rate_merge",
+    "rate_plan",
     "rate_sheet",
     "report",
     "sample_frames",

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from capeval.api.bridge_options import BridgeCollectOptions
 from capeval.api.judging import Target, open_judging, targets_named
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, UsageError
 from capeval.files.judgments import judgment_lines
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.registry import JUDGES
 from capeval.judging.run import JudgingWork
 from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
@@ -214,14 +214,17 @@ class Collection:
         o = self._options
         judge = o.old if side == "old" else o.new
         prompts: str | Path = DEFAULT_PROMPTS
+        reasoning: Any = o.old_reasoning if side == "old" else o.new_reasoning
         if isinstance(judge, str):
-            judge, prompts = _judge_named(judge, Path(o.runs), self._on_notice)
+            named = _judge_named(judge, Path(o.runs), self._on_notice)
+            judge, prompts, reasoning = named.judge, named.prompts, reasoning or named.reasoning
         return JudgeOptions(
             captions={},
             annotations=o.annotations,
             judge=judge,
             base_url=o.old_base_url if side == "old" else o.new_base_url,
             prompts=(o.old_prompts if side == "old" else o.new_prompts) or prompts,
+            reasoning=reasoning,
             repeats=o.repeats,
             runs=o.runs,
             max_cost=o.max_cost,
@@ -239,7 +242,7 @@ class Collection:
 
 
 def _folder(run: RunFolder, opened: OpenJudge) -> JudgeFolder:
-    return run.judge(opened.judge.name, opened.prompt_name)
+    return opened.folder_in(run)
 
 
 def _load_drawn(target: Target, opened: OpenJudge, step: _Step) -> Source:
@@ -249,16 +252,23 @@ def _load_drawn(target: Target, opened: OpenJudge, step: _Step) -> Source:
     return with_record(source, _folder(source.run, opened), step.drawn if step.record else None)
 
 
-def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> tuple[str, str]:
-    """Return the judge and its prompts that a name means: of a folder that there is, or as typed.
+@dataclass(frozen=True)
+class _Named:
+    judge: str
+    prompts: str = DEFAULT_PROMPTS
+    reasoning: str | None = None
+
+
+def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> _Named:
+    """Return the judge that a name means: that of a folder that there is, or as typed.
 
     A name with its prompts is complete, and no beginning of another.
     """
-    judge, at, prompts = typed.partition("@")
     if typed in JUDGES:
-        return typed, DEFAULT_PROMPTS
+        return _Named(typed)
+    judge, at, rest = typed.partition("@")
     found = {
-        (made.judge, made.prompts)
+        (made.judge, made.prompts, made.reasoning)
         for run in RunFolder.all(runs)
         for folder in run.judges(typed)
         if not at or folder.path.name == typed
@@ -269,15 +279,16 @@ def _judge_named(typed: str, runs: Path, on_notice: Callable[[str], None]) -> tu
         names = sorted("@".join(filter(None, one)) for one in found)
         raise UsageError(f"{shown(typed)} can mean {listed(names)}; name one of these")
     if not found:
-        return judge, prompts or DEFAULT_PROMPTS
-    known, label = found.pop()
+        prompts, _, effort = rest.partition("@")
+        return _Named(judge, prompts or DEFAULT_PROMPTS, effort or None)
+    known, label, effort_made = found.pop()
     if label is None:
         # The name of a judge without prompts ends in its version; it is registered without.
         base = known.rpartition("-")[0]
-        return (base if base in JUDGES else known), DEFAULT_PROMPTS
+        return _Named(base if base in JUDGES else known)
     if known != judge:
         on_notice(f"{typed} is taken for {known}, prompts {label}, which runs here have")
-    return known, label.rpartition("@")[0] or label
+    return _Named(known, label.rpartition("@")[0] or label, effort_made or MODELS_OWN)
 
 
 def _made_by(folder: JudgeFolder) -> JudgeIdentity | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
 from capeval.api.run_options import annotations_option, on_notice_option, runs_option, seed_option
@@ -115,6 +115,9 @@ class BridgeCollectOptions:
     new_base_url : The endpoint of NEW. By default OPENAI_BASE_URL.
     old_prompts : The prompts of OLD, if they are a folder. By default those after @ in its name.
     new_prompts : The prompts of NEW, if they are a folder.
+    old_reasoning : The reasoning effort of OLD, as in `judge`. By default that of its verdicts
+        here, if there are any.
+    new_reasoning : The reasoning effort of NEW.
     repeats : How often each caption is judged, by both.
     max_cost : Stop calling after this many US dollars; the command then asks no question.
     max_concurrency : Calls at a time.
@@ -150,6 +153,12 @@ class BridgeCollectOptions:
     new_base_url: str | None = option(None, metavar="URL", panel=JUDGE)
     old_prompts: str | Path | None = option(None, metavar="NAME", panel=JUDGE)
     new_prompts: str | Path | None = option(None, metavar="NAME", panel=JUDGE)
+    old_reasoning: (
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
+    ) = option(None, metavar="EFFORT", panel=JUDGE)
+    new_reasoning: (
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
+    ) = option(None, metavar="EFFORT", panel=JUDGE)
     repeats: int = option(1, metavar="N", min=1, max=100, panel=JUDGE)
     max_cost: float | None = option(None, metavar="DOLLARS", min=0, panel=LIMITS)
     max_concurrency: int = option(64, metavar="N", min=1, max=4096, panel=LIMITS)

@@ -318,6 +318,26 @@ class SheetOptions:
 
 
 @declares
+class PlanOptions:
+    """The arguments of `capeval.rate_plan`.
+
+    Parameters
+    ----------
+    points : The half-width of the interval that is wanted, in points of F1.
+    run : A judged run. By default all under runs/.
+    """
+
+    # Half the scale is no information at all.
+    points: float = required(positional=True, metavar="POINTS", min=0.01, max=50)
+    run: Sequence[FilePath] = option((), metavar="RUN")
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    annotations: FilePath | None = annotations_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@declares
 class MergeOptions:
     """The arguments of `capeval.rate_merge`.
 

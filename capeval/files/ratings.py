@@ -285,12 +285,18 @@ def _labels(table: InputTable) -> LabelTable:
         [_BINARY[label] for label in given] if scale == "binary" else given,
         scale,
         table.lines,
-        _strata(table, keys) if "stratum" in table.columns else None,
+        strata_of(table, keys) if "stratum" in table.columns else None,
     )
 
 
-def _strata(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
-    """Return the stratum of each row with its sizes, which must agree wherever they are given."""
+def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
+    """Return the stratum of each row with its sizes, which must agree wherever they are given.
+
+    Raises
+    ------
+    InputError
+        A number is none, more are sampled than there are, or two rows contradict each other.
+    """
     name, *counts = STRATUM_COLUMNS
     videos, sampled = ([_count(table, of, row) for row in range(len(table))] for of in counts)
     strata = list(zip(table.names(name), videos, sampled, strict=True))

@@ -6,12 +6,13 @@ The unit is the video, so types of elements and buckets of videos are columns of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from capeval.schema import RunLabels
 from capeval.scoring.buckets import Membership, by_way
+from capeval.scoring.comparison_result import CalibratedDifferences
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.result import (
     Calibrated,
@@ -130,6 +131,64 @@ def calibrated_scores(
         overall=overall,
         by=by,
         warnings=tuple(warnings_of(human, len(kept), len(values), labels.left_out)),
+    )
+
+
+def calibrated_differences(
+    reference: tuple[AnnotationArrays, AnnotationArrays],
+    indexes: Sequence[str],
+    gaps: Floats,
+    members: Sequence[Membership],
+    labels: tuple[RunLabels, RunLabels],
+) -> CalibratedDifferences | None:
+    """Return differences, second − first, calibrated with the labels of both runs.
+
+    None where no video is labelled in both, or on two scales.
+
+    Parameters
+    ----------
+    reference : the annotations of each run
+    indexes : of the paired videos
+    gaps : (videos, 5 groups, 3 measures), the judge's differences
+    members : the buckets of these videos
+    labels : of each run's captions
+    """
+    first, second = labels
+    if first.scale != second.scale:
+        return None
+    one, other = map(human_scores, reference, labels)
+    places = {index: place for place, index in enumerate(indexes)}
+    both = {i: place for i, place in places.items() if i in one.videos and i in other.videos}
+    rows, kept = one.rows_in(both)
+    if not kept:
+        return None
+    _, kept_other = other.rows_in(both)
+    order = [other.videos[row] for row in kept_other]
+    matching = [kept_other[order.index(one.videos[row])] for row in kept]
+    used = [one.videos[row] for row in kept]
+    alike = one.sizes == other.sizes and all(
+        first.videos[index].stratum == second.videos[index].stratum for index in used
+    )
+    sample = one if alike else replace(one, sizes=(), sampling="unknown")
+    overall, by = calibrated_tables(
+        gaps,
+        other.values[matching] - one.values[kept],
+        rows,
+        members,
+        sample,
+        kept,
+        bounds=(-1.0, 1.0),
+        missing=_BINARY if first.scale == "binary" else None,
+    )
+    return CalibratedDifferences(
+        first=first.hash,
+        second=second.hash,
+        scale=first.scale,
+        sampling=sample.sampling,
+        labelled=len(kept),
+        overall=overall,
+        by=by,
+        warnings=tuple(warnings_of(sample, len(kept), len(gaps), {})),
     )
 
 

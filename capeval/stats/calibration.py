@@ -53,6 +53,8 @@ class Calibration:
     videos : number of videos with a judge's score, N
     r2 : share of the variance of human scores that the judge explains with this slope
     worth : number of labelled videos that would give as narrow an interval without the judge
+    residual : s^2, the variance of human scores that the judge leaves
+    explained : b (2 B - b) S_f^2, the variance that it explains
     reasons : why a column has no interval, or None if it has one
     """
 
@@ -69,6 +71,8 @@ class Calibration:
     videos: Floats
     r2: Floats
     worth: Floats
+    residual: Floats
+    explained: Floats
     reasons: tuple[str | None, ...]
 
 
@@ -92,10 +96,11 @@ def calibrate(
     of freedom of the slope costs, takes b = 0.
 
     With strata, each labelled video is weighted by (size of its stratum) / (labelled videos in it),
-    the variance for these videos is that of a stratified sample, linearised, with the residuals
-    pooled over strata for the degrees of freedom, of which each further stratum takes one. A column
-    with fewer than three labelled videos per stratum keeps the weights and is otherwise treated as
-    if it had no strata, which is conservative for strata sampled in proportion to their size.
+    and the variance for these videos is that of a stratified sample, linearised. Residuals are
+    pooled over strata for the degrees of freedom, of which each further stratum takes one and
+    unequal weights take a share. A column with fewer than three labelled videos per stratum keeps
+    the weights and is otherwise treated as if it had no strata, which is conservative for strata
+    sampled in proportion to their size.
 
     Parameters
     ----------
@@ -132,7 +137,11 @@ def calibrate(
         s_ff, s_yf, s_yy = (
             (weights * one * two).sum(axis=0) for one, two in ((g, g), (y, g), (y, y))
         )
-        steep = np.where(s_ff > 0, s_yf / s_ff, 0.0)
+        # Rounding errors are no variance: they would give a slope of any size.
+        tiny = (_NO_RESIDUAL * _largest(_columns(human), there)) ** 2
+        s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
+        s_yy = np.where(s_yy > tiny, s_yy, 0.0)
+        steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
         slope = np.clip(steep, 0.0, 1.0)
 
         lost, of_sample = _sampling(there, weights, n, videos, stratum, size, labelled)
@@ -147,16 +156,18 @@ def calibrate(
         alone_new = alone + n / (n - 2) * s_yy / videos
         worse = (new > alone_new) | (same > alone)
         slope, left = np.where(worse, 0.0, slope), np.where(worse, s_yy, left)
+        explained = np.where(worse, 0.0, explained)
         same, new = np.where(worse, alone, same), np.where(worse, alone_new, new)
         human_new = n / (n - lost) * of_sample(y) + n / (n - 1) * s_yy / videos
 
         value = np.where(n < _FEWEST_FOR_SLOPE, np.nan, human_mean + slope * (mean - judge_mean))
         r2 = np.where(n < _FEWEST_FOR_SLOPE, np.nan, 1 - left / s_yy)
         worth = n / (1 - r2 * (1 - n / videos))
-    tiny = (_NO_RESIDUAL * np.nanmax(np.abs(human_mean + y), axis=0, initial=0.0)) ** 2
-    reasons = tuple(map(_reason, n, left <= tiny, s_yy <= tiny))
+        # With unequal weights, an estimate rests on fewer videos (Satterthwaite).
+        even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
+    reasons = tuple(map(_reason, n, left <= tiny, s_yy == 0))
     sure = np.array([reason is None for reason in reasons], dtype=bool)
-    quantile, human_quantile = (_t(n - 1 - lost, confidence), _t(n - lost, confidence))
+    quantile, human_quantile = (_t(even * (n - spent - lost), confidence) for spent in (1, 0))
 
     def ends(middle: Floats, squared: Floats, t: Floats, given: Mask) -> tuple[Floats, Floats]:
         half = np.where(given, t * np.sqrt(np.where(given, squared, 0.0)), np.nan)
@@ -168,7 +179,7 @@ def calibrate(
     low, high = ends(value, new, quantile, sure)
     same_low, same_high = ends(value, same, quantile, sure)
     human_low, human_high = ends(
-        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > tiny)
+        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > 0)
     )
     return Calibration(
         value=inside(value),
@@ -184,6 +195,8 @@ def calibrate(
         videos=videos,
         r2=r2,
         worth=worth,
+        residual=n / np.where(n > 2, n - 2, np.nan) * left,
+        explained=explained,
         reasons=reasons,
     )
 
@@ -191,6 +204,10 @@ def calibrate(
 def _columns(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     return array[:, None] if array.ndim == 1 else array
+
+
+def _largest(values: Floats, there: Mask) -> Floats:
+    return np.asarray(np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
 
 
 def _check(judge: Floats, human: Floats, rows: Ints) -> None:
@@ -228,7 +245,7 @@ def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
 def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floats]:
     """Return each column's weighted mean, and deviations from it: 0 where there is no value."""
     filled = np.where(there, values, 0.0)
-    mean = (weights * filled).sum(axis=0)
+    mean = np.where(there.any(axis=0), (weights * filled).sum(axis=0), np.nan)
     return mean, np.where(there, filled - mean, 0.0)
 
 
@@ -278,3 +295,51 @@ def _reason(n: float, no_residual: bool, no_variance: bool) -> str | None:
     if no_variance:
         return "the human scores are all equal"
     return "the judge's scores leave no residual variance" if no_residual else None
+
+
+def labels_needed(
+    half_width: float,
+    residual: float,
+    explained: float,
+    videos: int,
+    *,
+    confidence: float = 0.95,
+) -> int | None:
+    """Return how many labelled videos give an interval of this half-width, for new videos.
+
+    The smallest n from `FEWEST_LABELLED` to N with t(n - 2) sqrt(s^2 / n + v / N) at most the
+    half-width; None where even N labels do not suffice.
+
+    Parameters
+    ----------
+    half_width : in the unit of the scores
+    residual, explained : s^2 and v, as in `Calibration`
+    videos : N
+
+    >>> labels_needed(0.03, 0.02, 0.02, 1000), labels_needed(0.005, 0.02, 0.02, 1000)
+    (97, None)
+    """
+    n = np.arange(FEWEST_LABELLED, videos + 1, dtype=np.float64)
+    half = _t(n - 2, confidence) * np.sqrt(residual / n + explained / videos)
+    enough = np.flatnonzero(half <= half_width)
+    return int(n[enough[0]]) if len(enough) else None
+
+
+def variance_range(
+    variance: float, degrees: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of a variance that was estimated with so many degrees of freedom.
+
+    The chi-squared interval for normal residuals; it spans a factor of four at 18 degrees.
+
+    >>> low, high = variance_range(1.0, 18)
+    >>> round(low, 2), round(high, 2)
+    (0.57, 2.19)
+    """
+    from scipy.special import chdtri
+
+    tail = (1 - confidence) / 2
+    return (
+        float(degrees * variance / chdtri(degrees, tail)),
+        float(degrees * variance / chdtri(degrees, 1 - tail)),
+    )

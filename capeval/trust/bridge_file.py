@@ -28,6 +28,7 @@ class BridgeSide(ResultModel):
     judge: str
     prompts: str | None
     endpoint: str | None
+    reasoning: str | None
     repeats: int = Field(ge=1)
     baseline: bool
     models: tuple[str, ...]
@@ -40,6 +41,7 @@ class BridgeSide(ResultModel):
             judge=identity.judge,
             prompts=identity.prompts,
             endpoint=identity.endpoint,
+            reasoning=identity.reasoning,
             repeats=identity.repeats,
             baseline=identity.baseline,
             models=models,
@@ -53,7 +55,8 @@ class BridgeSide(ResultModel):
     @property
     def identity(self) -> tuple[object, ...]:
         """What two sides must share to be the same judge."""
-        return self.judge, self.prompts, self.endpoint, self.repeats, self.baseline
+        settings = (self.endpoint, self.reasoning, self.repeats, self.baseline)
+        return self.judge, self.prompts, *settings
 
 
 class BridgeAnchor(ResultModel):

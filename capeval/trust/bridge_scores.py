@@ -193,6 +193,11 @@ def _signature(bridge: Bridge, pair: RunPair, digest: str) -> str:
     parts["judge"] = f"{MARK}{old.label}<-{new.label}@{digest[:SHORT]}"
     parts["prompts"] = _arrow(_prompts(old), _prompts(new))
     parts["repeats"] = _arrow(str(old.repeats), str(new.repeats))
+    if old.reasoning or new.reasoning:
+        effort = _arrow(old.reasoning or "not set", new.reasoning or "not set")
+        at = [*parts].index("prompts") + 1
+        rest = [(name, value) for name, value in parts.items() if name != "reasoning"]
+        parts = dict([*rest[:at], ("reasoning", effort), *rest[at:]])
     return str(Signature.of(parts))
 
 

@@ -110,6 +110,7 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
+        calibrated=calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
@@ -146,7 +147,7 @@ def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | N
         base_url=None,
         bridged=bridged,
     )
-    shared = {name: signature.get(name) or "" for name in COMPARED}
+    shared = {name: value for name in COMPARED if (value := signature.get(name))}
     return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
 
 
