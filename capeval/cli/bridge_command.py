@@ -38,7 +38,7 @@ class _BuildByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_BuildByDefault,
-    help="Carry scores from one judge to another: `capeval bridge OLD NEW` is short for "
+    help="Carry scores from one judge to another.\n\n`capeval bridge OLD NEW` is short for "
     "`capeval bridge build OLD NEW`.",
     no_args_is_help=True,
 )

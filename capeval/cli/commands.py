@@ -31,7 +31,7 @@ _COMMANDS = {
     ),
     "bridge": (
         "bridge_command:app",
-        "Carry scores from one judge to another, for a judge that is retired.",
+        "Carry scores from one judge to another.",
     ),
     "leaderboard": (
         "leaderboard_command:leaderboard",

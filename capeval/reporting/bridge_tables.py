@@ -351,6 +351,12 @@ def _bridge_notes(result: BridgeResult, *, full: bool) -> list[str]:
         for warning in bridged.warnings:
             named.setdefault(warning, []).append(one_line(name))
     notes = [f"{listed(names)}: {warning}" for warning, names in named.items()]
+    chosen = [one.run for one in bridge.anchors if one.seed is None and one.both < one.N]
+    if chosen:
+        notes.append(
+            f"the videos of {listed(map(one_line, chosen))} were not drawn at random by "
+            "`capeval bridge collect`: the intervals assume that they were"
+        )
     if bridge.not_shared:
         notes.append(
             f"{thousands(bridge.not_shared)} videos are judged by both in some anchors only, and "

@@ -106,6 +106,11 @@ def is_sample(folder: JudgeFolder) -> bool:
         return True
 
 
+def without_samples(folders: Sequence[JudgeFolder]) -> list[JudgeFolder]:
+    """Return the folders of judges that are to judge the whole run; all if there is none."""
+    return [one for one in folders if not is_sample(one)] or list(folders)
+
+
 def _lines(file: Path) -> int:
     with file.open("rb") as lines:
         return sum(bool(line.strip()) for line in lines)

@@ -12,6 +12,7 @@ import pytest
 
 import capeval
 from capeval.errors import BudgetReached, InputError, UsageError
+from capeval.runs.stored_scores import load_scores
 from capeval.schema import Annotation, Verdict
 from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server
 
@@ -245,6 +246,15 @@ def test_judges_of_ones_own_are_bridged(tmp_path: Path, monkeypatch: pytest.Monk
     assert (bridged.method, bridged.anchored, bridged.overall.all.n) == ("own_anchor", 15, 40)
     assert bridged.signature.count("bridged:lenient-1<-lexical-1@") == 1
     assert any("below 20" in line for line in bridged.warnings)
+    file = Path("runs/captions/lexical-1")
+    assert load_scores(file / "scores.json").bridged == bridged
+    # Judged again with the same verdicts they stay, with others they go.
+    capeval.judge("captions", judge="lexical")
+    assert load_scores(file / "scores.json").bridged == bridged
+    text = (file / "judgments.jsonl").read_text()
+    (file / "judgments.jsonl").write_text(text.replace('"entailment"', '"lack"', 1))
+    capeval.judge("captions", judge="lexical")
+    assert load_scores(file / "scores.json").bridged is None
     # All the other videos judged too, the score is known.
     capeval.judge("captions", judge=Lenient())
     assert capeval.bridge("lenient", "lexical").whole == ("captions",)

@@ -110,6 +110,29 @@ def test_one_system_off_by_six_standard_errors_is_refused() -> None:
     assert refused >= 95
 
 
+@pytest.mark.parametrize("system", range(6))
+def test_a_left_out_system_is_compared_with_the_line_of_the_others(system: int) -> None:
+    old, new = straight(n=50, seed=7)
+    old += np.random.default_rng(1).normal(0, 0.1, 50)
+
+    def shift(videos: NDArray[np.intp]) -> float:
+        y, x = old[:, videos].mean(axis=1), new[:, videos].mean(axis=1)
+        others = np.arange(6) != system
+        slope, intercept = np.polyfit(x[others], y[others], 1)
+        return float(y[system] - intercept - slope * x[system])
+
+    every = np.arange(50)
+    found = fit_line(old, new).left_out[system]
+    assert found.shift == pytest.approx(shift(every))
+    # The jackknife over videos lets the slope move too.
+    parts = np.array([shift(np.delete(every, video)) for video in every])
+    error = math.sqrt(49 / 50 * ((parts - parts.mean()) ** 2).sum())
+    assert found.error == pytest.approx(error, rel=0.15)
+    assert found.p == pytest.approx(
+        2 * scipy_stats.t.sf(abs(shift(every)) / (found.error or 0.0), 49)
+    )
+
+
 def test_the_refusal_names_the_system_and_its_figures() -> None:
     old, new = straight()
     old[2] += 0.2

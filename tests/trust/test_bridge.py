@@ -156,6 +156,16 @@ def test_videos_missing_in_some_anchors_are_counted(folder: Path) -> None:
     assert any("5 of 60 drawn videos are not scored by both" in line for line in warnings)
 
 
+def test_of_drawn_videos_only_these_count(folder: Path, world: World) -> None:
+    one = capeval.bridge("old", "new").runs["system-a"]
+    write_judgments(
+        Path(f"runs/system-a/{OLD_FOLDER}/judgments.jsonl"), world.judgments("old", 0)[:-1]
+    )
+    other = capeval.bridge("old", "new").runs["system-a"]
+    assert other.anchored == one.anchored == DRAWN
+    assert other.overall == one.overall
+
+
 def test_videos_that_were_not_drawn_at_random_are_warned_about(folder: Path) -> None:
     Path(f"runs/system-a/{OLD_FOLDER}/anchors.json").unlink()
     found = capeval.bridge("old", "new").runs
@@ -460,6 +470,36 @@ def test_a_sample_does_not_stand_in_the_way_of_the_judged_run(
     code, _, err = typed(monkeypatch, capsys, "score", "system-a", "--judge", "old")
     assert code == 0
     assert "only 60 of 120 captions are judged: a random sample for `capeval bridge`" in err
+
+
+def test_a_sample_is_no_metric_of_a_correlation(folder: Path) -> None:
+    rated = "".join(f"V{n:04d},system-a,{n % 7}\n" for n in range(VIDEOS))
+    Path("human.csv").write_text("video_id,system,score\n" + rated)
+    found = capeval.correlate("human.csv", ci="none", resamples=99)
+    assert found.results
+    assert not any("old-judge" in one.metric for one in found.results)
+
+
+def test_anchors_that_were_not_drawn_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"runs/system-b/{OLD_FOLDER}/anchors.json").unlink()
+    _, out, _ = typed(monkeypatch, capsys, "bridge", "old", "new")
+    assert "the videos of system-b were not drawn at random" in " ".join(out.split())
+
+
+def test_a_reasoning_effort_is_part_of_both_judges(folder: Path) -> None:
+    one = capeval.bridge("old", "new", "system-a").runs["system-a"]
+    for run in NAMES[:5]:
+        file = Path(f"runs/{run}/{OLD_FOLDER}/judgments.jsonl")
+        text, own = file.read_text(), '"judge": "old-judge"'
+        assert own in text
+        file.write_text(text.replace(own, f'{own}, "reasoning": "low"'))
+    other = capeval.bridge("old", "new", "system-a").runs["system-a"]
+    assert "|reasoning:low<-not set|" in other.signature
+    assert "reasoning" not in one.signature
+    hashes = [of.signature.split("@")[1].split("|")[0] for of in (one, other)]
+    assert hashes[0] != hashes[1]
 
 
 def test_the_exit_code_says_when_nothing_could_be_bridged(
