@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     against,
     bridging,
+    calibrating,
     comparing,
     correlation,
     decoding,
@@ -27,13 +28,8 @@ def main() -> None:
     parser.add_argument(
         "--part",
         choices=[
-            "judging",
-            "decoding",
-            "generation",
-            "correlation",
-            "comparing",
-            "reporting",
-            "bridging",
+            *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
+            *("reporting", "bridging"),
         ],
         help="this part alone",
     )
@@ -51,6 +47,7 @@ def main() -> None:
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
+            "calibrating": calibrating.measure(),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
         }

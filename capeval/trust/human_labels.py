@@ -142,8 +142,9 @@ def store_labels(judged: JudgedRun) -> list[str]:
     notices = []
     if before != text.encode("utf-8"):
         replaced = ", in place of others" if before is not None else ""
+        count = counted(len(labels.videos), "labelled caption")
         notices.append(
-            f"{run.human}: {counted(len(labels.videos), 'labelled caption')} stored{replaced}; "
+            f"{run}/{run.human.name}: {count} stored{replaced}; "
             "every command now also shows calibrated scores of this run (delete the file to undo)"
         )
     try:

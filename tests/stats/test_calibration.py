@@ -82,9 +82,9 @@ def test_intervals_cover_for_every_type(labelled: int) -> None:
 @pytest.mark.parametrize("labelled", [10, 12, 20, 40])
 def test_few_labels_cover_about_as_often_as_human_labels_alone(labelled: int) -> None:
     found = coverage(labelled)
-    # Of 3,000 studies of the same videos, a difference has a standard error of half a point; at 10
-    # labels, only every sixth has ten videos with camera elements.
-    noise = 0.01 if labelled > 10 else 0.025
+    # In the same 3,000 studies, a difference has a standard error of 0.3 points; at 10 labels, only
+    # every sixth study has ten videos with camera elements.
+    noise = 0.0 if labelled > 10 else 0.01
     assert (found["new"] >= found["human"] - 0.015 - noise).all(), found
 
 
@@ -165,9 +165,11 @@ def test_slope_and_residuals_are_those_of_a_regression() -> None:
     residuals = human[:40] - line.intercept - line.slope * judge[:40]
     variance = (residuals**2).sum() / 38
     t = stats.t.ppf(0.975, 38)
-    half = t * np.sqrt(variance / 40 + line.slope**2 * judge.var(ddof=1) / 300)
+    apart = (judge.mean() - judge[:40].mean()) ** 2 / judge[:40].var()
+    sampled = variance * (1 / 40 - 1 / 300) * (1 + apart)
+    half = t * np.sqrt(sampled + (variance + line.slope**2 * judge.var(ddof=1)) / 300)
     assert found.high[0] - found.value[0] == pytest.approx(half)
-    same = t * np.sqrt(variance * (1 / 40 - 1 / 300))
+    same = t * np.sqrt(sampled)
     assert found.same_high[0] - found.value[0] == pytest.approx(same)
     assert found.worth[0] == pytest.approx(40 / (1 - line.rvalue**2 * (1 - 40 / 300)))
     alone = stats.t.ppf(0.975, 39) * human[:40].std(ddof=1) / np.sqrt(40)
