@@ -68,7 +68,7 @@ def test_a_judged_sample_makes_a_run_its_own_anchor(folder: Path, world: World) 
     assert [of.method for of in found.runs.values()] == ["own_anchor"] * 5 + ["system_line"]
     bridged = found.runs["system-a"]
     estimate = bridged.overall.all.f1
-    # The estimate is that of part 4 with the old judge for raters.
+    # The estimate is that of calibrated scores, with the old judge in the place of raters.
     new = load_judgments(Path(f"runs/system-a/{NEW_FOLDER}/judgments.jsonl"))
     drawn = json.loads(Path(f"runs/system-a/{OLD_FOLDER}/anchors.json").read_text())["indexes"]
     f1 = {
