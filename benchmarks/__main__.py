@@ -9,6 +9,8 @@ from pathlib import Path
 
 from benchmarks import (
     against,
+    bridging,
+    calibrating,
     comparing,
     correlation,
     decoding,
@@ -27,8 +29,8 @@ def main() -> None:
     parser.add_argument(
         "--part",
         choices=[
-            *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
-            "probing",
+            *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
+            *("reporting", "probing", "bridging"),
         ],
         help="this part alone",
     )
@@ -46,8 +48,10 @@ def main() -> None:
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
+            "calibrating": calibrating.measure(),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
             "probing": probing.measure(Path(folder), videos=chosen.videos),
+            "bridging": bridging.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

@@ -145,8 +145,17 @@ except SystemExit as end: assert not end.code
         *(
             pytest.param(HELP.format(command=command.split()), id=f"{command} --help")
             for command in (
-                *("", "compare", "correlate", "frames", "inspect", "leaderboard", "models"),
-                *("plot", "probe", "rate merge", "rate sheet", "report", "score"),
+                *(
+                    "",
+                    "bridge build",
+                    "bridge collect",
+                    "compare",
+                    "correlate",
+                    "frames",
+                    "inspect",
+                ),
+                *("leaderboard", "models", "plot", "probe", "rate merge", "rate sheet", "report"),
+                "score",
             )
         ),
     ],

@@ -19,6 +19,10 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "bridge",
+    "bridge_collect",
+    "bridge_plan",
+    "bridge_show",
     "cache_info",
     "check_scores",
     "clear_cache",
@@ -33,6 +37,7 @@ FUNCTIONS = [
     "plot",
     "probe",
     "rate_merge",
+    "rate_plan",
     "rate_sheet",
     "report",
     "sample_frames",
