@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify
+from capeval.judging.contracts import CONTRACTS
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
+from capeval.judging.reply_contract import Contract, EventToClassify
 
 PARTS = (EventToClassify(1, "A man in red walks.", ("A man walks.", "He wears blue.")),)
 IDS = ("1.1", "1.2")

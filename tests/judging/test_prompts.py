@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, ReplyError
-from capeval.judging.contracts import CONTRACTS, EventToClassify, contract_of
+from capeval.judging.contracts import CONTRACTS, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import PromptSet, Stage, load_prompts, named_prompts
 from capeval.judging.replies import read_reply
+from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.run import judge_caption
 from capeval.judging.segments import segments
 from capeval.llm.fake import ScriptedClient

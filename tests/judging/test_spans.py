@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.contracts import CONTRACTS, Contract, EventToClassify, contract_of
+from capeval.judging.contracts import CONTRACTS, contract_of
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.prompts import load_prompts
+from capeval.judging.reply_contract import Contract, EventToClassify
 from capeval.judging.run import judge_caption
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
