@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from capeval.errors import InputError, RunLocked
+from capeval.errors import CapevalError, InputError, RunLocked
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -163,7 +163,7 @@ def _update(folder: JudgeFolder, judged: JudgedRun) -> list[str]:
         stored = load_scores(folder.scores)
         other = load_judged(folder.path, annotations=judged.annotations)
         ours = replace(other, labels=judged.labels).rescored(draws=0)
-    except InputError as fault:
+    except CapevalError as fault:
         return [f"{folder.scores}: is not updated: {fault}"]
     own = stored.model_copy(update={"calibrated": None})
     if why := why_stale(own, ours.model_copy(update={"calibrated": None})):

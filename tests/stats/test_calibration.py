@@ -291,6 +291,14 @@ def test_judge_that_is_the_opposite_is_ignored() -> None:
     np.testing.assert_allclose(found.value, found.human)
 
 
+def test_line_is_not_extended_far_beyond_the_labelled_videos() -> None:
+    judge = np.linspace(0, 1, 300)
+    human = 0.4 + 0.5 * judge[:12] + np.tile([0.0, 0.02], 6)
+    found = calibrate(judge, human, range(12))
+    assert found.slope[0] == 0
+    assert found.value[0] == pytest.approx(human.mean())
+
+
 def test_all_videos_labelled_need_no_judge() -> None:
     judge, human = world()
     found = calibrate(judge[:50], human[:50], range(50))
