@@ -87,6 +87,16 @@ class JudgeModel(BaseModel):
         return self.shutdown is not None and self.shutdown <= today
 
     @property
+    def reasons_by_default(self) -> bool:
+        """Return whether the model reasons without being asked to, or may.
+
+        One that refuses a temperature reasons, so it may where its own effort is not documented.
+        """
+        if self.default_effort is None:
+            return self.temperature in ("refused", "unless reasoning")
+        return self.default_effort != "none"
+
+    @property
     def least_effort(self) -> Effort | None:
         """The effort to ask for by default: none or minimal reasoning, if the model would reason.
 

@@ -82,7 +82,10 @@ async def test_a_retired_default_stops_an_estimate_too(today: Today) -> None:
     named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
     async with open_judge(named) as opened:
         assert opened.judge.name == DEFAULT_MODEL
-        assert opened.reasons == ("retired on 2027-01-14",)
+        assert opened.retired == "retired on 2027-01-14"
+        assert opened.title.endswith("; retired on 2027-01-14")
+        # The user named it: that needs no reason.
+        assert opened.reasons == ()
 
 
 def test_an_entry_of_the_user_moves_the_day(today: Today) -> None:
@@ -95,6 +98,9 @@ def test_an_entry_of_the_user_moves_the_day(today: Today) -> None:
 def test_the_other_defaults_have_their_reasons(today: Today) -> None:
     today.day = date(2030, 1, 1)
     assert default_judge(JudgeOptions({}), is_sample=lambda: True).name == "lexical"
+    today.day = date(2026, 6, 1)
+    for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
+        assert default_judge(JudgeOptions({}, base_url=written)).name == DEFAULT_MODEL
     elsewhere = default_judge(JudgeOptions({}, base_url="http://localhost:8000/v1"))
     assert (elsewhere.name, elsewhere.reason) == (None, "the only model of this endpoint")
     recorded = default_judge(JudgeOptions({}, client=ScriptedClient(right)))
