@@ -19,7 +19,7 @@ from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.registry import JUDGES, LEXICAL, load_judge, prepare_judge
+from capeval.judging.registry import JUDGES, load_judge, prepare_judge
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.retirement import RetirementWatch, entry_for
 from capeval.judging.segments import size
