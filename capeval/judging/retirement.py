@@ -101,10 +101,14 @@ class RetirementWatch:
         return ""
 
     async def look(self, client: OpenAIChatClient, model: str) -> None:
-        """Warn by the endpoint's record of a model, if it says something else."""
-        ends = shutdown_of(await client.model_record(model))
-        if ends is not None and ends != self._warned:
-            self._warn(model, ends, "by the endpoint's record")
+        """Warn by the endpoint's record of a model, or correct the warning before."""
+        ends, before = shutdown_of(await client.model_record(model)), self._warned
+        if ends is None or ends == before:
+            return
+        self._warn(model, ends, "by the endpoint's record")
+        if self._warned == before is not None:
+            notice = f"the judge {model} ends on {ends} by the endpoint's record, not on {before}"
+            self._on_notice(Loss(notice))
 
     def unknown(self, model: str, refusal: str) -> str:
         """Return the message for a model that the endpoint does not know."""

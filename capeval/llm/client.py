@@ -208,6 +208,8 @@ class OpenAIChatClient:
             decision = decide(error)
             if decision is None:
                 raise
+            if decision.action in ("refuse_access", "stop_run") and not decision.about_model:
+                raise EndpointRefused(self._refusal(decision, "")) from None
             raise EndpointRefused(self._unusable(decision)) from None
 
     async def _persist(

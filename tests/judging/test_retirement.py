@@ -212,6 +212,14 @@ async def test_the_catalogue_warns_before_anything_is_called_and_the_record_corr
     async with LoopbackServer(answer, records=other) as server:
         found = await judged(server, cache="other.sqlite")
     assert ["in 30 days" in found[0], "in 10 days" in found[1]] == [True, True]
+    # Later than what is warned of, too: otherwise the first warning would seem to hold.
+    later = {"gpt-x": {"id": "gpt-x", "shutdown_date": "2027-06-11"}}
+    async with LoopbackServer(answer, records=later) as server:
+        found = await judged(server, cache="third.sqlite")
+    assert "in 30 days" in found[0]
+    assert found[1:] == [
+        "the judge gpt-x ends on 2027-06-11 by the endpoint's record, not on 2026-07-01"
+    ]
 
 
 async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:

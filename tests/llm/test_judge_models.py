@@ -226,6 +226,8 @@ def test_a_wrong_entry_names_file_and_field(
         (None, None),
         ({"shutdown_date": ""}, None),
         ({"shutdown_date": "soon"}, None),
+        ({"shutdown_date": "0001-01-01T00:00:00Z"}, None),
+        ({"shutdown_date": "9999-12-31"}, None),
         ({"shutdown_date": "2027-13-45"}, None),
         ({"shutdown_date": 0}, None),
         ({"shutdown_date": -1}, None),
