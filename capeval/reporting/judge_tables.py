@@ -136,21 +136,11 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
     if judge.shutdown is not None:
         fields["ends"] = f"{judge.shutdown} ({_left(judge)})"
     if entry is not None:
-        price = entry.price
         fields |= {
             "service": "api.openai.com" if entry.provider else None,
             "aliases": ", ".join(entry.aliases) or None,
             "snapshot": entry.snapshot,
-            "price": UNKNOWN
-            if price is None
-            else f"${plain_number(price.input)} in, "
-            + (
-                f"${plain_number(price.cached_input)} cached, "
-                if price.cached_input is not None
-                else ""
-            )
-            + f"${plain_number(price.output)} out, per million tokens"
-            + (f", as documented on {entry.priced_on}" if entry.priced_on else ""),
+            "price": _price(entry),
             "announced": entry.announced,
             "replacement": entry.replacement,
             "context": UNKNOWN if entry.context is None else f"{thousands(entry.context)} tokens",
@@ -167,6 +157,19 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
     for field, value in fields.items():
         if value is not None:
             print_line(one_line(f"{field}: {value}", 2000), console)
+
+
+def _price(entry: JudgeModel) -> str:
+    if entry.price is None:
+        return UNKNOWN
+    amounts = {
+        "in": entry.price.input,
+        "cached": entry.price.cached_input,
+        "out": entry.price.output,
+    }
+    known = [f"${plain_number(each)} {what}" for what, each in amounts.items() if each is not None]
+    day = f", as documented on {entry.priced_on}" if entry.priced_on else ""
+    return f"{', '.join(known)}, per million tokens{day}"
 
 
 def _ends(judge: ListedJudge) -> str:

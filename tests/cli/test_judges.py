@@ -196,6 +196,17 @@ def test_judge_warns_once_of_a_judge_that_ends_also_if_it_is_quiet(
         assert "capeval bridge plan ends NEW" in ending[0]
         # What is not in the estimate is about money, too.
         assert sum("is not part of the expected cost" in line for line in said.lines) == 1
+    found: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(work.folder)
+        capeval.judge(
+            "captions.jsonl",
+            "annotations.json",
+            judge="ends",
+            base_url=endpoint.url,
+            on_notice=found.append,
+        )
+    assert [line for line in found if "ends in 30 days" in line]
     expected = json.loads(typed(work.folder, *given, "--dry-run", "--json", env=env).out)
     assert expected["reasoning_tokens"] == "not estimated"
 

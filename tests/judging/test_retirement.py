@@ -301,6 +301,13 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     assert "its verdicts so far are by gpt-4.1@tuna-cap-v2; gpt-4o-2024-08-06" in notice
     assert await notices(judge="gpt-4o-mini") == []
     assert await notices(judge="gpt-4.1") == []
+    # In Python, too; once for each run.
+    found: list[str] = []
+    await judge_async("mine", **given, on_notice=found.append)
+    (said,) = found
+    assert said == notice
+    await judge_async("mine", **given, on_notice=found.append)
+    assert len(found) == 1
     # The effort that the rule gives makes another judge too.
     (notice,) = await notices(judge="gpt-6-luna")
     assert "the least effort that it takes, unless --reasoning names another" in notice
