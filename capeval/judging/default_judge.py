@@ -68,7 +68,7 @@ def default_judge(
         judges = read_judges(CONFIG)
         if gone := retired(DEFAULT_MODEL, DEFAULT_URL, judges, today()):
             raise UsageError(
-                f"the default judge {DEFAULT_MODEL} was retired on {gone}, and no other takes its "
-                f"place unasked: {what_remains(DEFAULT_MODEL, judges, today())}"
+                f"the default judge {DEFAULT_MODEL} was retired on {gone}: "
+                f"{what_remains(DEFAULT_MODEL, judges, today())}"
             )
     return DefaultJudge(DEFAULT_MODEL, "the default, because it is the paper's judge")

@@ -218,8 +218,12 @@ async def test_only_chat_models_reason() -> None:
         async with open_judge(JudgeOptions({}, judge="lexical", reasoning="low")):
             pytest.fail("it opened")
     # Where no key is set, the sample's default judge is the baseline.
-    for option, given in (("--reasoning", {"reasoning": "low"}), ("--explain", {"explain": True})):
-        options = JudgeOptions({}, **given)  # type: ignore[arg-type]
+    ignored: dict[str, dict[str, Any]] = {
+        "--reasoning": {"reasoning": "low"},
+        "--explain": {"explain": True},
+    }
+    for option, given in ignored.items():
+        options = JudgeOptions({}, **given)
         with pytest.raises(UsageError, match=f"{option} is for chat models"):
             async with open_judge(options, is_sample=lambda: True):
                 pytest.fail("it opened")

@@ -13,7 +13,7 @@ from capeval.api.judging import Target, open_judging
 from capeval.errors import EndpointRefused, UsageError
 from capeval.judging.default_judge import DEFAULT_MODEL, default_judge
 from capeval.judging.options import JudgeOptions
-from capeval.judging.retirement import successor, warning, what_remains
+from capeval.judging.retirement import RetirementWatch, successor, warning, what_remains
 from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.judge_models import packaged_judges
@@ -70,6 +70,18 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
     assert "--judge gpt-6-luna" in said
     assert "stored verdicts are scored" in said
     assert "\n" not in said
+    # Errors are cut when they are long; what comes last is what to do.
+    assert said.endswith(f"see `capeval bridge plan {DEFAULT_MODEL} gpt-6-luna`")
+
+
+@pytest.mark.parametrize("model", [name for name, entry in JUDGES.items() if entry.shutdown])
+def test_the_message_about_a_retired_model_is_not_cut(model: str, today: Today) -> None:
+    today.day = date(2027, 6, 1)
+    watch = RetirementWatch("https://api.openai.com/v1", JUDGES, pytest.fail)
+    said = str(EndpointRefused(watch.unknown(model, "?")))
+    assert said.startswith(f"the judge {model} was retired on 20")
+    new = successor(model, JUDGES, today.day) or "NEW"
+    assert said.endswith(f"see `capeval bridge plan {model} {new}`")
 
 
 async def test_a_retired_default_stops_an_estimate_too(today: Today) -> None:
@@ -140,7 +152,7 @@ def test_what_is_recommended_has_not_ended_itself() -> None:
     assert successor("a", own, END) == "c"
     assert successor("c", own, END) is None
     assert successor("unheard-of", own, END) is None
-    assert "--judge (" in what_remains("c", own, END)
+    assert "--judge;" in what_remains("c", own, END)
     circle = {name: own[name].model_copy(update={"replacement": "a"}) for name in ("a", "b")}
     assert successor("b", circle, END) is None
 
@@ -235,7 +247,8 @@ async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:
             async with open_judging(choice, sources(), on_notice=notices.append) as session:
                 [result async for result in session.results()]
         said = str(caught.value)
-        assert said.startswith("the judge gpt-x was retired on 2026-05-01: choose another with")
+        begins = "the judge gpt-x was retired on 2026-05-01 and does not answer: choose another"
+        assert said.startswith(begins)
         assert "--judge gpt-y" in said
         assert "stored verdicts are scored" in said
         assert "capeval bridge plan gpt-x gpt-y" in said
