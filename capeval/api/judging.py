@@ -207,11 +207,16 @@ class JudgingSession:
             self._on_notice(Loss(notice))
 
     def _report_others(self, source: Source, plan: JudgingPlan) -> None:
-        """Announce another judge than those of a run, if the user has not named it."""
+        """Announce another judge than those of a run, if the user has not named it.
+
+        One that is named may still have another effort than where it judged before.
+        """
         if source.run is None or not plan.todo or not self.opened.reasons:
             return
-        own = self.opened.folder_in(source.run)
-        others = [one.path.name for one in source.run.judges() if one.path != own.path]
+        own, named = self.opened.folder_in(source.run), None
+        if self._options.judge is not None:
+            named = f"{self.opened.judge.name}@{self.opened.prompt_name}"
+        others = [one.path.name for one in source.run.judges(named) if one.path != own.path]
         if others and not own.has_verdicts():
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "

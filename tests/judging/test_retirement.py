@@ -321,6 +321,10 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     assert said == notice
     await judge_async("mine", **given, on_notice=found.append)
     assert len(found) == 1
-    # The effort that the rule gives makes another judge too.
+    # The effort that the rule gives makes another judge too, but not of a judge that is new.
+    assert await notices(judge="gpt-6-luna") == []
+    await judge_async("mine", **given, judge="gpt-6-luna", reasoning="default")
+    assert await notices(judge="gpt-6-luna", reasoning="low") == []
     (notice,) = await notices(judge="gpt-6-luna")
+    assert "so far are by gpt-6-luna@tuna-cap-v2; gpt-6-luna" in notice
     assert "the least effort that it takes, unless --reasoning names another" in notice
