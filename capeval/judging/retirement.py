@@ -109,7 +109,7 @@ class RetirementWatch:
             notice = f"the judge {model} ends on {ends} by the endpoint's record, not on {before}"
             self._on_notice(Loss(notice))
 
-    def unknown(self, model: str, refusal: str) -> str:
+    def why_unknown(self, model: str, refusal: str) -> str:
         """Return the message for a model that the endpoint does not know."""
         gone = retired(model, self._base_url, self._judges, today())
         if gone is None:

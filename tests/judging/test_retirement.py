@@ -78,7 +78,7 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
 def test_the_message_about_a_retired_model_is_not_cut(model: str, today: Today) -> None:
     today.day = date(2027, 6, 1)
     watch = RetirementWatch("https://api.openai.com/v1", JUDGES, pytest.fail)
-    said = str(EndpointRefused(watch.unknown(model, "?")))
+    said = str(EndpointRefused(watch.why_unknown(model, "?")))
     assert said.startswith(f"the judge {model} was retired on 20")
     new = successor(model, JUDGES, today.day) or "NEW"
     assert said.endswith(f"see `capeval bridge plan {model} {new}`")
