@@ -64,9 +64,16 @@ class JudgeList(BaseModel):
 
 
 def listed_judges(catalogue: Catalogue, now: date) -> JudgeList:
-    """Return the catalogue's chat models and the installed judges."""
-    models = [_listed(entry.name, entry, entry.shutdown, now) for entry in catalogue.values()]
+    """Return the catalogue's chat models and the installed judges.
+
+    `--judge` takes the name of an installed judge for that judge: no chat model is listed by it.
+    """
     installed = [ListedJudge(name=name, kind="installed") for name in JUDGES.names()]
+    models = [
+        _listed(entry.name, entry, entry.shutdown, now)
+        for entry in catalogue.values()
+        if entry.name not in JUDGES
+    ]
     return JudgeList(today=now, judges=(*models, *installed))
 
 

@@ -115,6 +115,8 @@ def test_users_entries_are_listed_and_wrong_ones_refused(type_: Typed) -> None:
     file.write_text('[judges."our\\u001b[31m-judge"]\ncontext = 4096\n', encoding="utf-8")
     said = type_("judges")
     assert "our\\x1b[31m-judge" in said.out
+    file.write_text('[judges."lexical"]\ncontext = 5\n', encoding="utf-8")
+    assert sum(line.startswith("lexical ") for line in type_("judges").out.splitlines()) == 1
     file.write_text('[judges."ours"]\ncontext = "long"\n', encoding="utf-8")
     wrong = type_("judges")
     assert wrong.code == 2
