@@ -7,7 +7,16 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import against, comparing, correlation, decoding, generation, judging, reporting
+from benchmarks import (
+    against,
+    comparing,
+    correlation,
+    decoding,
+    generation,
+    judging,
+    probing,
+    reporting,
+)
 
 
 def main() -> None:
@@ -17,7 +26,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument(
         "--part",
-        choices=["judging", "decoding", "generation", "correlation", "comparing", "reporting"],
+        choices=[
+            *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
+            "probing",
+        ],
         help="this part alone",
     )
     parser.add_argument(
@@ -35,6 +47,7 @@ def main() -> None:
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
+            "probing": probing.measure(Path(folder), videos=chosen.videos),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
+    from capeval.api.probing import probe as probe
+    from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_merge_async as rate_merge_async
     from capeval.api.rating_files import rate_sheet as rate_sheet
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
+    from capeval.trust.probing_result import Probing as Probing
 
 _HOMES = {
     "capeval.api.comparing": "compare compare_async",
@@ -64,6 +67,7 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.plotting": "plot plot_async",
+    "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
     "capeval.api.reports": "report report_async",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
@@ -72,6 +76,7 @@ _HOMES = {
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
+    "capeval.trust.probing_result": "Probing",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

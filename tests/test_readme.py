@@ -64,12 +64,15 @@ def capeval(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(("page", "command", "output"), SHOWN)
-def test_commands_print_what_is_shown(page: str, command: str, output: str, judged: Path) -> None:
+def test_commands_print_what_is_shown(
+    page: str, command: str, output: str, judged: Path, tmp_path: Path
+) -> None:
     arguments = [
         str(ROOT / part) if part.startswith("annotations/") else part
         for part in shlex.split(command)[2:]
     ]
-    printed = capeval(judged, *arguments)
+    # A judge's card is shown with every later score of this judge.
+    printed = capeval(tmp_path if arguments[0] == "probe" else judged, *arguments)
     position = 0
     # "…" stands for lines that are not shown.
     for part in re.split(r"^…\n", output, flags=re.MULTILINE):

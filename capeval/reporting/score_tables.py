@@ -118,12 +118,19 @@ class ScoreRow:
         return self.cells.get(place, Means(None, None, None))
 
 
-def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool = False) -> None:
+def print_scores(
+    results: Mapping[str, Scores],
+    console: Console,
+    *,
+    full: bool = False,
+    notes: Sequence[str] = (),
+) -> None:
     """Print a headline, the tables of one or more runs, their coverage and their signatures.
 
     Parameters
     ----------
     full : also F1 by domain, by number of events and by number of elements
+    notes : further lines about the scores
     """
     if not results:
         return
@@ -151,6 +158,7 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
         [table for view in views for table in score_tables(view, rows)],
         notes=[
             *(f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()),
+            *notes,
             *([] if full else ["--full also shows F1 by domain, events and elements."]),
         ],
         warnings=[BASELINE_NOTE] if baseline else [],

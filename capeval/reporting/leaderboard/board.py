@@ -24,11 +24,13 @@ from capeval.reporting.leaderboard.stored import (
     read_stored,
 )
 from capeval.reporting.numbers import plain_number, share
+from capeval.reporting.probe_tables import card_line
 from capeval.reporting.score_tables import OVERALL, Means
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
 from capeval.runs.verdicts import judged_again
+from capeval.trust.cards import card_for
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
                 signature=members[0].signature,
                 entries=tuple(entries),
                 baseline=baseline,
-                notes=tuple(_notes(entries, least_coverage)),
+                notes=(*_notes(entries, least_coverage), *_card_notes(entries)),
                 data=data,
             )
         )
@@ -244,6 +246,12 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     if len(addresses) > 1:
         notes.append(f"judged at several endpoints: {', '.join(addresses)}")
     return notes
+
+
+def _card_notes(entries: Sequence[Entry]) -> list[str]:
+    """Return what the cards of the section's judge say; of several snapshots there are several."""
+    files = [JudgeFolder(entry.folder).judgments for entry in entries if entry.folder]
+    return list(dict.fromkeys(card_line(card) for file in files if (card := card_for(file))))
 
 
 def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> Section:

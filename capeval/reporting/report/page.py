@@ -26,6 +26,7 @@ from capeval.reporting.numbers import (
     points_interval,
     thousands,
 )
+from capeval.reporting.probe_tables import card_line
 from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
@@ -37,6 +38,7 @@ from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST
 from capeval.text import one_line, storable
+from capeval.trust.cards import card_for
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
@@ -175,6 +177,7 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         "drawn": shares(f"weight-{one.letter}", title, findings.shares),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
+        "card": card_line(card) if (card := card_for(one.run.file)) else None,
     }
 
 
