@@ -124,7 +124,9 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         kind = f"Bridged scores, {one_line(section.signature['judge'])}"
     elif number and not section.published:
         baseline = "the baseline " if section.baseline else ""
-        kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}"
+        effort = section.signature.get("reasoning")
+        how = f", reasoning {one_line(effort)}" if effort else ""
+        kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}{how}"
     warnings = [note for note in section.notes if note.startswith(_MARKS)]
     notes = [note for note in section.notes if note not in warnings]
     about = (
