@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
+from capeval.schema import Annotation, Judgment, Relation, RunLabels, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
+from capeval.scoring.calibrated import calibrated_scores
 from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.scoring.result import (
     Breakdown,
@@ -31,6 +32,7 @@ def score_judgments(
     captioned: int,
     signature: str,
     settings: Mapping[str, Any] | None = None,
+    labels: RunLabels | None = None,
 ) -> Scores:
     """Score stored verdicts.
 
@@ -41,6 +43,7 @@ def score_judgments(
     annotations : of the whole set; as `AnnotationArrays`, they serve several runs
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
+    labels : human labels of the captions, for calibrated scores
 
     Raises
     ------
@@ -60,7 +63,9 @@ def score_judgments(
     rows = list(scored)
     counts = reference.counts(rows, [judgment.relations for judgment in scored.values()])
     values = measures(counts)
-    overall, by = _tables(values, reference.members_of(rows))
+    indexes = [judgment.index for judgment in scored.values()]
+    members = reference.members_of(rows)
+    overall, by = _tables(values, members)
     return Scores(
         signature=signature,
         counts=Counts(
@@ -71,11 +76,14 @@ def score_judgments(
         ),
         overall=overall,
         by=by,
-        videos=_videos([judgment.index for judgment in scored.values()], counts, values),
+        videos=_videos(indexes, counts, values),
         unmatched_events=_unmatched(list(scored.values())),
         repeat_spread=_spread(reference, scored),
         usage=_usage(judgments),
         settings=dict(settings or {}),
+        calibrated=None
+        if labels is None
+        else calibrated_scores(reference, indexes, values, members, labels, signature=signature),
     )
 
 

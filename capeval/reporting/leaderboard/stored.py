@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.score_tables import ScoreRow, means_of
+from capeval.reporting.score_tables import ScoreRow, bridged_means, means_of
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.human_labels import labels_of
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
+from capeval.scoring.result import Bridged
+from capeval.trust.bridge_stored import why_outdated
 
 COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
 _OPTIONAL = {"reasoning"}
@@ -29,7 +32,8 @@ _OPTIONAL = {"reasoning"}
 class Entry(ScoreRow):
     """One run judged by one judge, or one row of the paper.
 
-    `scores` are all the numbers of a run, None for a row of the paper. `rank` is None for a run
+    `scores` are all the numbers of a run, None for a row of the paper; `bridged` takes their place
+    in a row of bridged scores. `rank` is None for a run
     that has too few videos to be ranked.
     """
 
@@ -37,6 +41,7 @@ class Entry(ScoreRow):
     base_url: str | None = None
     folder: Path | None = None
     scores: Scores | None = None
+    bridged: Bridged | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -54,6 +59,7 @@ class StoredScores:
     signature: Mapping[str, str]
     baseline: bool
     data: str
+    bridged: bool = False
 
 
 class Unfinished(CapevalError):
@@ -86,15 +92,16 @@ def read_stored(
     manifest = run.read_manifest() if run else {}
     ours = _recomputed(scores, folder, run, references)
     stale = ours if isinstance(ours, str) else why_stale(scores, ours)
-    if stale:
+    if isinstance(ours, str) or stale:
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
             "run the same `capeval judge` command again, or `capeval score` with --out",
             file=folder.scores,
         )
+    calibrated = ours.calibrated
     # Files of earlier versions have intervals of another method.
-    if isinstance(ours, Scores) and ours.settings["interval"] != scores.settings.get("interval"):
-        scores = ours
+    if ours.settings["interval"] != scores.settings.get("interval"):
+        scores = ours.model_copy(update={"bridged": scores.bridged})
     model, frames = _made_by(run, manifest)
     counts, f1 = scores.counts, scores.overall.all.f1
     entry = Entry(
@@ -108,16 +115,45 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
+        calibrated=calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
         # Of hundreds of runs, those of every video may not fit in memory.
-        scores=scores.model_copy(update={"videos": {}}),
+        scores=scores.model_copy(update={"videos": {}, "calibrated": calibrated}),
     )
     parts = dict(signature.parts)
     shared = {name: parts[name] for name in COMPARED if name in parts}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
+
+
+def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | None]:
+    """Return the row of the bridged scores in a run's file, or why they are left out.
+
+    A run whose overall F1 is refused has no row.
+    """
+    entry = stored.entry
+    scores = entry.scores
+    if scores is None or entry.folder is None or scores.bridged is None:
+        return None, None
+    bridged = scores.bridged
+    if why := why_outdated(scores, JudgeFolder(entry.folder)):
+        return None, f"{entry.name}: its bridged scores are left out: {why}"
+    f1 = bridged.overall.all.f1
+    if f1.value is None:
+        return None, None
+    signature = Signature.parse(bridged.signature)
+    row = replace(
+        entry,
+        cells=bridged_means(bridged),
+        low=f1.low,
+        high=f1.high,
+        base_url=None,
+        bridged=bridged,
+    )
+    shared = {name: value for name in COMPARED if (value := signature.get(name))}
+    return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
 
 
 def _recomputed(
@@ -133,6 +169,7 @@ def _recomputed(
         judgments,
         captioned=captioned if run else scores.counts.captioned,
         data=data,
+        labels=labels_of(run, reference.annotations) if run else None,
     )
 
 
