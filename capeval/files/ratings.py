@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.files.direct_assessment import is_direct_assessment, ratings_of
+from capeval.files.columns import (
+    Choice,
+    Chosen,
+    check_all_found,
+    check_mapped,
+    choose,
+    folded,
+    is_unrated,
+    may_be,
+    numbered_columns,
+)
+from capeval.files.direct_assessment import IGNORED, USUAL, is_direct_assessment, ratings_of
 from capeval.files.table_reading import read_table
 from capeval.files.tables import InputTable
+from capeval.files.workbook import place
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
-from capeval.text import nearest, shown
+from capeval.text import counted, nearest, shown
 
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
@@ -34,6 +46,8 @@ def caption_name(key: Key) -> str:
 
 
 _WIDE = re.compile(r"human(_[0-9]+)?")
+_WIDE_FOLDED = re.compile(r"human([0-9]*)")
+_Z_SCORES = ("zscr", "zscore", "z")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
@@ -108,6 +122,10 @@ class RatingTable:
     raters : (raters,) names
     ratings : (raters, captions), NaN for a caption that a rater did not rate
     metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
+    warnings : what is wrong with the data, and what was left out
+    notices : which columns are read by another name, and which are ignored
+    columns : the file's own column by the name that capeval has for it
+    header : the names of all columns of the file
     name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
         if computed from labels
     """
@@ -118,12 +136,19 @@ class RatingTable:
     ratings: NDArray[np.float64]
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
     name: str = "score"
 
 
 @dataclass(frozen=True)
 class LabelTable:
-    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names."""
+    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
+
+    `warnings`, `notices`, `columns` and `header` are as in `RatingTable`; `sheet` is that of a
+    workbook, of which `lines` are the numbers of the rows.
+    """
 
     file: Path
     keys: Keys
@@ -133,80 +158,254 @@ class LabelTable:
     labels: Sequence[str]
     scale: LabelScale
     lines: Sequence[int]
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
+    sheet: str | None = None
+
+    def place(self, row: int) -> str:
+        """Return the place of a label in messages."""
+        return place(self.sheet, self.lines[row])
 
 
-def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
-    """Read a human file; `metric_columns` have scores of metrics."""
-    table = read_table(path)
-    if "element_id" in table.columns or "label" in table.columns:
+ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
+"""The columns of human files; a file with a column for each rater has human, human_2, …"""
+
+IfMissing = Literal["error", "drop"]
+"""What to do with rows without a rating, and with captions without a score of a metric."""
+
+_KEYS = ("video_id", "system", "rater")
+_HINT = " (name those with metrics' scores with --metric-columns)"
+_DROP = "; leave unrated rows out with --missing drop"
+# A metric's column could have the same name as one of capeval's.
+_METRIC = "metric "
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What `load_human` was asked for."""
+
+    metric_columns: Sequence[str]
+    choice: Choice
+    missing: IfMissing
+    standardised: bool
+
+
+def load_human(
+    path: Path | str,
+    metric_columns: Sequence[str] = (),
+    *,
+    choice: Choice | None = None,
+    missing: IfMissing = "error",
+    standardised: bool = False,
+    others: bool = False,
+) -> RatingTable | LabelTable:
+    """Read a human file.
+
+    Parameters
+    ----------
+    metric_columns : columns with scores of metrics
+    choice : which columns are meant, where their names differ from capeval's
+    missing : whether a row without a rating is an error, or left out with a warning
+    standardised : read the Z-scores of direct assessments instead of the raw scores
+    others : whether a mapped column may be absent, because another file may have it
+
+    Raises
+    ------
+    InputError, UsageError
+        The file or the mapping of its columns is not valid.
+    """
+    asked = _Request(metric_columns, choice or Choice(), missing, standardised)
+    mapped = asked.choice.mapped
+    check_mapped(mapped, ROLES)
+    table = read_table(path, lambda header: _may_be_human({*header, *mapped}))
+    if not others:
+        check_all_found(mapped, {table.file: table.columns})
+    are_labels = _has_labels(table, mapped)
+    header = tuple(table.columns)
+    if are_labels:
         if metric_columns:
             raise table.error("has labels of elements; --metric-columns needs ratings of captions")
-        return _labels(table)
-    warnings: tuple[str, ...] = ()
-    if is_direct_assessment(table):
-        table, warnings = ratings_of(table, metric_columns)
+        return replace(_labels(table, asked), header=header)
     table.require(metric_columns, typed=True)
-    _check_metric_columns(table, metric_columns)
-    if any(_WIDE.fullmatch(name) for name in table.columns):
-        return _wide(table, metric_columns)
-    found = _long(table, metric_columns)
-    return replace(found, warnings=(*warnings, *found.warnings))
+    if is_direct_assessment(table, mapped):
+        return replace(_direct_assessment(table, asked), header=header)
+    wide = _wide_columns(table, asked)
+    found = _wide(table, asked, wide) if wide else _long(table, asked)
+    return replace(found, header=header)
 
 
-_HINT = (
-    "; remove it, or name it with --metric-columns if it has a metric's scores",
-    "; remove them, or name them with --metric-columns if they have metrics' scores",
-)
-_KEYS = ("video_id", "system", "rater")
-# Suggested for a misspelt column, because they belong to other layouts.
-_OF_OTHER_LAYOUTS = ("human", "element_id", "label")
+def _has_labels(table: InputTable, mapped: Mapping[str, str]) -> bool:
+    names = [*table.columns]
+    own, labels = {*names} & {*ROLES}, {"element_id", "label"}
+    if labels <= own or any(mapped.get(name) in names for name in labels):
+        return True
+    if "score" in own or mapped.get("score") in names or any(map(_WIDE.fullmatch, names)):
+        return False
+    found = {role for role in labels for name in names if may_be(name, role)}
+    return found == labels or bool(own & labels)
 
 
-def _check_metric_columns(table: InputTable, metric_columns: Sequence[str]) -> None:
+def _may_be_human(names: Collection[str]) -> bool:
+    """Return whether a sheet with these columns, some of them by capeval's name, may be meant."""
+    return any(may_be(name, "video_id") for name in names) and any(
+        may_be(name, role) or folded(name) in ("human", "rawscr", "rater1", "annotator1")
+        for name in names
+        for role in ("score", "label")
+    )
+
+
+def _warned(
+    table: InputTable, asked: _Request, columns: Sequence[str]
+) -> tuple[InputTable, tuple[str, ...]]:
+    """Return the rows that are rated in a column, and a warning about the others."""
+    cells = [table.columns[name] for name in columns]
+    rated = [not all(map(is_unrated, row)) for row in zip(*cells, strict=True)]
+    if all(rated):
+        return table, ()
+    first = rated.index(False)
+    kept = [row for row, is_rated in enumerate(rated) if is_rated]
+    names = [shown(table.named.get(name, name)) for name in columns]
+    if not kept:
+        are = f"column {names[0]} is" if len(names) == 1 else f"columns {', '.join(names)} are"
+        raise table.error(f"the {are} empty in every row")
+    if asked.missing == "error":
+        value = cells[0][first]
+        empty = value is None or not str(value).strip()
+        text = "is empty" if empty else f"{shown(value)} is not a rating"
+        raise table.error(f"{text}{_DROP}", row=first, column=", ".join(columns))
+    left = len(rated) - len(kept)
+    warning = (
+        f"{table.file}: {counted(left, 'row')} without a rating {'is' if left == 1 else 'are'} "
+        f"left out (the first is {table.place(first)})"
+    )
+    return table.take(kept), (warning,)
+
+
+def _read(chosen: Chosen, asked: _Request) -> InputTable:
+    """Return the columns that are read, with those of metrics."""
+    _check_metric_columns(chosen, asked.metric_columns)
+    table = chosen.read()
+    chosen.table.check_header(asked.metric_columns)
+    metrics = {_METRIC + name: chosen.table.columns[name] for name in asked.metric_columns}
+    return replace(
+        table,
+        columns={**table.columns, **metrics},
+        named={**table.named, **{_METRIC + name: name for name in asked.metric_columns}},
+    )
+
+
+def _check_metric_columns(chosen: Chosen, metric_columns: Sequence[str]) -> None:
+    read = {name: role for role, name in chosen.columns.items()}
     for name in metric_columns:
-        has = "human ratings" if name == "score" or _WIDE.fullmatch(name) else ""
-        has = "names" if name in _KEYS else has
+        role = read.get(name, "")
+        has = "human ratings" if role == "score" or _WIDE.fullmatch(role) else ""
+        has = "names" if role in _KEYS else has
         if has:
-            raise table.error(
+            raise chosen.table.error(
                 f"the column {shown(name)} has {has}; --metric-columns takes columns with the "
                 "scores of metrics"
             )
 
 
-def _wide(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
-    humans = [name for name in table.columns if _WIDE.fullmatch(name)]
-    table.check_columns(
-        {"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _OF_OTHER_LAYOUTS
-    )
+def _wide_columns(table: InputTable, asked: _Request) -> dict[str, str]:
+    """Return the columns that have the ratings of one rater each, by human, human_2, …"""
+    mapped = asked.choice.mapped
+    names = {role: name for role, name in mapped.items() if _WIDE.fullmatch(role)}
+    if names:
+        return {role: name for role, name in names.items() if name in table.columns}
+    if "score" in mapped and mapped["score"] in table.columns:
+        return {}
+    own = {name: name for name in table.columns if _WIDE.fullmatch(name)}
+    if own or "score" in table.columns:
+        return own
+    spelt = {name: _WIDE_FOLDED.fullmatch(folded(name)) for name in table.columns}
+    found = {
+        "human" + (f"_{match[1]}" if match[1] else ""): name
+        for name, match in spelt.items()
+        if match and name not in asked.metric_columns
+    }
+    return found or numbered_columns(table, asked.metric_columns)
+
+
+def _wide(table: InputTable, asked: _Request, wide: Mapping[str, str]) -> RatingTable:
+    choice = replace(asked.choice, mapped={**asked.choice.mapped, **wide})
+    humans = [*wide]
+    chosen = choose(table, ["video_id", *humans], ["system"], choice, asked.metric_columns)
+    renamed = _read(chosen, asked)
+    table, warnings = _warned(renamed, asked, humans)
     keys = Keys.of_table(table)
     keys.check_unique(table)
+    if asked.missing == "drop":
+        gapless = {
+            name: [None if is_unrated(cell) else cell for cell in table.columns[name]]
+            for name in humans
+        }
+        table = replace(table, columns={**table.columns, **gapless})
     ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
     rated = [at for at, given in enumerate(ratings) if not np.isnan(given).all()]
-    if not rated:
-        raise table.error(f"the columns {', '.join(map(shown, humans))} are empty in every row")
+    names = [table.named.get(name, name) for name in humans]
+    left_out = [
+        f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
+        for at, name in enumerate(names)
+        if at not in rated
+    ]
     return RatingTable(
         table.file,
         keys,
-        tuple(humans[at] for at in rated),
+        tuple(names[at] for at in rated),
         ratings if len(rated) == len(humans) else ratings[rated],
-        {name: table.numbers(name, gaps=True) for name in metric_columns},
-        tuple(
-            f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
-            for at, name in enumerate(humans)
-            if at not in rated
-        ),
+        {name: table.numbers(_METRIC + name, gaps=True) for name in asked.metric_columns},
+        (*warnings, *left_out),
+        chosen.notices(_HINT, asked.metric_columns),
+        chosen.columns,
     )
 
 
-def _long(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
-    table.check_columns(
-        {*_KEYS, "score", *metric_columns}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
+def _long(table: InputTable, asked: _Request) -> RatingTable:
+    chosen = choose(
+        table, ["video_id", "score"], ["system", "rater"], asked.choice, asked.metric_columns
     )
+    table, warnings = _warned(_read(chosen, asked), asked, ["score"])
+    found = _ratings(table, asked)
+    if asked.standardised and len(found.raters) == 1:
+        ignored = [name for name in chosen.table.columns if folded(name) in _Z_SCORES]
+        use = f"; to use {shown(ignored[0])}: --columns score={ignored[0]}" if ignored else ""
+        warning = (
+            f"{table.file}: --raters zmean needs the ratings of several raters; here one score of "
+            f"each caption is standardised as a whole, which changes no correlation{use}"
+        )
+        warnings = (*warnings, warning)
+    return replace(
+        found,
+        warnings=warnings,
+        notices=chosen.notices(_HINT, asked.metric_columns),
+        columns=chosen.columns,
+    )
+
+
+def _direct_assessment(table: InputTable, asked: _Request) -> RatingTable:
+    mapped = asked.choice.mapped
+    chosen, warnings = ratings_of(
+        table, asked.metric_columns, mapped, standardised=asked.standardised
+    )
+    read, unrated = _warned(_read(chosen, asked), asked, ["score"])
+    return replace(
+        _ratings(read, asked),
+        warnings=(*warnings, *unrated),
+        notices=chosen.notices(_HINT, [*asked.metric_columns, *IGNORED], USUAL),
+        columns=chosen.columns,
+    )
+
+
+def _ratings(table: InputTable, asked: _Request) -> RatingTable:
+    """Return the ratings of a table with a row for each."""
     keys = Keys.of_table(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
         keys.check_unique(table)
-        values = {name: table.numbers(name, gaps=True) for name in metric_columns}
+        values = {name: table.numbers(_METRIC + name, gaps=True) for name in asked.metric_columns}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
     table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
@@ -219,7 +418,10 @@ def _long(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
         Keys.of(places),
         names,
         ratings,
-        {name: _metric_by_caption(table, name, column, len(places)) for name in metric_columns},
+        {
+            name: _metric_by_caption(table, _METRIC + name, column, len(places))
+            for name in asked.metric_columns
+        },
     )
 
 
@@ -241,8 +443,9 @@ def _metric_by_caption(
     return result
 
 
-def _labels(table: InputTable) -> LabelTable:
-    table.check_columns({*_KEYS, "element_id", "label"}, ["video_id", "element_id", "label"])
+def _labels(table: InputTable, asked: _Request) -> LabelTable:
+    chosen = choose(table, ["video_id", "element_id", "label"], ["system", "rater"], asked.choice)
+    table, warnings = _warned(chosen.read(), asked, ["label"])
     keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns
@@ -272,6 +475,10 @@ def _labels(table: InputTable) -> LabelTable:
         [_BINARY[label] for label in given] if scale == "binary" else given,
         scale,
         table.lines,
+        warnings,
+        chosen.notices(),
+        chosen.columns,
+        sheet=table.sheet,
     )
 
 
