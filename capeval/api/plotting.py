@@ -172,6 +172,8 @@ def _of_humans(
         )
     )
     found: dict[str, list[Figure]] = {}
+    for line in sides.warnings if "scatter" not in wanted else ():
+        o.on_notice(line)
     if "scatter" in wanted:
         order = [name for run in judged.values() for name in (run.name, run.model) if name]
         scatters, warnings = scatters_of(sides, order=order, seed=o.seed)

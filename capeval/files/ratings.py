@@ -261,6 +261,8 @@ def _warned(
 ) -> tuple[InputTable, tuple[str, ...]]:
     """Return the rows that are rated in a column, and a warning about the others."""
     cells = [table.columns[name] for name in columns]
+    if any(not _has_unrated(column) for column in cells):
+        return table, ()
     rated = [not all(map(is_unrated, row)) for row in zip(*cells, strict=True)]
     if all(rated):
         return table, ()
@@ -281,6 +283,14 @@ def _warned(
         f"left out (the first is {table.place(first)})"
     )
     return table.take(kept), (warning,)
+
+
+def _has_unrated(cells: Sequence[Any]) -> bool:
+    """Return whether a column has a cell without a rating; each repeated value is checked once."""
+    try:
+        return any(map(is_unrated, set(cells)))
+    except TypeError:  # a JSON list, which the column's own check refuses
+        return True
 
 
 def _read(chosen: Chosen, asked: _Request) -> InputTable:
@@ -317,15 +327,14 @@ def _wide_columns(table: InputTable, asked: _Request) -> dict[str, str]:
         return {role: name for role, name in names.items() if name in table.columns}
     if "score" in mapped and mapped["score"] in table.columns:
         return {}
-    own = {name: name for name in table.columns if _WIDE.fullmatch(name)}
-    if own or "score" in table.columns:
-        return own
-    spelt = {name: _WIDE_FOLDED.fullmatch(folded(name)) for name in table.columns}
-    found = {
-        "human" + (f"_{match[1]}" if match[1] else ""): name
-        for name, match in spelt.items()
-        if match and name not in asked.metric_columns
-    }
+    if "score" in table.columns and not any(map(_WIDE.fullmatch, table.columns)):
+        return {}
+    found: dict[str, str] = {}
+    for name in table.columns:
+        match = _WIDE_FOLDED.fullmatch(folded(name))
+        if match and (name == "human" or _WIDE.fullmatch(name) or name not in asked.metric_columns):
+            role = name if _WIDE.fullmatch(name) else "_".join(filter(None, ("human", match[1])))
+            found.setdefault(role, name)
     return found or numbered_columns(table, asked.metric_columns)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import chain
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -19,7 +19,8 @@ from capeval.errors import CapevalError, InputError
 from capeval.files.reading import read_bytes
 from capeval.text import cut, describe, listed, shown
 
-_ZIP = b"PK\x03\x04"
+# An archive, and an empty one.
+_ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
 # Old .xls files, and encrypted .xlsx files: both are OLE compound files.
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -34,7 +35,7 @@ _MOST_TAGS_IN_A_ROW = 8 * _MOST_COLUMNS
 # Excel shows and stores 15 digits; beyond them, whole numbers are not written out.
 _EXACT = 1e15
 
-_ROW = re.compile(rb"<(?:\w+:)?row[\s>/]")
+_ROW_OR_END = re.compile(rb"<(?:\w{1,9}:)?row([\s>/])|</(?:\w{1,9}:)?sheetData>")
 _FORBIDDEN = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _CHUNK = 1 << 20
 _AS_CSV = "save the sheet as CSV"
@@ -71,7 +72,7 @@ def is_workbook(path: Path) -> bool:
         if not S_ISREG(path.stat().st_mode):
             return False
         with path.open("rb") as file:
-            return file.read(len(_OLE)).startswith((_ZIP, _OLE))
+            return file.read(len(_OLE)).startswith((*_ZIPS, _OLE))
     except (OSError, ValueError):
         return False
 
@@ -135,25 +136,31 @@ def _check(path: Path, data: bytes) -> None:
             )
         tags = 0
         for part in parts:
-            in_row, end = 0, b""
+            in_row, is_in_row, end = 0, False, b""
             with archive.open(part) as stream:
                 while chunk := stream.read(_CHUNK):
+                    text = end + chunk
                     tags += chunk.count(b"<")
-                    first, *rows = map(_tags, _ROW.split(chunk))
-                    in_row = max(in_row + first, *rows[:-1]) if rows else in_row + first
-                    if tags > _MOST_TAGS or in_row > _MOST_TAGS_IN_A_ROW:
+                    marks = [found[1] is not None for found in _ROW_OR_END.finditer(text)]
+                    pieces = _tags_between(text)
+                    in_rows = [in_row + pieces[0], *pieces[1:]]
+                    inside = compress(in_rows, [is_in_row, *marks])
+                    if tags > _MOST_TAGS or max(inside, default=0) > _MOST_TAGS_IN_A_ROW:
                         what = "cells" if tags > _MOST_TAGS else "cells in one row"
                         raise InputError(f"has too many {what}; {_AS_CSV}", file=path)
-                    in_row = rows[-1] if rows else in_row
-                    if _FORBIDDEN.search(end + chunk):
+                    if _FORBIDDEN.search(text):
                         raise InputError(
                             f"defines XML entities, which no workbook needs; {_AGAIN}", file=path
                         )
-                    end = chunk[-16:]
+                    in_row, is_in_row = in_rows[-1], [is_in_row, *marks][-1]
+                    # Long enough for a mark that the next chunk completes.
+                    end = chunk[-32:]
 
 
-def _tags(xml: bytes) -> int:
-    return xml.count(b"<")
+def _tags_between(text: bytes) -> list[int]:
+    """Return the number of tags before, between and after the marks of rows."""
+    starts = [0, *(found.start() for found in _ROW_OR_END.finditer(text)), len(text)]
+    return [text.count(b"<", one, other) for one, other in pairwise(starts)]
 
 
 def _read(path: Path, data: bytes, fits: Callable[[Collection[str]], bool] | None) -> Sheet:
