@@ -41,8 +41,8 @@ human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
 columns_option = partial(
     option,
     None,
-    "Which columns of the files are meant, if their names are not capeval's: "
-    "video_id=clip,system=model,score=mos.",
+    "Which columns of the files are meant, where their names are not capeval's: "
+    "system=model,score=mos.",
     note="In Python a dict of the files' columns by capeval's names.",
     kind=list[str] | None,
     metavar="NAME=COLUMN",

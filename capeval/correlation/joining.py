@@ -95,8 +95,8 @@ def join(
         if not there.all():
             lacking = [human.keys[int(row)] for row in np.flatnonzero(~there)]
             warning = (
-                f"{metric.name}: {total - len(lacking)} of {total} matched; missing: "
-                f"{caption_names(lacking, reasons)}{_alike(lacking, metric)}"
+                f"{metric.name}: {total - len(lacking)} of {total} matched{_alike(lacking, metric)}"
+                f"; missing: {caption_names(lacking, reasons)}"
             )
             if missing == "error":
                 raise InputError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capeval.errors import InputError, UsageError
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.tables import InputTable
 from capeval.schema import RELATIONS
 from capeval.text import cut, listed, nearest, normal_form, shown, similar
@@ -112,8 +114,8 @@ def may_be(name: str, role: str) -> bool:
 class Known:
     """The names that other inputs have; a column of names is meant if it has some of them."""
 
-    videos: Collection[str] = ()
-    systems: Collection[str] = ()
+    videos: AbstractSet[str] = frozenset()
+    systems: AbstractSet[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -276,9 +278,22 @@ def choose(
     chosen = Chosen(table, columns, {role: several for role, several in left.items() if several})
     missing = [role for role in needed if role not in columns]
     if missing:
+        advice += _why_not_joined(chosen, missing, choice)
         raise _missing(chosen, missing, needed, optional, advice)
     table.check_header(columns.values())
     return chosen
+
+
+def _why_not_joined(chosen: Chosen, missing: Collection[str], choice: Choice) -> str:
+    """Return that the only column that may name the videos has none that other files have."""
+    names = chosen.unsure.get("video_id", [])
+    if "video_id" not in missing or len(names) != 1 or not (known := choice.known().videos):
+        return ""
+    values = [cell for cell in chosen.table.columns[names[0]] if isinstance(cell, str)]
+    if not values or not known.isdisjoint(values):
+        return ""
+    alike = hint_of(look_alike(values, known))
+    return alike or f"; its values, such as {shown(values[0])}, are in no other file"
 
 
 def _missing(
@@ -298,10 +313,12 @@ def _missing(
     expected = ", ".join([*needed, *(f"{role}?" for role in optional)])
     mapping = ",".join(f"{role}={cut(unsure.get(role, ['COLUMN'])[0])}" for role in missing)
     near = any(role in unsure for role in missing)
-    how = f"did you mean --columns {mapping}?" if near else f"name it with --columns {mapping}"
+    them = "it" if len(missing) == 1 else "them"
+    how = f"did you mean --columns {mapping}?" if near else f"name {them} with --columns {mapping}"
+    # What to do comes first: a long message is cut.
     return chosen.table.error(
-        f"{which} {'is' if len(missing) == 1 else 'are'} missing; expected {expected}; found "
-        f"{listed(map(shown, names), _MOST_NAMED) or 'none'}; {how}{advice}"
+        f"{which} {'is' if len(missing) == 1 else 'are'} missing; {how}{advice}; expected "
+        f"{expected}; found {listed(map(shown, names), _MOST_NAMED) or 'none'}"
     )
 
 
@@ -316,7 +333,7 @@ def _fits(table: InputTable, role: str, name: str, choice: Choice) -> bool:
             return False
         if not names:
             return folded(name) not in _UNSPECIFIC
-        return not set(texts).isdisjoint(names)
+        return not names.isdisjoint(texts)
     test: dict[str, Callable[[str], object]] = {
         "score": _is_number,
         "element_id": _ELEMENT.fullmatch,

@@ -210,11 +210,7 @@ def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
         pytest.skip(f"{TRECVID} or {THUMB} is not here")
     published = ("--human", str(TRECVID), "--metric-columns", "N")
     raw, standardised, again = (
-        values(
-            correlate(
-                tmp_path, "--human", str(TRECVID), "--metric-columns", "N", *FAST, "--json", *more
-            )
-        )
+        values(correlate(tmp_path, *published, *FAST, "--json", *more))
         for more in ([], ["--raters", "zmean"], ["--columns", "score=Z.SCR"])
     )
     assert standardised == again != raw

@@ -115,6 +115,19 @@ def test_only_columns_that_join_are_read(
         load_human(path, choice=choice)
 
 
+def test_why_a_column_does_not_join_is_explained(tmp_path: Path) -> None:
+    path = written(tmp_path, table_of("clip,score", "v1.mp4,1", "v2.mp4,2"))
+    with pytest.raises(InputError) as raised:
+        load_human(path, choice=Choice(known=lambda: KNOWN))
+    assert (
+        'did you mean --columns video_id=clip?; "v1.mp4" and "v1" differ only in suffix: write the '
+        "ids alike in both files; expected video_id, score"
+    ) in str(raised.value)
+    path = written(tmp_path, table_of("clip,score", "x,1", "y,2"))
+    with pytest.raises(InputError, match=r'clip\?; its values, such as "x", are in no other file;'):
+        load_human(path, choice=Choice(known=lambda: KNOWN))
+
+
 def test_numbers_of_rows_are_read_if_they_are_all_known_ids(tmp_path: Path) -> None:
     path = written(tmp_path, table_of("index,score", "1,5", "2,4"))
     found = load_human(path, choice=Choice(known=lambda: Known({"1", "2"})))
@@ -130,7 +143,7 @@ def test_numbers_of_rows_are_read_if_they_are_all_known_ids(tmp_path: Path) -> N
     ],
 )
 def test_what_remains_unclear_is_suggested(tmp_path: Path, header: str, row: str) -> None:
-    with pytest.raises(InputError, match=r"; did you mean --columns (score=rating|video_id=id)\?"):
+    with pytest.raises(InputError, match=r"; did you mean --columns (score=rating|video_id=id)\?;"):
         load_human(written(tmp_path, table_of(header, row)))
 
 
@@ -271,9 +284,9 @@ def test_a_human_score_is_never_taken_for_a_metric(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         load_metrics(path, "mine")
     assert str(raised.value) == (
-        f'{path}: line 1: the column "score" is missing; expected video_id, score, system?; found '
-        '"video_id", "rating", "bleu"; name it with --columns score=COLUMN; or name the metric '
-        "like its column: --metric COLUMN=FILE"
+        f'{path}: line 1: the column "score" is missing; name it with --columns score=COLUMN; or '
+        "name the metric like its column: --metric COLUMN=FILE; expected video_id, score, system?; "
+        'found "video_id", "rating", "bleu"'
     )
 
 

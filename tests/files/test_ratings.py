@@ -104,15 +104,15 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "vidoe_id,score\nv,1\n",
             (
-                f'line 1: the column "video_id" is missing; {EXPECTED}; found "vidoe_id", "score"; '
-                "did you mean --columns video_id=vidoe_id?"
+                'line 1: the column "video_id" is missing; did you mean --columns '
+                f'video_id=vidoe_id?; {EXPECTED}; found "vidoe_id", "score"'
             ),
         ),
         (
             "video_id\nv\n",
             (
-                f'line 1: the column "score" is missing; {EXPECTED}; found "video_id"; '
-                "name it with --columns score=COLUMN"
+                'line 1: the column "score" is missing; name it with --columns score=COLUMN; '
+                f'{EXPECTED}; found "video_id"'
             ),
         ),
         (
@@ -147,9 +147,9 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "video_id,element_id\nv,1.1\n",
             (
-                'line 1: the column "label" is missing; expected video_id, element_id, label, '
-                'system?, rater?; found "video_id", "element_id"; name it with --columns '
-                "label=COLUMN"
+                'line 1: the column "label" is missing; name it with --columns label=COLUMN; '
+                "expected video_id, element_id, label, system?, rater?; found "
+                '"video_id", "element_id"'
             ),
         ),
         (
@@ -217,8 +217,8 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             '{"video_id": "v"}',
             (
-                f'the column "score" is missing; {EXPECTED}; found "video_id"; name it with '
-                "--columns score=COLUMN"
+                'the column "score" is missing; name it with --columns score=COLUMN; '
+                f'{EXPECTED}; found "video_id"'
             ),
         ),
         (
@@ -228,23 +228,23 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "\n\nvideo_id,humen\nv,1\n",
             (
-                f'line 3: the column "score" is missing; {EXPECTED}; found "video_id", "humen"; '
-                "did you mean --columns score=humen?"
+                'line 3: the column "score" is missing; did you mean --columns score=humen?; '
+                f'{EXPECTED}; found "video_id", "humen"'
             ),
         ),
         (
             "video,clip,scores,zzz\nv,v,1,2\n",
             (
-                'line 1: the columns "video_id" ("video" or "clip"?), "score" are missing; '
-                f'{EXPECTED}; found "video", "clip", "scores", "zzz"; did you mean --columns '
-                "video_id=video,score=scores?"
+                'line 1: the columns "video_id" ("video" or "clip"?), "score" are missing; did you '
+                f"mean --columns video_id=video,score=scores?; {EXPECTED}; found "
+                '"video", "clip", "scores", "zzz"'
             ),
         ),
         (
             "rater\nx\n",
             (
-                f'line 1: the columns "video_id", "score" are missing; {EXPECTED}; found "rater"; '
-                "name it with --columns video_id=COLUMN,score=COLUMN"
+                'line 1: the columns "video_id", "score" are missing; name them with --columns '
+                f'video_id=COLUMN,score=COLUMN; {EXPECTED}; found "rater"'
             ),
         ),
         (

@@ -153,10 +153,10 @@ def test_which_sheet_is_meant_is_never_guessed(
             [],
             "row 4: video_id, system: v, a is duplicated (row 2 and this row)",
         ),
-        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing; expected'),
+        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing; '),
         ([[*HEADER, "score"], ["v", "a", 1, 2]], [], 'row 1: the column "score" is duplicated'),
         ([HEADER], [], "row 1: has no rows below its header"),
-        ([[None, "video_id"], ["v"]], [], 'row 1: the column "score" is missing; expected'),
+        ([[None, "video_id"], ["v"]], [], 'row 1: the column "score" is missing; '),
     ],
 )
 def test_mistakes_are_named_with_sheet_row_and_column(
