@@ -26,9 +26,10 @@ from capeval.correlation.video_level import Settings, analyse
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.columns import Choice, Known, check_all_found
+from capeval.files.human_columns import IfMissing
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import IfMissing, Key, LabelTable, RatingTable, load_human
+from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
     annotated,
     check_rated,

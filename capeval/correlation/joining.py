@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from capeval.errors import InputError
+from capeval.files.human_columns import IfMissing
 from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
-from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
+from capeval.files.ratings import Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
 from capeval.text import listed, none_has, shown

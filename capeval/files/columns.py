@@ -281,7 +281,26 @@ def choose(
         advice += _why_not_joined(chosen, missing, choice)
         raise _missing(chosen, missing, needed, optional, advice)
     table.check_header(columns.values())
+    _check_systems(chosen, choice)
     return chosen
+
+
+def _check_systems(chosen: Chosen, choice: Choice) -> None:
+    """Refuse to ignore a column that has several systems: captions of all would be taken as one's.
+
+    A column with one value changes nothing.
+    """
+    table = chosen.table
+    for name in chosen.unsure.get("system", ()):
+        values = {str(cell).strip() for cell in table.columns[name] if not is_unrated(cell)}
+        if may_be(name, "system") and folded(name) not in _UNSPECIFIC and len(values) > 1:
+            known = choice.known().systems
+            others = f", but the metrics are of {listed(sorted(known), 3)}" if known else ""
+            alike = hint_of(look_alike(sorted(values), known))
+            raise table.error(
+                f"the column {shown(name)} may be the system{others}; if it is, name it with "
+                f"--columns system={cut(name)}{alike}"
+            )
 
 
 def _why_not_joined(chosen: Chosen, missing: Collection[str], choice: Choice) -> str:

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.files.columns import (
     Choice,
-    Chosen,
     check_all_found,
     check_mapped,
     choose,
     folded,
     is_unrated,
-    may_be,
-    numbered_columns,
 )
 from capeval.files.direct_assessment import IGNORED, USUAL, is_direct_assessment, ratings_of
+from capeval.files.human_columns import (
+    HINT,
+    METRIC,
+    ROLES,
+    HumanRequest,
+    IfMissing,
+    has_labels,
+    may_be_human,
+    rated_rows,
+    read_columns,
+    wide_columns,
+)
 from capeval.files.table_reading import read_table
 from capeval.files.tables import InputTable
 from capeval.files.workbook import place
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
-from capeval.text import counted, nearest, shown
+from capeval.text import nearest, shown
 
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
@@ -45,8 +53,6 @@ def caption_name(key: Key) -> str:
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
 
 
-_WIDE = re.compile(r"human(_[0-9]+)?")
-_WIDE_FOLDED = re.compile(r"human([0-9]*)")
 _Z_SCORES = ("zscr", "zscore", "z")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
@@ -169,29 +175,6 @@ class LabelTable:
         return place(self.sheet, self.lines[row])
 
 
-ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
-"""The columns of human files; a file with a column for each rater has human, human_2, …"""
-
-IfMissing = Literal["error", "drop"]
-"""What to do with rows without a rating, and with captions without a score of a metric."""
-
-_KEYS = ("video_id", "system", "rater")
-_HINT = " (name those with metrics' scores with --metric-columns)"
-_DROP = "; leave unrated rows out with --missing drop"
-# A metric's column could have the same name as one of capeval's.
-_METRIC = "metric "
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What `load_human` was asked for."""
-
-    metric_columns: Sequence[str]
-    choice: Choice
-    missing: IfMissing
-    standardised: bool
-
-
 def load_human(
     path: Path | str,
     metric_columns: Sequence[str] = (),
@@ -216,134 +199,33 @@ def load_human(
     InputError, UsageError
         The file or the mapping of its columns is not valid.
     """
-    asked = _Request(metric_columns, choice or Choice(), missing, standardised)
+    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised)
     mapped = asked.choice.mapped
     check_mapped(mapped, ROLES)
-    table = read_table(path, lambda header: _may_be_human({*header, *mapped}))
+    table = read_table(path, lambda header: may_be_human({*header, *mapped}))
     if not others:
         check_all_found(mapped, {table.file: table.columns})
-    are_labels = _has_labels(table, mapped)
     header = tuple(table.columns)
-    if are_labels:
+    if has_labels(table, mapped):
         if metric_columns:
             raise table.error("has labels of elements; --metric-columns needs ratings of captions")
         return replace(_labels(table, asked), header=header)
     table.require(metric_columns, typed=True)
     if is_direct_assessment(table, mapped):
         return replace(_direct_assessment(table, asked), header=header)
-    wide = _wide_columns(table, asked)
+    wide = wide_columns(table, asked)
     found = _wide(table, asked, wide) if wide else _long(table, asked)
-    return replace(found, header=header)
+    found = replace(found, header=header)
+    more = _not_standardised(found) if standardised else ()
+    return replace(found, warnings=(*found.warnings, *more))
 
 
-def _has_labels(table: InputTable, mapped: Mapping[str, str]) -> bool:
-    names = [*table.columns]
-    own, labels = {*names} & {*ROLES}, {"element_id", "label"}
-    if labels <= own or any(mapped.get(name) in names for name in labels):
-        return True
-    if "score" in own or mapped.get("score") in names or any(map(_WIDE.fullmatch, names)):
-        return False
-    found = {role for role in labels for name in names if may_be(name, role)}
-    return found == labels or bool(own & labels)
-
-
-def _may_be_human(names: Collection[str]) -> bool:
-    """Return whether a sheet with these columns, some of them by capeval's name, may be meant."""
-    return any(may_be(name, "video_id") for name in names) and any(
-        may_be(name, role) or folded(name) in ("human", "rawscr", "rater1", "annotator1")
-        for name in names
-        for role in ("score", "label")
-    )
-
-
-def _warned(
-    table: InputTable, asked: _Request, columns: Sequence[str]
-) -> tuple[InputTable, tuple[str, ...]]:
-    """Return the rows that are rated in a column, and a warning about the others."""
-    cells = [table.columns[name] for name in columns]
-    if any(not _has_unrated(column) for column in cells):
-        return table, ()
-    rated = [not all(map(is_unrated, row)) for row in zip(*cells, strict=True)]
-    if all(rated):
-        return table, ()
-    first = rated.index(False)
-    kept = [row for row, is_rated in enumerate(rated) if is_rated]
-    names = [shown(table.named.get(name, name)) for name in columns]
-    if not kept:
-        are = f"column {names[0]} is" if len(names) == 1 else f"columns {', '.join(names)} are"
-        raise table.error(f"the {are} empty in every row")
-    if asked.missing == "error":
-        value = cells[0][first]
-        empty = value is None or not str(value).strip()
-        text = "is empty" if empty else f"{shown(value)} is not a rating"
-        raise table.error(f"{text}{_DROP}", row=first, column=", ".join(columns))
-    left = len(rated) - len(kept)
-    warning = (
-        f"{table.file}: {counted(left, 'row')} without a rating {'is' if left == 1 else 'are'} "
-        f"left out (the first is {table.place(first)})"
-    )
-    return table.take(kept), (warning,)
-
-
-def _has_unrated(cells: Sequence[Any]) -> bool:
-    """Return whether a column has a cell without a rating; each repeated value is checked once."""
-    try:
-        return any(map(is_unrated, set(cells)))
-    except TypeError:  # a JSON list, which the column's own check refuses
-        return True
-
-
-def _read(chosen: Chosen, asked: _Request) -> InputTable:
-    """Return the columns that are read, with those of metrics."""
-    _check_metric_columns(chosen, asked.metric_columns)
-    table = chosen.read()
-    chosen.table.check_header(asked.metric_columns)
-    metrics = {_METRIC + name: chosen.table.columns[name] for name in asked.metric_columns}
-    return replace(
-        table,
-        columns={**table.columns, **metrics},
-        named={**table.named, **{_METRIC + name: name for name in asked.metric_columns}},
-    )
-
-
-def _check_metric_columns(chosen: Chosen, metric_columns: Sequence[str]) -> None:
-    read = {name: role for role, name in chosen.columns.items()}
-    for name in metric_columns:
-        role = read.get(name, "")
-        has = "human ratings" if role == "score" or _WIDE.fullmatch(role) else ""
-        has = "names" if role in _KEYS else has
-        if has:
-            raise chosen.table.error(
-                f"the column {shown(name)} has {has}; --metric-columns takes columns with the "
-                "scores of metrics"
-            )
-
-
-def _wide_columns(table: InputTable, asked: _Request) -> dict[str, str]:
-    """Return the columns that have the ratings of one rater each, by human, human_2, …"""
-    mapped = asked.choice.mapped
-    names = {role: name for role, name in mapped.items() if _WIDE.fullmatch(role)}
-    if names:
-        return {role: name for role, name in names.items() if name in table.columns}
-    if "score" in mapped and mapped["score"] in table.columns:
-        return {}
-    if "score" in table.columns and not any(map(_WIDE.fullmatch, table.columns)):
-        return {}
-    found: dict[str, str] = {}
-    for name in table.columns:
-        match = _WIDE_FOLDED.fullmatch(folded(name))
-        if match and (name == "human" or _WIDE.fullmatch(name) or name not in asked.metric_columns):
-            role = name if _WIDE.fullmatch(name) else "_".join(filter(None, ("human", match[1])))
-            found.setdefault(role, name)
-    return found or numbered_columns(table, asked.metric_columns)
-
-
-def _wide(table: InputTable, asked: _Request, wide: Mapping[str, str]) -> RatingTable:
+def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> RatingTable:
     choice = replace(asked.choice, mapped={**asked.choice.mapped, **wide})
     humans = [*wide]
     chosen = choose(table, ["video_id", *humans], ["system"], choice, asked.metric_columns)
-    renamed = _read(chosen, asked)
-    table, warnings = _warned(renamed, asked, humans)
+    renamed = read_columns(chosen, asked)
+    table, warnings = rated_rows(renamed, asked, humans)
     keys = Keys.of_table(table)
     keys.check_unique(table)
     if asked.missing == "drop":
@@ -365,56 +247,60 @@ def _wide(table: InputTable, asked: _Request, wide: Mapping[str, str]) -> Rating
         keys,
         tuple(names[at] for at in rated),
         ratings if len(rated) == len(humans) else ratings[rated],
-        {name: table.numbers(_METRIC + name, gaps=True) for name in asked.metric_columns},
+        {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns},
         (*warnings, *left_out),
-        chosen.notices(_HINT, asked.metric_columns),
+        chosen.notices(HINT, asked.metric_columns),
         chosen.columns,
     )
 
 
-def _long(table: InputTable, asked: _Request) -> RatingTable:
+def _long(table: InputTable, asked: HumanRequest) -> RatingTable:
     chosen = choose(
         table, ["video_id", "score"], ["system", "rater"], asked.choice, asked.metric_columns
     )
-    table, warnings = _warned(_read(chosen, asked), asked, ["score"])
-    found = _ratings(table, asked)
-    if asked.standardised and len(found.raters) == 1:
-        ignored = [name for name in chosen.table.columns if folded(name) in _Z_SCORES]
-        use = f"; to use {shown(ignored[0])}: --columns score={ignored[0]}" if ignored else ""
-        warning = (
-            f"{table.file}: --raters zmean needs the ratings of several raters; here one score of "
-            f"each caption is standardised as a whole, which changes no correlation{use}"
-        )
-        warnings = (*warnings, warning)
+    table, warnings = rated_rows(read_columns(chosen, asked), asked, ["score"])
     return replace(
-        found,
+        _ratings(table, asked),
         warnings=warnings,
-        notices=chosen.notices(_HINT, asked.metric_columns),
+        notices=chosen.notices(HINT, asked.metric_columns),
         columns=chosen.columns,
     )
 
 
-def _direct_assessment(table: InputTable, asked: _Request) -> RatingTable:
+def _not_standardised(found: RatingTable) -> tuple[str, ...]:
+    """Return a warning that there are no raters whose ratings could be standardised."""
+    if len(found.raters) > 1:
+        return ()
+    names = [name for name in found.header if folded(name) in _Z_SCORES]
+    use = f"; to use {shown(names[0])}: --columns score={names[0]}" if names else ""
+    warning = (
+        f"{found.file}: --raters zmean needs the ratings of several raters; here one score of "
+        f"each caption is standardised as a whole, which changes no correlation{use}"
+    )
+    return (warning,)
+
+
+def _direct_assessment(table: InputTable, asked: HumanRequest) -> RatingTable:
     mapped = asked.choice.mapped
     chosen, warnings = ratings_of(
         table, asked.metric_columns, mapped, standardised=asked.standardised
     )
-    read, unrated = _warned(_read(chosen, asked), asked, ["score"])
+    read, unrated = rated_rows(read_columns(chosen, asked), asked, ["score"])
     return replace(
         _ratings(read, asked),
         warnings=(*warnings, *unrated),
-        notices=chosen.notices(_HINT, [*asked.metric_columns, *IGNORED], USUAL),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *IGNORED], USUAL),
         columns=chosen.columns,
     )
 
 
-def _ratings(table: InputTable, asked: _Request) -> RatingTable:
+def _ratings(table: InputTable, asked: HumanRequest) -> RatingTable:
     """Return the ratings of a table with a row for each."""
     keys = Keys.of_table(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
         keys.check_unique(table)
-        values = {name: table.numbers(_METRIC + name, gaps=True) for name in asked.metric_columns}
+        values = {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
     table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
@@ -428,7 +314,7 @@ def _ratings(table: InputTable, asked: _Request) -> RatingTable:
         names,
         ratings,
         {
-            name: _metric_by_caption(table, _METRIC + name, column, len(places))
+            name: _metric_by_caption(table, METRIC + name, column, len(places))
             for name in asked.metric_columns
         },
     )
@@ -452,9 +338,9 @@ def _metric_by_caption(
     return result
 
 
-def _labels(table: InputTable, asked: _Request) -> LabelTable:
+def _labels(table: InputTable, asked: HumanRequest) -> LabelTable:
     chosen = choose(table, ["video_id", "element_id", "label"], ["system", "rater"], asked.choice)
-    table, warnings = _warned(chosen.read(), asked, ["label"])
+    table, warnings = rated_rows(chosen.read(), asked, ["label"])
     keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns

@@ -32,6 +32,8 @@ _ROWS_AT_ONCE = 20_000
 _QUOTED = re.compile(r'"[^"]*"')
 _LINE = re.compile(r"[^\r\n]+")
 
+_OF_WMT = {"SYS", "SID", "RAW.SCR"}
+
 _QUOTE_ERRORS = {
     "unexpected end of data": "a quote that opens here is never closed",
     "expected after": "a quote inside a quoted cell must be doubled",
@@ -281,10 +283,14 @@ class _ListLines(Sequence[int]):
 def _delimiter_of(text: str) -> str:
     r"""Return the delimiter: of comma, semicolon and tab the most frequent one in the header.
 
+    WMT publishes direct assessments with spaces.
+
     >>> _delimiter_of("a;b\n1,5;2"), _delimiter_of('"a;b;c",d'), _delimiter_of("a")
     (';', ',', ',')
     """
     header = _QUOTED.sub("", _first_line(text))
+    if {*header.split(" ")} >= _OF_WMT:
+        return " "
     return max(",;\t", key=header.count)
 
 

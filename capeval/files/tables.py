@@ -60,7 +60,8 @@ class InputTable:
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
         """Return an error that names this file, the line of a row or the header, and a column."""
-        names = [self.named.get(name, name) for name in column.split(", ")]
+        several = [column] if column in self.named else column.split(", ")
+        names = [self.named.get(name, name) for name in several]
         return InputError(
             message, file=self.file, where=self.place(row), field=cut(", ".join(names))
         )
@@ -76,25 +77,6 @@ class InputTable:
             return self
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return replace(self, columns=columns, lines=[self.lines[row] for row in rows])
-
-    def check_columns(
-        self,
-        known: Collection[str],
-        needed: Collection[str],
-        hint: tuple[str, str] = ("", ""),
-        also: Collection[str] = (),
-    ) -> None:
-        """Refuse a table that has columns other than `known`, or lacks any `needed` column.
-
-        `hint` is what to do about one unknown column, and about several; `also` are further names
-        to suggest for a misspelt column.
-        """
-        unknown = [name for name in self.columns if name not in known]
-        if unknown:
-            meant = [name for name in (*known, *also) if name not in self.columns]
-            problem = _columns_are("unknown", unknown, partial(nearest, valid=meant))
-            raise self.error(problem + hint[len(unknown) > 1])
-        self.require(needed)
 
     def check_header(self, read: Collection[str]) -> None:
         """Refuse names of columns that are to be read if it is unclear which column is meant."""
@@ -239,7 +221,7 @@ def _hint_of(value: Any) -> str:
 
 
 def _columns_are(problem: str, names: Sequence[str], hint: Callable[[str], str]) -> str:
-    """Return a message about unknown or missing columns, with what to do about each."""
+    """Return a message about columns with a problem, with what to do about each."""
     if len(names) == 1:
         return f"the column {shown(names[0])} is {problem}{hint(names[0])}"
     suggestions = [hint(name).removeprefix("; ") for name in names]

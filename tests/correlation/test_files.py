@@ -192,8 +192,9 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
     )
 
 
-def test_one_score_of_each_caption_is_not_called_standardised(tmp_path: Path) -> None:
-    csv(tmp_path / "h.csv", "video_id,score,z_score,m", *(f"v{n},{n},{n},{n}" for n in range(6)))
+@pytest.mark.parametrize("name", ["score", "human"])
+def test_one_score_of_each_caption_is_not_called_standardised(tmp_path: Path, name: str) -> None:
+    csv(tmp_path / "h.csv", f"video_id,{name},z_score,m", *(f"v{n},{n},{n},{n}" for n in range(6)))
     done = correlate(
         tmp_path, "--human", "h.csv", "--metric-columns", "m", "--raters", "zmean", *FAST
     )

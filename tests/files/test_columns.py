@@ -115,6 +115,29 @@ def test_only_columns_that_join_are_read(
         load_human(path, choice=choice)
 
 
+@pytest.mark.parametrize(
+    ("header", "rows", "told"),
+    [
+        (
+            "video_id,model,score",
+            ("v1,gpt,1", "v2,llama,2"),
+            (
+                'the column "model" may be the system, but the metrics are of a, b; if it is, name '
+                "it with --columns system=model"
+            ),
+        ),
+        ("video_id,model,score", ("v1,A,1", "v2,B,2"), '; "A" and "a" differ only in case'),
+        ("video_id,model,captioner,score", ("v1,a,b,1", "v2,b,a,2"), "--columns system=model"),
+    ],
+)
+def test_several_systems_are_never_taken_as_one(
+    tmp_path: Path, header: str, rows: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        load_human(written(tmp_path, table_of(header, *rows)), choice=Choice(known=lambda: KNOWN))
+    assert told in str(raised.value)
+
+
 def test_why_a_column_does_not_join_is_explained(tmp_path: Path) -> None:
     path = written(tmp_path, table_of("clip,score", "v1.mp4,1", "v2.mp4,2"))
     with pytest.raises(InputError) as raised:

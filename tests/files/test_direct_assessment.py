@@ -90,6 +90,15 @@ def test_zmean_never_leaves_scores_raw(
     assert str(raised.value).endswith(message)
 
 
+def test_files_of_wmt_have_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "ad.csv"
+    path.write_text("SYS SID RAW.SCR Z.SCR N\nUPC 7 17.5 -0.49 1\nUPC 8 1 0.5 1\n", "utf-8")
+    found = load_human(path, standardised=True)
+    assert isinstance(found, RatingTable)
+    assert list(found.keys) == [("7", "UPC"), ("8", "UPC")]
+    assert found.ratings.tolist() == [[-0.49, 0.5]]
+
+
 def test_other_layouts_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "human.csv"
     path.write_text("video_id,system,score\na,b,1\n", encoding="utf-8")
