@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from capeval.api.plotting import plot_async as plot_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_merge_async as rate_merge_async
+    from capeval.api.rating_files import rate_plan as rate_plan
+    from capeval.api.rating_files import rate_plan_async as rate_plan_async
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.rating_files import rate_sheet_async as rate_sheet_async
     from capeval.api.reports import report as report
@@ -61,7 +63,8 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.plotting": "plot plot_async",
-    "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
+    "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "
+    "rate_sheet rate_sheet_async",
     "capeval.api.reports": "report report_async",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
     "capeval.api.scoring": "check_scores check_scores_async score score_async",

@@ -31,6 +31,7 @@ FUNCTIONS = [
     "models",
     "plot",
     "rate_merge",
+    "rate_plan",
     "rate_sheet",
     "report",
     "sample_frames",

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import ScoreOptions
-from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.options import Full, Json, Quiet, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(ScoreOptions)
+@declared_by(ScoreOptions, columns=column_names)
 def score(
     declared: dict[str, Any],
     *,
@@ -45,7 +45,7 @@ def score(
     output = Output(quiet=quiet)
     if check is not None:
         for name in ("seed", "out"):
-            del declared[name]
+            declared.pop(name)
             source = context.get_parameter_source(name)
             if source is None or source.name != "DEFAULT":
                 raise UsageError(
@@ -59,7 +59,7 @@ def score(
         if checked.differences:
             raise typer.Exit(4)
         return
-    judged = scoring.score_run(**declared)
+    judged = scoring.score_run(**declared, on_notice=output.notice)
     for line in judged.notices:
         output.notice(line)
     if as_json:

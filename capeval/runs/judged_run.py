@@ -12,6 +12,7 @@ from typing import Any
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.human_labels import labels_of
 from capeval.runs.outputs import run_files
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
@@ -23,7 +24,7 @@ from capeval.runs.verdicts import (
     stored_judgments,
     summarise,
 )
-from capeval.schema import Annotation, Caption, Judgment, Scored
+from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored
 from capeval.scoring import DRAWS, Scores
 from capeval.text import counted
 
@@ -34,6 +35,7 @@ class JudgedRun:
 
     `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
     run. `captions` and `judgments` are by index; a video without a caption is in neither.
+    `labels` are human labels of these captions.
     """
 
     name: str
@@ -46,6 +48,7 @@ class JudgedRun:
     captioned: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    labels: RunLabels | None = None
 
     @cached_property
     def scores(self) -> Scores:
@@ -60,6 +63,7 @@ class JudgedRun:
             captioned=self.captioned,
             seed=seed,
             draws=draws,
+            labels=self.labels,
         )
 
     @cached_property
@@ -149,18 +153,20 @@ def load_judged(
     judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
     run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
-    captions = load_captions(run.captions, unfinished=True) if run else ()
+    loaded_captions = load_captions(run.captions, unfinished=True) if run else ()
+    captions = {caption.index: caption for caption in loaded_captions if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,
         file=file,
         run=run,
         annotations=loaded,
         annotations_path=named,
-        captions={caption.index: caption for caption in captions if caption.index in known},
+        captions=captions,
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
         seed=seed,
+        labels=labels_of(run, loaded, captions) if run else None,
     )
 
 

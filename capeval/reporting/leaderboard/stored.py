@@ -16,10 +16,12 @@ from capeval.files.reading import read_text
 from capeval.reporting.score_tables import ScoreRow, means_of
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.human_labels import labels_of
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
+from capeval.scoring.result import Calibrated
 
 COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
 
@@ -83,7 +85,8 @@ def read_stored(
     signature = _parts(scores.signature, folder.scores)
     run = folder.run
     manifest = run.read_manifest() if run else {}
-    if stale := _why_stale(scores, folder, run, references):
+    calibrated, stale = _recomputed(scores, folder, run, references)
+    if stale:
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
             "run the same `capeval judge` command again, or `capeval score` with --out",
@@ -102,23 +105,25 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
+        calibrated=calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
         # Of hundreds of runs, those of every video may not fit in memory.
-        scores=scores.model_copy(update={"videos": {}}),
+        scores=scores.model_copy(update={"videos": {}, "calibrated": calibrated}),
     )
     shared = {name: signature.get(name) or "" for name in COMPARED}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
 
-def _why_stale(
+def _recomputed(
     scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
-) -> str | None:
+) -> tuple[Calibrated | None, str | None]:
+    """Return the calibrated scores by the run's human labels, and why the file is stale."""
     reference, data = references.of(run, folder, scores)
     if scores.settings.get("data") != data:
-        return "the annotations have changed since"
+        return None, "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
     ours = summarise(
         reference,
@@ -127,8 +132,9 @@ def _why_stale(
         seed=0,
         draws=0,
         data=data,
+        labels=labels_of(run, reference.annotations) if run else None,
     )
-    return why_stale(scores, ours)
+    return ours.calibrated, why_stale(scores, ours)
 
 
 def _parts(signature: str, path: Path) -> Signature:

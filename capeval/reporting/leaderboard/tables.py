@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
+from capeval.reporting.calibrated_tables import with_calibrated
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.leaderboard.board import Leaderboard, Section
 from capeval.reporting.leaderboard.published import Footnote
@@ -130,7 +131,7 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
             for key in ("judge", "prompts", "repeats", "data")
         )
     )
-    return Page(
+    page = Page(
         [
             table
             for view in views
@@ -143,6 +144,8 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         warnings=[*([BASELINE_NOTE] if section.baseline else []), *warnings],
         signatures=[] if section.published else [one_line(signature, 600)],
     )
+    found = {entry.name: entry.calibrated for entry in section.entries if entry.calibrated}
+    return with_calibrated(page, found)
 
 
 def _row(
@@ -181,6 +184,12 @@ def leaderboard_csv(board: Leaderboard) -> str:
     """
     about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
+    entries = [entry for section in board.sections for entry in section.entries]
+    # Files of runs without human labels keep their columns.
+    calibrated = any(entry.calibrated for entry in entries)
+    if calibrated:
+        numbers += [f"{m}_calibrated{end}" for m in MEASURES for end in ("", "_low", "_high")]
+        numbers += ["labelled"]
     rows: list[list[object]] = []
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
@@ -194,6 +203,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 row += [getattr(entry, name) for name in _PLAIN.values()]
                 row += [*group, of["n"]]
                 row += [of[m][end] for m in MEASURES for end in ("value", "low", "high")]
+                row += _calibrated(entry, group) if calibrated else []
                 notes = [
                     f"table {note.table}: {note.text}"
                     for note in section.footnotes
@@ -201,6 +211,24 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 ]
                 rows.append([*row, "; ".join(notes)])
     return csv_text([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"], rows)
+
+
+def _calibrated(entry: Entry, group: _Group) -> list[object]:
+    """Return the calibrated numbers of a bucket and type, as many Nones where there are none."""
+    way, bucket, of = group
+    found = entry.calibrated
+    if found is None:
+        return [None] * (3 * len(MEASURES) + 1)
+    at = found.overall if way == "overall" else getattr(found.by, way).get(bucket)
+    scores = None if at is None else getattr(at, of)
+    if scores is None:
+        return [None] * (3 * len(MEASURES) + 1)
+    ends = [
+        getattr(getattr(scores, measure), end)
+        for measure in MEASURES
+        for end in ("value", "low", "high")
+    ]
+    return [*ends, scores.labelled]
 
 
 def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
@@ -286,7 +314,8 @@ def _nested(entry: Entry) -> dict[str, Any]:
         way, bucket, of = group
         at = overall if way == "overall" else by[way].setdefault(bucket, {})
         at[of] = table[group]
-    return {"overall": overall, "by": by}
+    derived = {"calibrated": entry.calibrated.model_dump(mode="json")} if entry.calibrated else {}
+    return {"overall": overall, "by": by, **derived}
 
 
 def _path(place: Place) -> str:

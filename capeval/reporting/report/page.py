@@ -13,6 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.meter import Price, price_of, prices_as_of
+from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.numbers import (
     NOTHING,
     deviation,
@@ -35,6 +36,7 @@ from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST
+from capeval.scoring.result import Calibrated
 from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'
@@ -170,10 +172,21 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
+        "calibrated": _calibrated(scores.calibrated),
         "findings": findings,
         "drawn": shares(f"weight-{one.letter}", title, findings.shares),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
+    }
+
+
+def _calibrated(found: Calibrated | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "sentence": calibrated_sentence(found),
+        "alone": interval(main_estimate(found).human),
+        "warnings": found.warnings,
     }
 
 
