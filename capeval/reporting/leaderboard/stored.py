@@ -23,7 +23,8 @@ from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
 from capeval.scoring.result import Calibrated
 
-COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
+COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
+_OPTIONAL = {"reasoning"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def read_stored(
         # Of hundreds of runs, those of every video may not fit in memory.
         scores=scores.model_copy(update={"videos": {}, "calibrated": calibrated}),
     )
-    shared = {name: signature.get(name) or "" for name in COMPARED}
+    parts = dict(signature.parts)
+    shared = {name: parts[name] for name in COMPARED if name in parts}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
@@ -140,7 +142,7 @@ def _recomputed(
 def _parts(signature: str, path: Path) -> Signature:
     parts = Signature.parse(signature)
     for name in COMPARED:
-        if not parts.get(name):
+        if not parts.get(name) and name not in _OPTIONAL:
             raise InputError(f"names no {name}; score it again", file=path, field="signature")
     return parts
 

@@ -128,7 +128,8 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         if section.published
         else ", ".join(
             f"{key} {one_line(section.signature[key])}"
-            for key in ("judge", "prompts", "repeats", "data")
+            for key in ("judge", "prompts", "reasoning", "repeats", "data")
+            if key in section.signature
         )
     )
     page = Page(
@@ -183,6 +184,8 @@ def leaderboard_csv(board: Leaderboard) -> str:
     Fractions have full precision; what does not exist is empty.
     """
     about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
+    if any("reasoning" in section.signature for section in board.sections):
+        about.insert(5, "reasoning")
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
     entries = [entry for section in board.sections for entry in section.entries]
     # Files of runs without human labels keep their columns.
@@ -194,7 +197,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
         for number, section in enumerate(board.sections, start=1):
-            shared = [section.signature[key] for key in about[3:]]
+            shared = [section.signature.get(key) for key in about[3:]]
             for entry in section.entries:
                 of = tables[id(entry)].get(group)
                 if of is None:
