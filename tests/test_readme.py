@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import inspect
 import operator
@@ -21,6 +22,7 @@ import pytest
 import capeval as public
 from capeval.cli.app import app
 from capeval.cli.commands import RENAMED
+from tests.files.workbooks import save_workbook
 from tests.test_imports import COMMON, PACKAGE, ROOMS
 from tests.test_public_functions import FUNCTIONS
 
@@ -49,6 +51,11 @@ SHOWN = [
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     capeval(folder, "judge", "sample", "--judge", "lexical")
+    # The sample's labels as docs/tables.md describes them.
+    with (ROOT / "annotations" / "sample" / "human.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    header = ["Clip", "Model", "Element", "Annotator", "Verdict", "Comment"]
+    save_workbook(folder / "labels.xlsx", [header, *([*row, None] for row in rows)])
     return folder
 
 

@@ -54,6 +54,8 @@ def correlate(o: CorrelateOptions) -> Correlations:
         runs=folder,
         missing=o.missing,
         published=o.published,
+        columns=o.columns or {},
+        standardised=o.raters == "zmean",
         on_notice=o.on_notice,
     )
     settings = Settings(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from capeval.api.run_options import InspectOptions
+from capeval.api.run_options import InspectOptions, check_has_human
 from capeval.api.sync_async import blocking
 from capeval.errors import InputError, UsageError
 from capeval.judging.prompts import load_prompts
@@ -57,8 +57,12 @@ async def inspect_async(o: InspectOptions) -> Inspection:
     if o.prompts is not None:
         # Wrong ones are refused even if no run was judged with prompts.
         load_prompts(o.prompts)
-    labels = None if o.human is None else load_human_labels(Path(o.human))
+    check_has_human(o.columns, o.human)
     found = runs_with_video(o)
+    labels = None
+    if o.human is not None:
+        runs = [run for run, _ in found.values()]
+        labels = load_human_labels(Path(o.human), o.columns, runs, o.on_notice)
     cards = {name: card_of(run, annotation, labels) for name, (run, annotation) in found.items()}
     unlabelled = [name for name, card in cards.items() if not any(e.human for e in card.elements)]
     if labels is not None and unlabelled:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from capeval.api.run_options import PlotOptions
+from capeval.api.run_options import PlotOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.correlation.from_files import CorrelateRequest, read_inputs
 from capeval.errors import UsageError
@@ -51,6 +51,7 @@ def plot(o: PlotOptions) -> list[Path]:
     MissingExtra
         matplotlib is not installed.
     """
+    check_has_human(o.columns, o.human)
     wanted = _wanted(o)
     forms = _chosen(o.format, FORMATS, "--format")
     require_plot_extra()
@@ -165,9 +166,14 @@ def _of_humans(
             human=human,
             auto=tuple((run.file.parent.name, run.file) for run in scored),
             annotations=None if o.annotations is None else str(o.annotations),
+            missing="drop",
+            columns=o.columns or {},
+            on_notice=o.on_notice,
         )
     )
     found: dict[str, list[Figure]] = {}
+    for line in sides.warnings if "scatter" not in wanted else ():
+        o.on_notice(line)
     if "scatter" in wanted:
         order = [name for run in judged.values() for name in (run.name, run.model) if name]
         scatters, warnings = scatters_of(sides, order=order, seed=o.seed)

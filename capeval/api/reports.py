@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.api import Notices
-from capeval.api.run_options import ReportOptions
+from capeval.api.run_options import ReportOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra, UsageError
@@ -58,6 +58,7 @@ def report(o: ReportOptions) -> Report:
     """
     if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
+    check_has_human(o.columns, o.human)
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations, seed=o.seed
     )
@@ -77,7 +78,7 @@ def report(o: ReportOptions) -> Report:
     stale = _stale(loaded, o.on_notice)
     labels = None
     if o.human is not None:
-        labels = load_human_labels(Path(o.human))
+        labels = load_human_labels(Path(o.human), o.columns, loaded.values(), o.on_notice)
         _check_labels(labels, Path(o.human), loaded, o.on_notice)
     prices = read_prices(CONFIG)
     page = report_html(loaded, human=labels, strips=_strips(first, o), prices=prices, stale=stale)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices, ignore
+from capeval.errors import UsageError
 from capeval.options import FRACTION, OUTPUT, declares, option, python_only, required
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ ignore_unknown_option = partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )
 human_option = partial(option, None, "Human ratings or labels.", metavar="FILE")
+columns_option = partial(
+    option,
+    None,
+    "Which columns of the files are meant, where their names are not capeval's: "
+    "system=model,score=mos.",
+    note="In Python a dict of the files' columns by capeval's names.",
+    kind=list[str] | None,
+    metavar="NAME=COLUMN",
+    commas=True,
+)
 # With fewer, no p-value could be .01.
 resamples_option = partial(option, None, metavar="N", min=99)
 seed_option = partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
@@ -56,6 +67,12 @@ on_notice_option = partial(
 )
 
 
+def check_has_human(columns: object, human: object) -> None:
+    """Refuse names of columns without the human file that has them."""
+    if columns and human is None:
+        raise UsageError("--columns names columns of a human file; name the file with --human")
+
+
 @declares
 class ScoreOptions:
     """The arguments of `capeval.score`.
@@ -73,6 +90,7 @@ class ScoreOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
+    columns: Mapping[str, str] | None = columns_option()
     seed: int = option(
         0, "Accepted for earlier scripts: nothing in a score is random.", min=0, metavar="N"
     )
@@ -101,6 +119,7 @@ class CheckOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     human: FilePath | None = option(None, metavar="FILE")
+    columns: Mapping[str, str] | None = columns_option()
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
@@ -149,6 +168,7 @@ class ReportOptions:
     _: KW_ONLY
     out: FilePath | None = out_option()
     human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = columns_option()
     frames: int | None = option(None, metavar="N", min=0, max=64)
     videos: FilePath | None = option(None, metavar="DIR")
     judge: str | None = judge_option()
@@ -179,6 +199,7 @@ class InspectOptions:
     raw: bool = False
     prompts: FilePath | None = option(None, metavar="NAME")
     human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = columns_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
@@ -235,6 +256,7 @@ class PlotOptions:
     )
     width: Literal["column", "text"] = option("column", metavar="WIDTH")
     human: FilePath | None = human_option()
+    columns: Mapping[str, str] | None = columns_option()
     judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     seed: int = seed_option()
@@ -249,10 +271,10 @@ class CorrelateOptions:
     Parameters
     ----------
     human : Human ratings or labels.
-    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a CSV of video_id,
-        system?, score. One NAME may have several files.
+    metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a table (CSV, XLSX) of
+        video_id, system?, and score or a column NAME. One NAME may have several files.
     metric_columns : Columns of the human file that contain metrics.
-    missing : If a rated caption has no score: stop (error) or drop it.
+    missing : If a row is not rated, or a rated caption has no score: stop (error) or drop it.
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
     ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
@@ -274,6 +296,7 @@ class CorrelateOptions:
     )
     _: KW_ONLY
     metric_columns: Sequence[str] = option((), metavar="COLUMN", commas=True)
+    columns: Mapping[str, str] | None = columns_option()
     annotations: "str | Path | Sequence[Annotation] | None" = annotations_option(
         note="Or `Annotation`s."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capeval.api.run_options import CheckOptions, ScoreOptions
+from capeval.api.run_options import CheckOptions, ScoreOptions, check_has_human
 from capeval.api.sync_async import awaitable
 from capeval.files.jsonl import dumps
 from capeval.options import takes
@@ -24,6 +24,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 
     It is `score` for callers who also need the run's name and the reasons of unscored captions.
     """
+    check_has_human(o.columns, o.human)
     judged = load_judged(
         o.run,
         runs=Path(o.runs),
@@ -37,7 +38,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         inputs = [*files_behind([judged], scores=False), *([human] if human else [])]
         check_output(Path(o.out), inputs, scores=True)
     if human is not None:
-        judged = with_labels(judged, human)
+        judged = with_labels(judged, human, o.columns, o.on_notice)
         for line in store_labels(judged):
             o.on_notice(line)
     judged, outdated = with_bridged(judged)
@@ -80,7 +81,7 @@ def check_scores(o: CheckOptions) -> Checked:
         ignore_unknown=o.ignore_unknown,
     )
     if o.human is not None:
-        judged = with_labels(judged, Path(o.human))
+        judged = with_labels(judged, Path(o.human), o.columns)
     return check_stored(judged, find_scores(o.file, Path(o.runs)))
 
 

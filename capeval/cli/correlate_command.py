@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from capeval.api.run_options import CorrelateOptions
-from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
+from capeval.cli.options import (
+    Full,
+    Json,
+    Quiet,
+    TableFormat,
+    check_format,
+    column_names,
+    declared_by,
+)
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
@@ -23,7 +31,7 @@ def _metrics(texts: Sequence[str] | None) -> dict[str, list[str]]:
     return found
 
 
-@declared_by(CorrelateOptions, metric=_metrics)
+@declared_by(CorrelateOptions, metric=_metrics, columns=column_names)
 def correlate(
     declared: dict[str, Any],
     *,
@@ -34,8 +42,9 @@ def correlate(
 ) -> None:
     """Correlate metrics with human ratings: does the judge rank captions as humans do?
 
-    The human file is CSV (commas, semicolons or tabs) or JSON lines of `video_id, system?, rater?`
-    with `score`, or with `element_id, label`; or wide, with `human, human_2, ...`.
+    The human file is CSV (commas, semicolons or tabs), XLSX or JSON lines of `video_id, system?,
+    rater?` with `score`, or with `element_id, label`; or wide, with `human, human_2, ...`. Other
+    names of columns are mapped with --columns.
 
     Without --metric and --metric-columns, the metrics are all judged runs under runs/; if there is
     none of yours, the judged sample.

@@ -86,6 +86,23 @@ def listed(values: Sequence[str] | None, option: str) -> list[str]:
     return found
 
 
+def column_names(texts: Sequence[str]) -> dict[str, str]:
+    """Return the columns of --columns by capeval's names.
+
+    >>> column_names(["system=model", "score = MOS (1=bad)"])
+    {'system': 'model', 'score': 'MOS (1=bad)'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, column = (part.strip() for part in text.partition("="))
+        if not name or not column:
+            raise UsageError(f"--columns: {text!r} must be NAME=COLUMN, as in system=model")
+        if name in found:
+            raise UsageError(f"--columns: {name} is mapped twice")
+        found[name] = column
+    return found
+
+
 def declared_by(
     options: type, **parsed: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

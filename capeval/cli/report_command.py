@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from capeval.api.run_options import InspectOptions, PlotOptions, ReportOptions
-from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.options import Full, Json, Quiet, column_names, declared_by
 from capeval.cli.output import Output
 
 T = TypeVar("T")
 
 
-@declared_by(ReportOptions)
+@declared_by(ReportOptions, columns=column_names)
 def report(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """Write one HTML file that shows what a model gets wrong, and why.
 
@@ -48,7 +48,7 @@ def _tracked(taken: Iterable[T], total: int) -> Iterable[T]:
     )
 
 
-@declared_by(PlotOptions)
+@declared_by(PlotOptions, columns=column_names)
 def plot(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     """Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas."""
     from capeval.api import plotting
@@ -58,7 +58,7 @@ def plot(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
         output.line(str(file))
 
 
-@declared_by(InspectOptions)
+@declared_by(InspectOptions, columns=column_names)
 def inspect(declared: dict[str, Any], *, as_json: Json = False, full: Full = False) -> None:
     """Show why one video has its score: its caption, events, verdicts and repairs.
 

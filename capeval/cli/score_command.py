@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import ScoreOptions
-from capeval.cli.options import Full, Json, Quiet, declared_by
+from capeval.cli.options import Full, Json, Quiet, column_names, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 
 
-@declared_by(ScoreOptions)
+@declared_by(ScoreOptions, columns=column_names)
 def score(
     declared: dict[str, Any],
     *,

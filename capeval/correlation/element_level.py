@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from capeval.correlation.joining import IfMissing, caption_names
+from capeval.correlation.joining import caption_names
 from capeval.correlation.result import ClassResult, Coefficient, ElementTable, number_of
 from capeval.correlation.video_level import Settings
 from capeval.errors import InputError
+from capeval.files.human_columns import IfMissing
 from capeval.files.ratings import Key, Keys, LabelTable
 from capeval.schema import (
     COVERAGES,

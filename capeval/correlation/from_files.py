@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.human_ceiling import agreement_of
-from capeval.correlation.joining import IfMissing, Joined, join
-from capeval.correlation.metric_sources import Judged, Sources, gather, judged_runs
+from capeval.correlation.joining import Joined, join
+from capeval.correlation.metric_sources import (
+    Judged,
+    Sources,
+    gather,
+    judged_runs,
+    known_names,
+)
 from capeval.correlation.protocols import departure
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.video_level import Settings, analyse
-from capeval.errors import UsageError
+from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
+from capeval.files.columns import Choice, Known, check_all_found
+from capeval.files.human_columns import IfMissing
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, LabelTable, RatingTable, load_human
 from capeval.rating.human_scores import (
@@ -29,7 +39,7 @@ from capeval.rating.human_scores import (
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
 from capeval.scoring import Signature
-from capeval.text import counted
+from capeval.text import counted, shown
 from capeval.version import __version__
 
 
@@ -43,7 +53,10 @@ class CorrelateRequest:
         run under `runs`, or the judged sample
     metric_columns : columns of the human file that have scores of metrics
     published : whether to add the TUNA paper's rows for reference
-    on_notice : called with a line for each run that cannot be read and is left out
+    columns : the files' columns by capeval's names; each must be in one of the files
+    standardised : read the Z-scores of direct assessments instead of the raw scores
+    on_notice : called with a line for each run that cannot be read and is left out, and for each
+        file of which columns are read by another name or ignored
     """
 
     human: Path
@@ -53,6 +66,8 @@ class CorrelateRequest:
     runs: Path = Path("runs")
     missing: IfMissing = "error"
     published: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    standardised: bool = False
     on_notice: Callable[[str], None] = lambda _: None
 
 
@@ -69,14 +84,33 @@ class CorrelationInputs:
 
 def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> CorrelationInputs:
     """Read the human file and every metric; `binary` as for `from_labels`."""
-    table = load_human(request.human, request.metric_columns)
+    table = load_human(
+        request.human,
+        request.metric_columns,
+        choice=Choice(request.columns, lru_cache(1)(partial(_known, request))),
+        missing=request.missing,
+        standardised=request.standardised,
+        others=bool(request.auto),
+    )
+    for line in table.notices:
+        request.on_notice(line)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
         own = request.annotations is None
         runs = judged_runs(request.runs, systems, request.on_notice, annotated=own)
     annotations = _annotations(request, runs)
-    sources = gather(request.auto, runs, annotations, systems, request.on_notice)
+    choice = Choice(
+        # A column of the human file that other files have too is that of human scores.
+        {
+            role: name
+            for role, name in request.columns.items()
+            if role in ("video_id", "system") or role not in table.columns
+        },
+        lambda: Known(frozenset(table.keys.videos), frozenset(table.keys.systems or ())),
+    )
+    sources = gather(request.auto, runs, annotations, systems, request.on_notice, choice)
+    check_all_found(request.columns, {request.human: table.header, **sources.headers})
     for name in request.metric_columns:
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
@@ -88,8 +122,32 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
     left_out: list[str] = []
     if request.missing == "drop":
         table, left_out = annotated(table, by_index)
+    else:
+        _check_annotated(table, by_index)
     scores, warnings = from_labels(table, by_index, binary=binary)
-    return CorrelationInputs(table, annotations, sources, scores, [*left_out, *warnings])
+    warnings = [*table.warnings, *left_out, *warnings]
+    return CorrelationInputs(table, annotations, sources, scores, warnings)
+
+
+def _known(request: CorrelateRequest) -> Known:
+    annotations = request.annotations
+    if isinstance(annotations, str):
+        annotations = annotations_of(annotations)
+    every_run = not request.auto and not request.metric_columns
+    return known_names(request.auto, request.runs if every_run else None, annotations)
+
+
+def _check_annotated(table: LabelTable, annotations: Collection[str]) -> None:
+    """Refuse labels of a video that is annotated under another form of its name."""
+    unknown = [video for video in table.keys.videos if video not in annotations]
+    if pair := look_alike(unknown, annotations):
+        row = list(table.keys.videos).index(pair.one)
+        raise InputError(
+            f"{shown(pair.one)} has no annotation{hint_of(pair)}",
+            file=table.file,
+            where=table.place(row),
+            field=table.columns["video_id"],
+        )
 
 
 def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlations:
@@ -114,12 +172,14 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
     if settings.raters == "each":
         warnings = merged_by_rater(warnings, table.raters)
     digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
+    renamed = {role: name for role, name in table.columns.items() if role != name}
     inputs: dict[str, Any] = {
         "human": {
             "path": str(request.human),
             "sha256": digest,
             "captions": len(scores[0].keys) if scores else 0,
             "matched": {both.human: len(both.keys) for both in joined},
+            **({"columns": renamed} if renamed else {}),
         },
         "metrics": {
             metric.name: {"sources": metric.sources, "signatures": metric.signatures}

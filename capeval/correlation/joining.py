@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from capeval.errors import InputError
+from capeval.files.human_columns import IfMissing
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Key, Keys, RatingTable, caption_name
 from capeval.stats.design import Design, first_rows
 from capeval.stats.values import Floats, Ints
 from capeval.text import listed, none_has, shown
-
-IfMissing = Literal["error", "drop"]
-"""What to do with captions that have a human score and no metric score."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ def join(
         if not there.all():
             lacking = [human.keys[int(row)] for row in np.flatnonzero(~there)]
             warning = (
-                f"{metric.name}: {total - len(lacking)} of {total} matched; missing: "
-                f"{caption_names(lacking, reasons)}"
+                f"{metric.name}: {total - len(lacking)} of {total} matched{_alike(lacking, metric)}"
+                f"; missing: {caption_names(lacking, reasons)}"
             )
             if missing == "error":
                 raise InputError(
@@ -127,7 +125,18 @@ def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
     return (
         f"{none_has(len(human.keys), 'caption', f'a score of {metric.name}')} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"
+        f"{_alike(list(human.keys), metric)}"
     )
+
+
+def _alike(lacking: Sequence[Key], metric: MetricScores) -> str:
+    """Return a hint if rated captions without a score have one under a similar name."""
+    scored = [*metric.scores, *metric.missing]
+    videos, systems = {video for video, _ in scored}, {system or "" for _, system in scored}
+    pair = look_alike((v for v, _ in lacking if v not in videos), videos) or look_alike(
+        (system for _, system in lacking if system and system not in systems), systems
+    )
+    return hint_of(pair)
 
 
 def in_order(joined: Joined) -> Joined:

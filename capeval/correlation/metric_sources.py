@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from capeval.correlation.element_level import Verdicts
-from capeval.errors import InputError, UsageError
+from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.captions import load_captions
+from capeval.files.columns import Choice, Known, may_be
+from capeval.files.id_hints import hint_of, look_alike
 from capeval.files.metrics import MetricScores, load_metrics, merge
-from capeval.files.reading import first_line, parse_json, read_text
+from capeval.files.reading import first_line, json_records, parse_json, read_text
+from capeval.files.table_reading import read_table
+from capeval.files.workbook import is_workbook
 from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
@@ -29,10 +34,12 @@ _SAMPLE = "sample-"
 class Sources:
     """Metrics by name, and the verdicts of the judges among them.
 
-    `has_systems` is False if the human file does not say which system wrote a caption.
+    `has_systems` is False if the human file does not say which system wrote a caption; `headers`
+    are the columns of each file of scores.
     """
 
     metrics: dict[str, MetricScores] = field(default_factory=dict)
+    headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
     judges: dict[str, Verdicts] = field(default_factory=dict)
     has_systems: bool = True
 
@@ -147,10 +154,11 @@ def judged_runs(
         for one in judged
     ]
     rated = sorted(str(name) for name in systems)
+    alike = look_alike(rated, [name for one in judged for name in one.names])
     raise InputError(
         f"its judged runs are {listed(known)}, but human raters rated {listed(rated)}: `system` "
         "in the human file must be the name of a run or the model of its captions; rename one of "
-        "them, or name other metrics with --metric NAME=PATH",
+        f"them, or name other metrics with --metric NAME=PATH{hint_of(alike)}",
         file=runs,
     )
 
@@ -173,11 +181,12 @@ def gather(
     annotations: Sequence[Annotation] | None,
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
+    choice: Choice | None = None,
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice.
+    notice. `choice` says which columns of files of scores are meant.
 
     Raises
     ------
@@ -197,9 +206,50 @@ def gather(
             judgments = _judgments(path, annotations)
             _judged(sources, name, path, judgments, annotations or (), systems)
         else:
-            for metric in load_metrics(path, name):
+            read = load_metrics(path, name, choice)
+            sources.headers[path] = read.header
+            for line in read.notices:
+                on_notice(line)
+            for metric in read.metrics:
                 sources.add(metric)
     return sources
+
+
+def known_names(
+    named: Sequence[tuple[str, Path]],
+    runs: Path | None,
+    annotations: Sequence[Annotation] | None,
+) -> Known:
+    """Return the videos and systems that the metrics have, to tell which columns name them.
+
+    `runs` is the folder whose judged runs are the metrics. What cannot be read is left out here;
+    reading it for its scores says why.
+    """
+    videos = {annotation.index for annotation in annotations or ()}
+    systems: set[str] = set()
+    folders = [one for one in RunFolder.all(runs) if one.judges()] if runs else []
+    for path in (path for _, path in named):
+        with suppress(CapevalError):
+            if run := run_around(path):
+                folders.append(run)
+            elif _is_judged(path):
+                videos |= {
+                    index
+                    for _, record in json_records(path)
+                    if isinstance(record, dict) and isinstance(index := record.get("index"), str)
+                }
+            else:
+                table = read_table(path)
+                for name, cells in table.columns.items():
+                    texts = {cell.strip() for cell in cells if isinstance(cell, str)}
+                    videos |= texts if may_be(name, "video_id") else set()
+                    systems |= texts if may_be(name, "system") else set()
+    for run in folders:
+        with suppress(CapevalError):
+            systems |= {*_names(run)}
+            if not annotations:
+                videos |= {one.index for one in load_captions(run.captions, unfinished=True)}
+    return Known(frozenset(videos), frozenset(systems))
 
 
 # Keys that occur in TUNA result files, and in no file of scores.
@@ -209,6 +259,8 @@ _OF_RESULTS = ('"relationship"', '"match_ids"', '"candidate_events"')
 def _is_judged(path: Path) -> bool:
     if path.is_dir():
         return True
+    if is_workbook(path):
+        return False
     first = first_line(path)
     if first.startswith("["):
         text = read_text(path)

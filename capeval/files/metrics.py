@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from capeval.files.columns import Choice, Chosen, choose, folded, may_be
 from capeval.files.ratings import Key, Keys
 from capeval.files.table_reading import read_table
+from capeval.files.tables import InputTable
 from capeval.text import cut, shown
 
 
@@ -26,30 +29,38 @@ class MetricScores:
     measure: str | None = None
 
 
-def load_metrics(path: Path | str, name: str) -> list[MetricScores]:
+@dataclass(frozen=True)
+class MetricFile:
+    """The metrics of a file, the names of all its columns, and notices about those it reads."""
+
+    metrics: list[MetricScores]
+    header: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> MetricFile:
     """Read a file of metric scores.
 
-    A CSV has one metric, called `name`. A metrics.jsonl can have several: `name:metric` each.
+    A CSV or workbook has one metric, called `name`: the column of that name, else `score`. A
+    metrics.jsonl can have several: `name:metric` each.
     """
-    table = read_table(path)
-    stored = "index" in table.columns
+    choice = choice or Choice()
+    table = read_table(path, lambda header: _may_be_metric(header, name, choice.mapped))
+    stored = {"metric", "value"} <= {*map(folded, table.columns)}
+    chosen = _stored(table, choice) if stored else _one_metric(table, name, choice)
+    renamed = chosen.read()
+    keys = Keys.of_table(renamed)
     if stored:
-        needed = ["index", "metric", "value"]
-        table.check_columns({*needed, "system", "reason", "signature"}, needed)
-    else:
-        table.check_columns({"video_id", "system", "score"}, ["video_id", "score"])
-    keys = Keys.of_table(table, "index" if stored else "video_id")
-    if stored:
-        metrics = table.names("metric")
+        metrics = renamed.names("metric")
         keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
-        table.check_unique(keyed, "index, system, metric")
+        renamed.check_unique(keyed, "video_id, system, metric")
     else:
         metrics = [name] * len(keys)
-        keys.check_unique(table)
-    values = table.numbers("value" if stored else "score", gaps=True).tolist()
+        keys.check_unique(renamed)
+    values = renamed.numbers("value" if stored else "score", gaps=True).tolist()
     none = [None] * len(keys)
-    reasons = table.columns.get("reason", none)
-    signatures = table.columns.get("signature", none)
+    reasons = renamed.columns.get("reason", none)
+    signatures = renamed.columns.get("signature", none)
     no_reason = "no value" if stored else "no score in the file"
     found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
     for metric, key, value, reason, signature in zip(
@@ -57,14 +68,52 @@ def load_metrics(path: Path | str, name: str) -> list[MetricScores]:
     ):
         scores = found[metric]
         if math.isnan(value):
-            scores.missing[key] = reason if isinstance(reason, str) else no_reason
+            scores.missing[key] = reason if reason and isinstance(reason, str) else no_reason
         else:
             scores.scores[key] = value
-        if isinstance(signature, str) and signature not in scores.signatures:
+        if signature and isinstance(signature, str) and signature not in scores.signatures:
             scores.signatures.append(signature)
     for metric, scores in found.items():
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
-    return list(found.values())
+    usual = () if stored else (name, "score")
+    hint = "" if stored else " (to read one as a metric: --metric COLUMN=FILE)"
+    notices = chosen.notices(hint, usual=("index", *usual) if stored else usual)
+    return MetricFile([*found.values()], tuple(table.columns), notices)
+
+
+def _stored(table: InputTable, choice: Choice) -> Chosen:
+    return choose(
+        table,
+        ["video_id", "metric", "value"],
+        ["system", "reason", "signature"],
+        choice,
+        equal={"video_id": ("index",)},
+    )
+
+
+def _one_metric(table: InputTable, name: str, choice: Choice) -> Chosen:
+    """Return the columns of a file with one metric, or with a column for each of several."""
+    mapped = dict(choice.mapped)
+    if mapped.get("score") not in table.columns and name in table.columns:
+        mapped["score"] = name
+    return choose(
+        table,
+        ["video_id", "score"],
+        ["system"],
+        replace(choice, mapped=mapped),
+        equal={"score": (name, "value")},
+        # A synonym of `score`, such as `rating`, is more likely to be a human score.
+        strict=("score",),
+        advice="; or name the metric like its column: --metric COLUMN=FILE",
+    )
+
+
+def _may_be_metric(header: Collection[str], name: str, mapped: Mapping[str, str]) -> bool:
+    """Return whether a sheet with these columns may be meant."""
+    values = {"score", "value", folded(name)}
+    return any(may_be(one, "video_id") for one in header) and any(
+        folded(one) in values or one == mapped.get("score") for one in header
+    )
 
 
 def merge(first: MetricScores, second: MetricScores) -> None:

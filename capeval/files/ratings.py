@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
@@ -14,9 +14,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.files.direct_assessment import is_direct_assessment, ratings_of
+from capeval.files.columns import (
+    Choice,
+    check_all_found,
+    check_mapped,
+    choose,
+    folded,
+    is_unrated,
+)
+from capeval.files.direct_assessment import IGNORED, USUAL, is_direct_assessment, ratings_of
+from capeval.files.human_columns import (
+    HINT,
+    METRIC,
+    ROLES,
+    HumanRequest,
+    IfMissing,
+    has_labels,
+    may_be_human,
+    rated_rows,
+    read_columns,
+    wide_columns,
+)
 from capeval.files.table_reading import read_table
 from capeval.files.tables import InputTable
+from capeval.files.workbook import place
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 from capeval.text import nearest, shown
 
@@ -33,7 +54,7 @@ def caption_name(key: Key) -> str:
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
 
 
-_WIDE = re.compile(r"human(_[0-9]+)?")
+_Z_SCORES = ("zscr", "zscore", "z")
 _BINARY = dict(zip(("1", "0"), COVERAGES, strict=True))
 
 
@@ -108,6 +129,10 @@ class RatingTable:
     raters : (raters,) names
     ratings : (raters, captions), NaN for a caption that a rater did not rate
     metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
+    warnings : what is wrong with the data, and what was left out
+    notices : which columns are read by another name, and which are ignored
+    columns : the file's own column by the name that capeval has for it
+    header : the names of all columns of the file
     name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
         if computed from labels
     """
@@ -118,6 +143,9 @@ class RatingTable:
     ratings: NDArray[np.float64]
     metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
     name: str = "score"
 
 
@@ -132,6 +160,8 @@ class LabelTable:
     """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
 
     `strata` are the values of `STRATUM_COLUMNS`, None in a file that does not have them.
+    `warnings`, `notices`, `columns` and `header` are as in `RatingTable`; `sheet` is that of a
+    workbook, of which `lines` are the numbers of the rows.
     """
 
     file: Path
@@ -143,80 +173,143 @@ class LabelTable:
     scale: LabelScale
     lines: Sequence[int]
     strata: Sequence[tuple[str, int, int]] | None = None
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
+    sheet: str | None = None
+
+    def place(self, row: int) -> str:
+        """Return the place of a label in messages."""
+        return place(self.sheet, self.lines[row])
 
 
-def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
-    """Read a human file; `metric_columns` have scores of metrics."""
-    table = read_table(path)
-    if "element_id" in table.columns or "label" in table.columns:
+def load_human(
+    path: Path | str,
+    metric_columns: Sequence[str] = (),
+    *,
+    choice: Choice | None = None,
+    missing: IfMissing = "error",
+    standardised: bool = False,
+    others: bool = False,
+) -> RatingTable | LabelTable:
+    """Read a human file.
+
+    Parameters
+    ----------
+    metric_columns : columns with scores of metrics
+    choice : which columns are meant, where their names differ from capeval's
+    missing : whether a row without a rating is an error, or left out with a warning
+    standardised : read the Z-scores of direct assessments instead of the raw scores
+    others : whether a mapped column may be absent, because another file may have it
+
+    Raises
+    ------
+    InputError, UsageError
+        The file or the mapping of its columns is not valid.
+    """
+    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised)
+    mapped = asked.choice.mapped
+    check_mapped(mapped, ROLES)
+    table = read_table(path, lambda header: may_be_human({*header, *mapped}))
+    if not others:
+        check_all_found(mapped, {table.file: table.columns})
+    header = tuple(table.columns)
+    if has_labels(table, mapped):
         if metric_columns:
             raise table.error("has labels of elements; --metric-columns needs ratings of captions")
-        return _labels(table)
-    warnings: tuple[str, ...] = ()
-    if is_direct_assessment(table):
-        table, warnings = ratings_of(table, metric_columns)
+        return replace(_labels(table, asked), header=header)
     table.require(metric_columns, typed=True)
-    _check_metric_columns(table, metric_columns)
-    if any(_WIDE.fullmatch(name) for name in table.columns):
-        return _wide(table, metric_columns)
-    found = _long(table, metric_columns)
-    return replace(found, warnings=(*warnings, *found.warnings))
+    if is_direct_assessment(table, mapped):
+        return replace(_direct_assessment(table, asked), header=header)
+    wide = wide_columns(table, asked)
+    found = _wide(table, asked, wide) if wide else _long(table, asked)
+    found = replace(found, header=header)
+    more = _not_standardised(found) if standardised else ()
+    return replace(found, warnings=(*found.warnings, *more))
 
 
-_HINT = (
-    "; remove it, or name it with --metric-columns if it has a metric's scores",
-    "; remove them, or name them with --metric-columns if they have metrics' scores",
-)
-_KEYS = ("video_id", "system", "rater")
-# Suggested for a misspelt column, because they belong to other layouts.
-_OF_OTHER_LAYOUTS = ("human", "element_id", "label")
-
-
-def _check_metric_columns(table: InputTable, metric_columns: Sequence[str]) -> None:
-    for name in metric_columns:
-        has = "human ratings" if name == "score" or _WIDE.fullmatch(name) else ""
-        has = "names" if name in _KEYS else has
-        if has:
-            raise table.error(
-                f"the column {shown(name)} has {has}; --metric-columns takes columns with the "
-                "scores of metrics"
-            )
-
-
-def _wide(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
-    humans = [name for name in table.columns if _WIDE.fullmatch(name)]
-    table.check_columns(
-        {"video_id", "system", *humans, *metric_columns}, ["video_id"], _HINT, _OF_OTHER_LAYOUTS
-    )
+def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> RatingTable:
+    choice = replace(asked.choice, mapped={**asked.choice.mapped, **wide})
+    humans = [*wide]
+    chosen = choose(table, ["video_id", *humans], ["system"], choice, asked.metric_columns)
+    renamed = read_columns(chosen, asked)
+    table, warnings = rated_rows(renamed, asked, humans)
     keys = Keys.of_table(table)
     keys.check_unique(table)
+    if asked.missing == "drop":
+        gapless = {
+            name: [None if is_unrated(cell) else cell for cell in table.columns[name]]
+            for name in humans
+        }
+        table = replace(table, columns={**table.columns, **gapless})
     ratings = np.stack([table.numbers(name, gaps=len(humans) > 1) for name in humans])
     rated = [at for at, given in enumerate(ratings) if not np.isnan(given).all()]
-    if not rated:
-        raise table.error(f"the columns {', '.join(map(shown, humans))} are empty in every row")
+    names = [table.named.get(name, name) for name in humans]
+    left_out = [
+        f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
+        for at, name in enumerate(names)
+        if at not in rated
+    ]
     return RatingTable(
         table.file,
         keys,
-        tuple(humans[at] for at in rated),
+        tuple(names[at] for at in rated),
         ratings if len(rated) == len(humans) else ratings[rated],
-        {name: table.numbers(name, gaps=True) for name in metric_columns},
-        tuple(
-            f"{table.file}: the column {shown(name)} is empty in every row: this rater is left out"
-            for at, name in enumerate(humans)
-            if at not in rated
-        ),
+        {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns},
+        (*warnings, *left_out),
+        chosen.notices(HINT, asked.metric_columns),
+        chosen.columns,
     )
 
 
-def _long(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
-    table.check_columns(
-        {*_KEYS, "score", *metric_columns}, ["video_id", "score"], _HINT, _OF_OTHER_LAYOUTS
+def _long(table: InputTable, asked: HumanRequest) -> RatingTable:
+    chosen = choose(
+        table, ["video_id", "score"], ["system", "rater"], asked.choice, asked.metric_columns
     )
+    table, warnings = rated_rows(read_columns(chosen, asked), asked, ["score"])
+    return replace(
+        _ratings(table, asked),
+        warnings=warnings,
+        notices=chosen.notices(HINT, asked.metric_columns),
+        columns=chosen.columns,
+    )
+
+
+def _not_standardised(found: RatingTable) -> tuple[str, ...]:
+    """Return a warning that there are no raters whose ratings could be standardised."""
+    if len(found.raters) > 1:
+        return ()
+    names = [name for name in found.header if folded(name) in _Z_SCORES]
+    use = f"; to use {shown(names[0])}: --columns score={names[0]}" if names else ""
+    warning = (
+        f"{found.file}: --raters zmean needs the ratings of several raters; here one score of "
+        f"each caption is standardised as a whole, which changes no correlation{use}"
+    )
+    return (warning,)
+
+
+def _direct_assessment(table: InputTable, asked: HumanRequest) -> RatingTable:
+    mapped = asked.choice.mapped
+    chosen, warnings = ratings_of(
+        table, asked.metric_columns, mapped, standardised=asked.standardised
+    )
+    read, unrated = rated_rows(read_columns(chosen, asked), asked, ["score"])
+    return replace(
+        _ratings(read, asked),
+        warnings=(*warnings, *unrated),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *IGNORED], USUAL),
+        columns=chosen.columns,
+    )
+
+
+def _ratings(table: InputTable, asked: HumanRequest) -> RatingTable:
+    """Return the ratings of a table with a row for each."""
     keys = Keys.of_table(table)
     scores = table.numbers("score")
     if "rater" not in table.columns:
         keys.check_unique(table)
-        values = {name: table.numbers(name, gaps=True) for name in metric_columns}
+        values = {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns}
         return RatingTable(table.file, keys, ("human",), scores[None], values)
     raters = table.names("rater")
     table.check_unique(list(zip(keys, raters, strict=True)), "video_id, system, rater")
@@ -229,7 +322,10 @@ def _long(table: InputTable, metric_columns: Sequence[str]) -> RatingTable:
         Keys.of(places),
         names,
         ratings,
-        {name: _metric_by_caption(table, name, column, len(places)) for name in metric_columns},
+        {
+            name: _metric_by_caption(table, METRIC + name, column, len(places))
+            for name in asked.metric_columns
+        },
     )
 
 
@@ -251,11 +347,12 @@ def _metric_by_caption(
     return result
 
 
-def _labels(table: InputTable) -> LabelTable:
+def _labels(table: InputTable, asked: HumanRequest) -> LabelTable:
     needed = ["video_id", "element_id", "label"]
-    if any(name in table.columns for name in STRATUM_COLUMNS):
+    if stratified := any(name in table.columns for name in STRATUM_COLUMNS):
         needed += STRATUM_COLUMNS
-    table.check_columns({*_KEYS, "element_id", "label", *STRATUM_COLUMNS}, needed)
+    chosen = choose(table, needed, ["system", "rater"], asked.choice)
+    table, warnings = rated_rows(chosen.read(), asked, ["label"])
     keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns
@@ -285,7 +382,11 @@ def _labels(table: InputTable) -> LabelTable:
         [_BINARY[label] for label in given] if scale == "binary" else given,
         scale,
         table.lines,
-        strata_of(table, keys) if "stratum" in table.columns else None,
+        strata_of(table, keys) if stratified else None,
+        warnings,
+        chosen.notices(),
+        chosen.columns,
+        sheet=table.sheet,
     )
 
 

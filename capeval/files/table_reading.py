@@ -1,4 +1,4 @@
-"""Read a table: CSV with any usual delimiter, TSV, JSON lines or a JSON list."""
+"""Read a table: CSV with any usual delimiter, TSV, XLSX, JSON lines or a JSON list."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,8 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.reading import json_lines, parse_json, read_text
-from capeval.files.tables import CONTROL, InputTable
+from capeval.files.tables import InputTable
+from capeval.files.workbook import is_workbook, read_sheet
 from capeval.text import shown
 
 # Characters that are split at once: their cells are still in the processor's cache when they are
@@ -30,6 +32,8 @@ _ROWS_AT_ONCE = 20_000
 _QUOTED = re.compile(r'"[^"]*"')
 _LINE = re.compile(r"[^\r\n]+")
 
+_OF_WMT = {"SYS", "SID", "RAW.SCR"}
+
 _QUOTE_ERRORS = {
     "unexpected end of data": "a quote that opens here is never closed",
     "expected after": "a quote inside a quoted cell must be doubled",
@@ -39,9 +43,19 @@ _Rows = tuple[list[list[str]], Sequence[int]]
 """Some rows, and the line from 1 that each begins on; blank lines are rows without cells."""
 
 
-def read_table(path: Path | str) -> InputTable:
-    """Read a table: JSON if its first character is JSON's, else CSV with its header's delimiter."""
+def read_table(
+    path: Path | str, fits: Callable[[Collection[str]], bool] | None = None
+) -> InputTable:
+    """Read a table: a workbook, JSON if its first character is JSON's, else CSV.
+
+    Of several sheets of a workbook, it reads the one whose header `fits`.
+    """
     path = Path(path)
+    if is_workbook(path):
+        table = _of_workbook(path, fits)
+        if not table:
+            raise table.error("has no rows below its header")
+        return table
     text = read_text(path)
     if text.lstrip()[0] in "{[":
         return _of_json(path, text)
@@ -59,10 +73,42 @@ def read_spreadsheet(
     a table without rows.
     """
     path = Path(path)
-    text = read_text(path)
-    table = _of_text(path, text, _delimiter_of(text), {*needed, *optional})
+    read = {*needed, *optional}
+    if is_workbook(path):
+        table = _of_workbook(path, lambda header: read & {*map(str.lower, header)} >= {*needed})
+        names = [name.lower() for name in table.columns]
+        if len({*names}) < len(names):
+            twice = {name for name in names if names.count(name) > 1}
+            table = replace(table, duplicated=table.duplicated | twice)
+        columns = dict(zip(names, table.columns.values(), strict=True))
+        table = replace(table, columns=columns)
+        table.check_header(read)
+        for name in read & columns.keys():
+            for row, value in enumerate(columns[name]):
+                table.check_readable(value, row, name)
+    else:
+        text = read_text(path)
+        table = _of_text(path, text, _delimiter_of(text), read)
     table.require(needed)
     return table
+
+
+def _of_workbook(path: Path, fits: Callable[[Collection[str]], bool] | None) -> InputTable:
+    sheet = read_sheet(path, fits)
+    return InputTable(
+        path,
+        dict(zip(sheet.header, sheet.columns, strict=True)),
+        sheet.rows,
+        sheet.header_row,
+        sheet=sheet.name,
+        duplicated=_duplicated(sheet.header),
+        unnamed=sheet.unnamed,
+        ignored=sheet.ignored,
+    )
+
+
+def _duplicated(header: Sequence[str]) -> frozenset[str]:
+    return frozenset(name for name, count in Counter(header).items() if count > 1)
 
 
 def _of_text(
@@ -84,7 +130,6 @@ def _of_text(
                 header, at = [name.strip() for name in rows[first]], numbers[first]
                 if edited is not None:
                     header = [name.lower() for name in header]
-                _check_header(header, header if edited is None else edited, path, at)
                 columns = [[] for _ in header]
                 rows, numbers = rows[first + 1 :], numbers[first + 1 :]
             rows, numbers = _fitted(path, (rows, numbers), len(header), pad=edited is not None)
@@ -94,7 +139,10 @@ def _of_text(
             lines.extend(numbers)
     if header is None or not (lines or edited is not None):
         raise InputError("has no rows below its header", file=path)
-    return InputTable(path, dict(zip(header, columns, strict=True)), lines, at)
+    table = _of_columns(path, header, columns, lines, at)
+    if edited is not None:
+        table.check_header(edited)
+    return table
 
 
 def _of_plain_text(path: Path, text: str, delimiter: str) -> InputTable | None:
@@ -123,8 +171,7 @@ def _of_plain_text(path: Path, text: str, delimiter: str) -> InputTable | None:
     # A row may be blank only where its first cell is.
     if not columns[0] or not all(map(str.strip, columns[0])):
         return None
-    _check_header(header, header, path, 1)
-    return InputTable(path, dict(zip(header, columns, strict=True)), range(2, len(columns[0]) + 2))
+    return _of_columns(path, header, columns, range(2, len(columns[0]) + 2), 1)
 
 
 def _is_grid(lines: str, width: int, delimiter: str) -> bool:
@@ -156,19 +203,16 @@ def _fitted(path: Path, some: _Rows, width: int, *, pad: bool) -> _Rows:
     return [rows[at] for at in kept], numbers
 
 
-def _check_header(header: Sequence[str], checked: Collection[str], path: Path, line: int) -> None:
-    for name in header:
-        problem = ""
-        if name not in checked:
-            pass
-        elif not name:
-            problem = "the header has an unnamed column"
-        elif header.count(name) > 1:
-            problem = f"the column {shown(name)} is duplicated"
-        elif CONTROL.search(name):
-            problem = f"the column {shown(name)} has a control character in its name"
-        if problem:
-            raise InputError(problem, file=path, where=f"line {line}")
+def _of_columns(
+    path: Path, header: Sequence[str], columns: Sequence[list[str]], lines: Sequence[int], at: int
+) -> InputTable:
+    """Return a table of the columns that have a name."""
+    found = dict(zip(header, columns, strict=True))
+    unnamed = any(
+        not name and any(map(str.strip, cells)) for name, cells in zip(header, columns, strict=True)
+    )
+    found.pop("", None)
+    return InputTable(path, found, lines, at, duplicated=_duplicated(header), unnamed=unnamed)
 
 
 def _of_json(path: Path, text: str) -> InputTable:
@@ -239,10 +283,14 @@ class _ListLines(Sequence[int]):
 def _delimiter_of(text: str) -> str:
     r"""Return the delimiter: of comma, semicolon and tab the most frequent one in the header.
 
+    WMT publishes direct assessments with spaces.
+
     >>> _delimiter_of("a;b\n1,5;2"), _delimiter_of('"a;b;c",d'), _delimiter_of("a")
     (';', ',', ',')
     """
     header = _QUOTED.sub("", _first_line(text))
+    if {*header.split(" ")} >= _OF_WMT:
+        return " "
     return max(",;\t", key=header.count)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError
 from capeval.files.csv_formulas import unescape
+from capeval.files.workbook import Unreadable, place
 from capeval.text import cut, listed, misnamed, nearest, shown
 
 LARGEST = 1e150
@@ -32,40 +33,58 @@ class InputTable:
 
     `lines` are the rows' line numbers from 1, `header` that of the header, None in JSON. In CSV
     an apostrophe can escape a name that looks like a formula; it is not part of the name.
+
+    Attributes
+    ----------
+    sheet : the sheet of a workbook, whose rows are numbered instead of lines
+    duplicated : the names that several columns have; an error only if such a column is read
+    unnamed : whether there are cells in columns without a name
+    ignored : the other sheets of the workbook
+    named : the file's own names of columns that are known here by another name
+    hint : what an error about duplicate rows adds
     """
 
     file: Path
     columns: dict[str, list[Any]]
     lines: Sequence[int]
     header: int | None = 1
+    sheet: str | None = None
+    duplicated: frozenset[str] = frozenset()
+    unnamed: bool = False
+    ignored: tuple[str, ...] = ()
+    named: Mapping[str, str] = field(default_factory=dict)
+    hint: str = ""
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
         """Return an error that names this file, the line of a row or the header, and a column."""
+        several = [column] if column in self.named else column.split(", ")
+        names = [self.named.get(name, name) for name in several]
+        return InputError(
+            message, file=self.file, where=self.place(row), field=cut(", ".join(names))
+        )
+
+    def place(self, row: int | None) -> str:
+        """Return the place of a row, or of the header, in messages."""
         line = self.header if row is None else self.lines[row]
-        where = "" if line is None else f"line {line}"
-        return InputError(message, file=self.file, where=where, field=cut(column))
+        return "" if line is None else place(self.sheet, line)
 
-    def check_columns(
-        self,
-        known: Collection[str],
-        needed: Collection[str],
-        hint: tuple[str, str] = ("", ""),
-        also: Collection[str] = (),
-    ) -> None:
-        """Refuse a table that has columns other than `known`, or lacks any `needed` column.
+    def take(self, rows: Sequence[int]) -> InputTable:
+        """Return some of the rows."""
+        if len(rows) == len(self):
+            return self
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, lines=[self.lines[row] for row in rows])
 
-        `hint` is what to do about one unknown column, and about several; `also` are further names
-        to suggest for a misspelt column.
-        """
-        unknown = [name for name in self.columns if name not in known]
-        if unknown:
-            meant = [name for name in (*known, *also) if name not in self.columns]
-            problem = _columns_are("unknown", unknown, partial(nearest, valid=meant))
-            raise self.error(problem + hint[len(unknown) > 1])
-        self.require(needed)
+    def check_header(self, read: Collection[str]) -> None:
+        """Refuse names of columns that are to be read if it is unclear which column is meant."""
+        for name in self.columns:
+            if name in read and name in self.duplicated:
+                raise self.error(f"the column {shown(name)} is duplicated")
+            if name in read and CONTROL.search(name):
+                raise self.error(f"the column {shown(name)} has a control character in its name")
 
     def require(self, needed: Collection[str], *, typed: bool = False) -> None:
         """Refuse a table that lacks a column; `typed` if the user may have misspelt its name."""
@@ -87,6 +106,7 @@ class InputTable:
         if not all(found):
             row = found.index("")
             value = values[row]
+            self.check_readable(value, row, column)
             message = (
                 "is empty" if isinstance(value, str) else f"must be a name, not {shown(value)}"
             )
@@ -141,7 +161,13 @@ class InputTable:
                 self._number(values[invalid[0]], int(invalid[0]), column, gaps)
         return found
 
+    def check_readable(self, value: Any, row: int, column: str) -> None:
+        """Refuse a cell of a workbook that has no usable value."""
+        if isinstance(value, Unreadable):
+            raise self.error(value.problem, row=row, column=column)
+
     def _number(self, value: Any, row: int, column: str, gaps: bool) -> float:
+        self.check_readable(value, row, column)
         if value is None or (isinstance(value, str) and not value.strip()):
             if gaps:
                 return float("nan")
@@ -176,8 +202,10 @@ class InputTable:
         for row, key in enumerate(keys):
             if key in first:
                 named = ", ".join(cut(str(part)) for part in key if part is not None)
+                unit = "line" if self.sheet is None else "row"
                 raise self.error(
-                    f"{named} is duplicated (line {self.lines[first[key]]} and this line)",
+                    f"{named} is duplicated ({unit} {self.lines[first[key]]} and this {unit})"
+                    f"{self.hint}",
                     row=row,
                     column=columns,
                 )
@@ -193,7 +221,7 @@ def _hint_of(value: Any) -> str:
 
 
 def _columns_are(problem: str, names: Sequence[str], hint: Callable[[str], str]) -> str:
-    """Return a message about unknown or missing columns, with what to do about each."""
+    """Return a message about columns with a problem, with what to do about each."""
     if len(names) == 1:
         return f"the column {shown(names[0])} is {problem}{hint(names[0])}"
     suggestions = [hint(name).removeprefix("; ") for name in names]

@@ -134,7 +134,7 @@ def unknown_element(
 ) -> InputError:
     """Return the error of a label whose video or element is not in the annotations."""
     video, element = table.keys[row][0], table.elements[row]
-    where = f"line {table.lines[row]}"
+    where = table.place(row)
     if video not in known:
         labelled = set(table.keys.videos)
         # A video that has labels of its own is not a misspelling of this one.

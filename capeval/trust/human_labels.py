@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from capeval.errors import CapevalError, InputError, RunLocked
+from capeval.files.columns import Choice, Known
 from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -26,21 +28,34 @@ from capeval.text import counted, listed, shown
 PARTIAL = "not fully labelled by any rater"
 
 
-def with_labels(judged: JudgedRun, file: Path) -> JudgedRun:
+def with_labels(
+    judged: JudgedRun,
+    file: Path,
+    columns: Mapping[str, str] | None = None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> JudgedRun:
     """Return a judged run with the labels of its captions in a human file.
+
+    `columns` are the file's by capeval's names. Rows without a label are left out with a notice.
 
     Raises
     ------
     InputError
         The file has no labels of elements, or none of this run's captions.
     """
-    table = load_human(file)
+
+    def known() -> Known:
+        return Known({*judged.annotated}, {name for name in (judged.name, judged.model) if name})
+
+    table = load_human(file, choice=Choice(columns or {}, known), missing="drop")
     if isinstance(table, RatingTable):
         raise InputError(
             "has ratings of captions; calibrated scores need labels of elements "
             "(columns video_id, element_id, label), as `capeval rate` collects them",
             file=file,
         )
+    for line in (*table.notices, *table.warnings):
+        on_notice(line)
     return replace(judged, labels=run_labels(table, judged))
 
 

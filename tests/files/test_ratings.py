@@ -21,6 +21,8 @@ def written(folder: Path, text: str, name: str = "human.csv") -> Path:
 
 OPEN = "a quote that opens here is never closed"
 DOUBLED = "a quote inside a quoted cell must be doubled"
+DROP = "; leave unrated rows out with --missing drop"
+EXPECTED = "expected video_id, score, system?, rater?"
 LARGE = "is too large to compute with (beyond 1e150)"
 LONG_NAME = "x" * 200_000
 KEY = '"' + "x" * 58 + "…"
@@ -93,30 +95,39 @@ def test_labels_of_elements_are_three_way_or_binary(
     ("text", "told"),
     [
         (
-            "video_id,sytem,score\nv,a,1\n",
+            "video_id,sytem,score\nv,a,1\nv,b,2\n",
             (
-                'line 1: the column "sytem" is unknown; did you mean "system"?; remove it, or name '
-                "it with --metric-columns if it has a metric's scores"
+                "line 3: video_id, system: v is duplicated (line 2 and this line); "
+                '"sytem" may be the system: --columns system=sytem'
             ),
         ),
         (
-            "video,score\nv,1\n",
+            "vidoe_id,score\nv,1\n",
             (
-                'line 1: the column "video" is unknown; did you mean "video_id"?; remove it, or '
-                "name it with --metric-columns if it has a metric's scores"
+                'line 1: the column "video_id" is missing; did you mean --columns '
+                f'video_id=vidoe_id?; {EXPECTED}; found "vidoe_id", "score"'
             ),
         ),
-        ("video_id\nv\n", 'line 1: the column "score" is missing'),
+        (
+            "video_id\nv\n",
+            (
+                'line 1: the column "score" is missing; name it with --columns score=COLUMN; '
+                f'{EXPECTED}; found "video_id"'
+            ),
+        ),
         (
             "video_id,score\nv,1\nw,2\nv,3\n",
             "line 4: video_id, system: v is duplicated (line 2 and this line)",
         ),
         ("video_id,score\nv,1\nw,good\n", 'line 3: score: "good" is not a number'),
         ("video_id,score\nv,1_000\n", 'line 2: score: "1_000" is not a number'),
-        ("video_id,score\nv,nan\n", 'line 2: score: "nan" is not a number'),
+        ("video_id,score\nv,nan\n", 'line 1: the column "score" is empty in every row'),
+        ("video_id,score\nu,1\nv,NaN\n", f'line 3: score: "NaN" is not a rating{DROP}'),
         ("video_id,score\nv,1\n\nw,-inf\n", 'line 4: score: "-inf" is not finite'),
         ("\n\nvideo_id,score\nv,high\n", 'line 4: score: "high" is not a number'),
-        ("video_id,score\nv,\n", "line 2: score: is empty"),
+        ("video_id,score\nu,1\nv,\n", f"line 3: score: is empty{DROP}"),
+        ("video_id,human,human_2\nu,1,2\nv,,\n", f"line 3: human, human_2: is empty{DROP}"),
+        ("video_id,element_id,label\nu,1.1,1\nu,1.2,\n", f"line 3: label: is empty{DROP}"),
         ("video_id,score\n ,1\n", "line 2: video_id: is empty"),
         ("video_id,score\nv,1,2\n", "line 2: has 3 fields where the header has 2"),
         ("video_id,score,score\nv,1,2\n", 'line 1: the column "score" is duplicated'),
@@ -133,7 +144,14 @@ def test_labels_of_elements_are_three_way_or_binary(
             "video_id,element_id,label\nv,1.1,lack\nv,1.2,1\n",
             'line 3: label: "1" is on another scale than "lack" above',
         ),
-        ("video_id,element_id\nv,1.1\n", 'line 1: the column "label" is missing'),
+        (
+            "video_id,element_id\nv,1.1\n",
+            (
+                'line 1: the column "label" is missing; name it with --columns label=COLUMN; '
+                "expected video_id, element_id, label, system?, rater?; found "
+                '"video_id", "element_id"'
+            ),
+        ),
         (
             "video_id,element_id,label\nv,1.1,1\nv,1.1,0\n",
             (
@@ -196,7 +214,13 @@ def test_labels_of_elements_are_three_way_or_binary(
             'line 4: score: "x" is not a number',
         ),
         ('[{"video_id": "v"},\n 7]', "line 2: must be a JSON object, not 7"),
-        ('{"video_id": "v"}', 'the column "score" is missing'),
+        (
+            '{"video_id": "v"}',
+            (
+                'the column "score" is missing; name it with --columns score=COLUMN; '
+                f'{EXPECTED}; found "video_id"'
+            ),
+        ),
         (
             '{\n"video_id": "v"\n}',
             "is one JSON object over several lines; records must be JSON lines, a JSON list or CSV",
@@ -204,19 +228,25 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "\n\nvideo_id,humen\nv,1\n",
             (
-                'line 3: the column "humen" is unknown; did you mean "human"?; remove it, or name '
-                "it with --metric-columns if it has a metric's scores"
+                'line 3: the column "score" is missing; did you mean --columns score=humen?; '
+                f'{EXPECTED}; found "video_id", "humen"'
             ),
         ),
         (
-            "video,scores,zzz\nv,1,2\n",
+            "video,clip,scores,zzz\nv,v,1,2\n",
             (
-                'line 1: the columns "video" (did you mean "video_id"?), "scores" (did you mean '
-                '"score"?), "zzz" are unknown; remove them, or name them with --metric-columns if '
-                "they have metrics' scores"
+                'line 1: the columns "video_id" ("video" or "clip"?), "score" are missing; did you '
+                f"mean --columns video_id=video,score=scores?; {EXPECTED}; found "
+                '"video", "clip", "scores", "zzz"'
             ),
         ),
-        ("rater\nx\n", 'line 1: the columns "video_id", "score" are missing'),
+        (
+            "rater\nx\n",
+            (
+                'line 1: the columns "video_id", "score" are missing; name them with --columns '
+                f'video_id=COLUMN,score=COLUMN; {EXPECTED}; found "rater"'
+            ),
+        ),
         (
             "video_id,human,human_2\nv,,\n",
             'line 1: the columns "human", "human_2" are empty in every row',
@@ -246,6 +276,8 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str,
             r'the columns "blue" \(did you mean "bleu"\?\), "rouge" are missing',
         ),
         ('{"video_id": "v", "score": 1}', ["x"], r'human.csv: the column "x" is missing$'),
+        ("video_id,mos,m\nv,1,2\n", ["m", "mos"], 'the column "score" is missing'),
+        ("video_id,Score,m,m\nv,1,2,3\n", ["m"], 'the column "m" is duplicated'),
     ],
 )
 def test_columns_of_metrics_must_be_metrics(
@@ -295,7 +327,7 @@ def test_metrics_of_a_jsonl_keep_reasons_and_signatures(tmp_path: Path) -> None:
         {"index": "v1", "system": "a", "metric": "k", "value": 2},
     ]
     path = written(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "metrics.jsonl")
-    first, second = load_metrics(path, "mine")
+    first, second = load_metrics(path, "mine").metrics
     assert (first.name, second.name) == ("mine:m", "mine:k")
     assert first.scores == {("v1", "a"): 0.5}
     assert first.missing == {("v2", "a"): "no reply"}

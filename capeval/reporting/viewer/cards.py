@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from capeval.errors import UsageError
+from capeval.files.columns import Choice, Known
 from capeval.files.ratings import LabelTable, load_human
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import (
@@ -200,8 +201,15 @@ def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard
     return [card_of(run, annotation, human) for annotation in run.annotations]
 
 
-def load_human_labels(path: Path) -> HumanLabels:
-    """Read a human file of element labels.
+def load_human_labels(
+    path: Path,
+    columns: Mapping[str, str] | None = None,
+    runs: Collection[JudgedRun] = (),
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> HumanLabels:
+    """Read a human file of element labels; elements without a label are left out with a notice.
+
+    `columns` are the file's by capeval's names; columns of `runs`' videos and names are recognised.
 
     Raises
     ------
@@ -210,9 +218,16 @@ def load_human_labels(path: Path) -> HumanLabels:
     UsageError
         It has ratings of whole captions.
     """
-    table = load_human(path)
+
+    def known() -> Known:
+        videos = {annotation.index for run in runs for annotation in run.annotations}
+        return Known(videos, {name for run in runs for name in (run.name, run.model) if name})
+
+    table = load_human(path, choice=Choice(columns or {}, known), missing="drop")
     if not isinstance(table, LabelTable):
         raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
+    for line in (*table.notices, *table.warnings):
+        on_notice(line)
     result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
     for key, element, rater, label in zip(
         table.keys, table.elements, table.rater, table.labels, strict=True

@@ -1,0 +1,247 @@
+"""Files as people have them, through the command: names of columns, workbooks, gaps, ids."""
+
+from __future__ import annotations
+
+import unicodedata
+from csv import reader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import UsageError
+from tests.correlation.making import ROOT, correlate, make_run, write_annotations
+from tests.files.workbooks import save_workbook
+from tests.scoring.making import annotation, scored
+from tests.typed import typed
+
+VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
+FAST = ("--resamples", "99", "--ci", "none", "--statistic", "kendall_b", "--grouping", "pooled")
+TRECVID = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
+THUMB = ROOT.parent / "shared" / "data" / "thumb" / "mscoco_THumB-1.0.jsonl"
+
+
+def csv(path: Path, *rows: str) -> None:
+    path.write_text("\n".join([*rows, ""]), "utf-8")
+
+
+def values(done: Any) -> dict[str, float]:
+    assert done.code == 0, done.err
+    return {one["metric"]: one["value"] for one in done.json["results"]}
+
+
+def test_synonyms_are_read_in_both_files_where_they_join(tmp_path: Path) -> None:
+    rows = [(f"v{n}", "m", n, n % 3) for n in range(1, 7)]
+    table = [("index", "Model", "MOS", "note"), *((v, s, y, "-") for v, s, y, _ in rows)]
+    save_workbook(tmp_path / "human.xlsx", table)
+    csv(tmp_path / "bleu.csv", "clip,sys,bleu,cider", *(f"{v},{s},{x},0" for v, s, _, x in rows))
+    done = correlate(
+        tmp_path, "--human", "human.xlsx", "--metric", "bleu=bleu.csv", *FAST, "--json"
+    )
+    plain = [("video_id", "system", "score"), *((v, s, y) for v, s, y, _ in rows)]
+    csv(tmp_path / "plain.csv", *(",".join(map(str, row)) for row in plain))
+    csv(tmp_path / "m.csv", "video_id,system,score", *(f"{v},{s},{x}" for v, s, _, x in rows))
+    same = correlate(tmp_path, "--human", "plain.csv", "--metric", "bleu=m.csv", *FAST, "--json")
+    assert values(done) == values(same)
+    human, metric = (line for line in done.lines if "reads" in line)
+    assert human == (
+        'warning: human.xlsx: reads "index" as video_id, "MOS" as score, "Model" as system; '
+        'ignores the column "note" (name those with metrics\' scores with --metric-columns)'
+    )
+    assert metric == (
+        'warning: bleu.csv: reads "clip" as video_id, "sys" as system; ignores the column "cider" '
+        "(to read one as a metric: --metric COLUMN=FILE)"
+    )
+    assert done.json["inputs"]["human"]["columns"] == {
+        "video_id": "index",
+        "system": "Model",
+        "score": "MOS",
+    }
+    assert "columns" not in same.json["inputs"]["human"]
+    assert same.err.count("reads") == 0
+
+
+def test_synonyms_join_with_judged_runs(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    make_run(
+        tmp_path,
+        "one",
+        [scored(v.index, "++ 0" if n % 2 else "+0 +") for n, v in enumerate(VIDEOS)],
+    )
+    # `index` numbers the rows, and `model` names what wrote the captions.
+    rows = [f"{n},{v.index},one-model,{n % 3}" for n, v in enumerate(VIDEOS)]
+    csv(tmp_path / "human.csv", "index,clip,model,rating", *rows)
+    done = correlate(tmp_path, "--human", "human.csv", *FAST, "--json")
+    assert values(done).keys() == {"judge:f1", "judge:recall", "judge:precision"}
+    assert 'reads "clip" as video_id, "rating" as score, "model" as system; ignores' in done.err
+    csv(tmp_path / "human.csv", "index,clip,model,rating", *(r.replace("one-m", "M") for r in rows))
+    done = correlate(tmp_path, "--human", "human.csv", *FAST)
+    assert '"model" (to read it: --columns system=model)' in done.err
+
+
+def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
+    csv(tmp_path / "h.csv", "what,by,good,score", *(f"v{n},m,{n},{-n}" for n in range(6)))
+    csv(tmp_path / "m.csv", "what,by,good,score", *(f"v{n},m,{-n},{n}" for n in range(6)))
+    typed_files = ("--human", "h.csv", "--metric", "m=m.csv", *FAST, "--json")
+    done = correlate(tmp_path, *typed_files, "--columns", "video_id=what,system=by,score=good")
+    # The human scores are in `good`; a metric's are in `score`, though its file has `good` too.
+    assert values(done) == {"m": 1.0}
+    found = capeval.correlate(
+        tmp_path / "h.csv",
+        {"m": tmp_path / "m.csv"},
+        columns={"video_id": "what", "system": "by", "score": "good"},
+        resamples=99,
+    )
+    assert found.results[0].value == 1.0
+    with pytest.raises(UsageError, match=r"`columns` score=gud: no such column in .*h\.csv or "):
+        capeval.correlate(
+            tmp_path / "h.csv",
+            {"m": tmp_path / "m.csv"},
+            columns={"video_id": "what", "score": "gud"},
+        )
+
+
+@pytest.mark.parametrize(
+    ("mapped", "told"),
+    [
+        ("system", "--columns: 'system' must be NAME=COLUMN, as in system=model"),
+        ("=x", "--columns: '=x' must be NAME=COLUMN, as in system=model"),
+        ("score=a,score=b", "--columns: score is mapped twice"),
+        ("score=x,rater=x", '--columns: "x" is mapped twice'),
+        ("sore=x", '--columns: "sore" is not a column that capeval reads; one of video_id'),
+        ("score=x", '--columns score=x: no such column in h.csv; found "video_id", "mos", "m"'),
+        ("", "--columns is empty; name at least one, or omit it"),
+    ],
+)
+def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, told: str) -> None:
+    csv(tmp_path / "h.csv", "video_id,mos,m", "v,1,2")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric-columns", "m", f"--columns={mapped}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"capeval: {told}")
+    assert done.err.count("\n") == 1
+
+
+def test_columns_need_a_human_file(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    for command in (("report", "one"), ("inspect", "v1"), ("plot", "types", "one")):
+        done = typed(tmp_path, *command, "--columns", "video_id=x")
+        assert done.code == 2
+        assert "--columns names columns of a human file; name the file with --human" in done.err
+
+
+def test_unrated_rows_are_dropped_where_missing_scores_are(tmp_path: Path) -> None:
+    rows = [f"v{n},{n},{n % 4}" for n in range(8)]
+    csv(tmp_path / "h.csv", "video_id,score,m", *rows, "v8,,1", "v9,NA,2", ",,", "v10,3,")
+    typed_files = ("--human", "h.csv", "--metric-columns", "m", *FAST)
+    done = correlate(tmp_path, *typed_files)
+    assert done.code == 2
+    assert "line 10: score: is empty; leave unrated rows out with --missing drop" in done.err
+    done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
+    assert done.code == 0, done.err
+    assert done.json["results"][0]["n"] == 8
+    assert "2 rows without a rating are left out (the first is line 10)" in done.err
+    assert "m: 8 of 9 matched; missing: v10" in done.err
+
+
+NFD = unicodedata.normalize("NFD", "café")
+ALIKE = [
+    ("café", NFD, '"café" (NFC) and "' + NFD + '" (NFD) differ only in Unicode form'),
+    ("v", "v.mp4", '"v" and "v.mp4" differ only in suffix'),
+    ("V", "v", '"V" and "v" differ only in case'),
+    ("007", "7", '"007" and "7" differ only in leading zeros'),
+    ("Clip_07.MP4", "clip_7", "differ only in suffix, case and leading zeros"),
+    ("a/v.mp4", "v.webm", "differ only in folder and suffix"),
+]
+
+
+@pytest.mark.parametrize(("rated", "given", "hint"), ALIKE)
+@pytest.mark.parametrize("others", [0, 6])
+def test_ids_that_look_alike_are_named_and_never_joined(
+    tmp_path: Path, rated: str, given: str, hint: str, others: int
+) -> None:
+    more = [f"x{n},{n}" for n in range(others)]
+    csv(tmp_path / "h.csv", "video_id,score", *more, f"{rated},1")
+    csv(tmp_path / "m.csv", "video_id,score", *more, f"{given},1")
+    typed_files = ("--human", "h.csv", "--metric", "m=m.csv", *FAST)
+    done = correlate(tmp_path, *typed_files)
+    assert (done.code, done.out) == (2, "")
+    assert f"{hint}: write the ids alike in both files" in done.err
+    if others:
+        done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
+        assert hint in done.err
+        assert done.json["results"][0]["n"] == others
+
+
+def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> None:
+    csv(tmp_path / "h.csv", "video_id,system,score", "v1,GPT,1", "v2,GPT,2")
+    csv(tmp_path / "m.csv", "video_id,system,score", "v1,gpt,1", "v2,gpt,2")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=m.csv", *FAST)
+    assert '"GPT" and "gpt" differ only in case' in done.err
+    write_annotations(tmp_path, VIDEOS)
+    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
+    csv(tmp_path / "h.csv", "video_id,system,score", "v1,One,1", "v2,One,2")
+    done = correlate(tmp_path, "--human", "h.csv", *FAST)
+    assert '"One" and "one" differ only in case' in done.err
+    csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
+    done = correlate(tmp_path, "--human", "h.csv", *FAST)
+    assert done.err == (
+        'capeval: h.csv: line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" differ '
+        "only in suffix: write the ids alike in both files\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["score", "human"])
+def test_one_score_of_each_caption_is_not_called_standardised(tmp_path: Path, name: str) -> None:
+    csv(tmp_path / "h.csv", f"video_id,{name},z_score,m", *(f"v{n},{n},{n},{n}" for n in range(6)))
+    done = correlate(
+        tmp_path, "--human", "h.csv", "--metric-columns", "m", "--raters", "zmean", *FAST
+    )
+    assert done.code == 0, done.err
+    assert (
+        "h.csv: --raters zmean needs the ratings of several raters; here one score of each caption "
+        'is standardised as a whole, which changes no correlation; to use "z_score": --columns '
+        "score=z_score"
+    ) in done.err.replace("warning: ", "")
+
+
+def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
+    if not TRECVID.is_file() or not THUMB.is_file():
+        pytest.skip(f"{TRECVID} or {THUMB} is not here")
+    published = ("--human", str(TRECVID), "--metric-columns", "N")
+    raw, standardised, again = (
+        values(correlate(tmp_path, *published, *FAST, "--json", *more))
+        for more in ([], ["--raters", "zmean"], ["--columns", "score=Z.SCR"])
+    )
+    assert standardised == again != raw
+    done = correlate(tmp_path, "--human", str(THUMB), "--metric-columns", "P,R", *FAST, "--json")
+    assert values(done).keys() == {"P", "R"}
+    assert done.json["results"][0]["n"] == 2500
+
+
+def test_the_files_of_raters_can_be_workbooks(tmp_path: Path) -> None:
+    assert typed(tmp_path, "judge", "sample", "--judge", "lexical").code == 0
+    done = typed(tmp_path, "rate", "sheet", "--videos", "2")
+    assert done.code == 0, done.err
+    folder = next(tmp_path.glob("rating*"))
+    for name in ("sheet.csv", "key.csv"):
+        rows = [*reader((folder / name).read_text("utf-8-sig").splitlines())]
+        if name == "sheet.csv":
+            at = rows[0].index("label")
+            for row in rows[1:]:
+                row[at] = "e"
+        save_workbook(folder / f"{name[:-4]}.xlsx", rows)
+    done = typed(
+        tmp_path,
+        "rate",
+        "merge",
+        folder / "sheet.xlsx",
+        "--key",
+        folder / "key.xlsx",
+        "--out",
+        "human.csv",
+    )
+    assert done.code == 0, done.err
+    text = (tmp_path / "human.csv").read_text("utf-8")
+    assert text.count("entailment") == text.count("\n") - 1 > 10
