@@ -24,7 +24,7 @@ from capeval.correlation.result import (
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     MetricComparison,
-    compared,
+    compare_all,
     holm,
     leave_one_system_out,
     rank_clusters,
@@ -339,21 +339,15 @@ def _compared_pairs(
         found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
 
-    pairs = list(combinations(scores.metrics.values(), 2))
-    tests = [
-        compared(
-            one,
-            two,
-            statistics,
-            grouping,
-            draws=permutations,
-            seed=settings.seed,
-            thresholds=(threshold(one), threshold(two)),
-            tests=len(pairs),
-        )
-        for one, two in pairs
-    ]
-    return {statistic: [found[statistic] for found in tests] for statistic in statistics}
+    metrics = list(scores.metrics.values())
+    return compare_all(
+        metrics,
+        statistics,
+        grouping,
+        draws=permutations,
+        seed=settings.seed,
+        thresholds=list(map(threshold, metrics)),
+    )
 
 
 def _compare(

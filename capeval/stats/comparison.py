@@ -7,8 +7,10 @@ Pearson's r (`swapping`). If the two are equally good, a video does not care whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +23,7 @@ from capeval.stats.jackknife import video_influence
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import FEWEST, LARGEST, coins, too_few
 from capeval.stats.significance import add_one, sign_flip
-from capeval.stats.swapping import GroupSwap, SystemSwap
+from capeval.stats.swapping import GroupSwap, SystemSwaps
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, as_pairs
 
 _CHUNK = 400_000
@@ -102,17 +104,8 @@ def compared(
     draws: int = 1_000,
     seed: int = 0,
     thresholds: tuple[float, float] = (0.0, 0.0),
-    tests: int = 1,
 ) -> dict[Statistic, MetricComparison]:
     """Return the same of several statistics, which share their work.
-
-    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is tested
-    against its standard error by the jackknife of videos instead, or there is no p and a reason.
-
-    Parameters
-    ----------
-    first, second : of the same human scores and design
-    tests : how many pairs of metrics have to share what is affordable
 
     >>> scores = [1, 2, 3, 4, 5, 6]
     >>> design = Design.of("aabbcc", "xyxyxy")
@@ -121,11 +114,75 @@ def compared(
     >>> {name: round(test.difference, 6) for name, test in found.items()}
     {'kendall_b': 2.0, 'spearman': 2.0}
     """
+    tests = compare_all(
+        [first, second], statistics, grouping, draws=draws, seed=seed, thresholds=thresholds
+    )
+    return {statistic: of[0] for statistic, of in tests.items()}
+
+
+def compare_all(
+    metrics: Sequence[Pair],
+    statistics: Sequence[Statistic],
+    grouping: Grouping,
+    *,
+    draws: int = 1_000,
+    seed: int = 0,
+    thresholds: Sequence[float] = (),
+    step: Callable[[], None] = lambda: None,
+) -> dict[Statistic, list[MetricComparison]]:
+    """Compare every two metrics by several statistics; all tests share their swaps.
+
+    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is tested
+    against its standard error by the jackknife of videos instead, or there is no p and a reason.
+
+    Parameters
+    ----------
+    metrics : of the same human scores and design
+    thresholds : of each metric, for acc_eq; none without
+    step : called when a pair of metrics is done
+
+    Returns
+    -------
+    For each statistic the tests of the pairs, in the order of `itertools.combinations`.
+    """
+    ties = thresholds or [0.0] * len(metrics)
+    result: dict[Statistic, list[MetricComparison]] = {statistic: [] for statistic in statistics}
+    pairs = list(combinations(range(len(metrics)), 2))
+    affordable = _affordable(metrics[0].design, grouping, len(pairs)) if pairs else 0
+    many = min(draws, affordable) if affordable >= _FEWEST else 0
+    systems = SystemSwaps(metrics, many, seed) if grouping == "system" and many else None
+    for a, b in pairs:
+        of_pair = _compared(
+            (metrics[a], metrics[b]),
+            statistics,
+            grouping,
+            (draws, many, seed),
+            (ties[a], ties[b]),
+            None if systems is None else partial(systems.differences, a, b),
+        )
+        for statistic, test in of_pair.items():
+            result[statistic].append(test)
+        step()
+    return result
+
+
+_Differences = Callable[[Sequence[Statistic]], dict[Statistic, Floats]]
+
+
+def _compared(
+    metrics: tuple[Pair, Pair],
+    statistics: Sequence[Statistic],
+    grouping: Grouping,
+    times: tuple[int, int, int],
+    thresholds: tuple[float, float],
+    of_systems: _Differences | None,
+) -> dict[Statistic, MetricComparison]:
+    """Compare two metrics; `times` are the draws asked for, those of swaps, and the seed."""
+    first, second = metrics
+    draws, many, seed = times
     if any(thresholds) and grouping != "item":
         missing = Missing("a threshold cannot be swapped between metrics; compare by item")
         return dict.fromkeys(statistics, MetricComparison(missing, missing, "permutation", 0, 0, 0))
-    affordable = _affordable(first.design, grouping, tests)
-    many = min(draws, affordable) if affordable >= _FEWEST else 0
     result: dict[Statistic, MetricComparison] = {}
     seen: dict[Statistic, _Seen] = {}
     for statistic in statistics:
@@ -142,7 +199,11 @@ def compared(
         else:
             seen[statistic] = found
     if seen:
-        swapped = _swapped(first, second, seen, grouping, many, seed)
+        swapped = (
+            of_systems(list(seen))
+            if of_systems
+            else _swapped(first, second, seen, grouping, many, seed)
+        )
         for statistic, differences in swapped.items():
             observed = seen[statistic].difference
             # A swap without a value counts against a difference.
@@ -209,16 +270,12 @@ def _swapped(
 ) -> dict[Statistic, Floats]:
     """Return the differences in each draw, (draws,)."""
     design = first.design
-    groups: list[tuple[int, GroupSwap | SystemSwap]] = []
-    if grouping == "system":
-        groups.append((0, SystemSwap(first.x, second.x, first.y, design)))
-    else:
-        groups += [
-            (int(number), GroupSwap(first.x[r], second.x[r], first.y[r], design.video[r]))
-            for numbers, block in first.blocks(grouping)
-            for number, r in zip(numbers, block, strict=True)
-            if any(found.use[number] for found in seen.values())
-        ]
+    groups = [
+        (int(number), GroupSwap(first.x[r], second.x[r], first.y[r], design.video[r]))
+        for numbers, block in first.blocks(grouping)
+        for number, r in zip(numbers, block, strict=True)
+        if any(found.use[number] for found in seen.values())
+    ]
     step = max(1, _CHUNK // design.rows)
     result = {statistic: np.zeros(draws) for statistic in seen}
     start = 0

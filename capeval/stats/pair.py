@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from threading import Lock
-from typing import Any, TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.concordance import Concordance, Totals, concordance, joined_totals
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
-from capeval.stats.design import Design, group_means, same_sized
+from capeval.stats.design import Design, Kept, group_means, same_sized
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.values import (
     OF_PAIRS,
@@ -23,8 +19,6 @@ from capeval.stats.values import (
     Statistic,
     as_pairs,
 )
-
-_T = TypeVar("_T")
 
 _LONG = 1_500
 
@@ -47,8 +41,7 @@ class Pair:
 
     def __init__(self, x: Floats, y: Floats, design: Design) -> None:
         self.x, self.y, self.design = x, y, design
-        self._kept: dict[Hashable, Any] = {}
-        self._making: dict[Hashable, Lock] = {}
+        self.kept = Kept()
 
     @classmethod
     def of(cls, metric: ArrayLike, human: ArrayLike, design: Design) -> Pair:
@@ -63,14 +56,6 @@ class Pair:
         if len(x) != design.rows:
             raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
         return cls(x, y, design)
-
-    def kept(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` made when `key` was first asked for; made once, by whatever thread."""
-        with self._making.setdefault(key, Lock()):
-            if key not in self._kept:
-                self._kept[key] = make()
-        found: _T = self._kept[key]
-        return found
 
     def sides(self, grouping: Grouping) -> tuple[Floats, Floats, Ints]:
         """Return the scores that a grouping is of, the systems' means for `system`, and groups."""

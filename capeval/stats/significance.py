@@ -236,7 +236,10 @@ def _permuted(
     """Return the statistic in each permutation: (draws,); None where nothing can be permuted."""
 
     def make() -> dict[Statistic, Floats] | None:
-        shuffles = _shuffles(pair.design, grouping, draws, np.random.default_rng(seed))
+        shuffles = pair.design.kept(
+            ("shuffles", grouping, draws, seed),
+            lambda: _shuffles(pair.design, grouping, draws, np.random.default_rng(seed)),
+        )
         if shuffles is None:
             return None
         if statistic in OF_PAIRS and not threshold:
@@ -282,7 +285,7 @@ def _units(
 
 
 def _orders_of(
-    pair: Pair, rows: NDArray[np.intp], grouping: Grouping, use: Mask
+    pair: Pair, rows: NDArray[np.int32], grouping: Grouping, use: Mask
 ) -> dict[Statistic, Floats]:
     """Return tau-b, tau-c and acc_eq of (draws, n) rearrangements: (draws,) each."""
     a, b = pair.codes()
@@ -304,7 +307,7 @@ def _orders_of(
 
 def _anew(
     pair: Pair,
-    rows: NDArray[np.intp],
+    rows: NDArray[np.int32],
     statistic: Statistic,
     grouping: Grouping,
     threshold: float,
@@ -328,7 +331,7 @@ def _orders(size: int, draws: int, rng: np.random.Generator) -> NDArray[np.intp]
 
 def _shuffles(
     design: Design, grouping: Grouping, draws: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.intp]] | None:
+) -> list[NDArray[np.int32]] | None:
     """Return (chunk, n) rearrangements of the rows, `draws` in all, or None if there is none.
 
     Where videos repeat whole ones are permuted within systems; else captions, within groups.
@@ -339,14 +342,14 @@ def _shuffles(
     if all(len(rows) < 2 for rows in blocks):
         return None
     if design.repeats:
-        return (_video_shuffle(design, size, rng) for size in chunks)
-    return (_block_shuffle(blocks, design.rows, size, rng) for size in chunks)
+        return [_video_shuffle(design, size, rng) for size in chunks]
+    return [_block_shuffle(blocks, design.rows, size, rng) for size in chunks]
 
 
-def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> NDArray[np.int32]:
     cell = np.full((design.systems, design.videos), -1)
     cell[design.system, design.video] = np.arange(design.rows)
-    result = np.empty((draws, design.rows), dtype=np.intp)
+    result = np.empty((draws, design.rows), dtype=np.int32)
     order = _orders(design.videos, draws, rng)
     for row_of in cell:
         own = np.flatnonzero(row_of >= 0)
@@ -362,8 +365,8 @@ def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> NDAr
 
 def _block_shuffle(
     blocks: list[NDArray[np.intp]], rows: int, draws: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    result = np.empty((draws, rows), dtype=np.intp)
+) -> NDArray[np.int32]:
+    result = np.empty((draws, rows), dtype=np.int32)
     for block in blocks:
         result[:, block] = block[_orders(len(block), draws, rng)]
     return result

@@ -15,9 +15,10 @@ import numpy as np
 
 from capeval.stats.concordance import totals
 from capeval.stats.correlation import correlate_rows, count_pairs, from_totals
-from capeval.stats.design import Design, group_means
+from capeval.stats.design import group_means
+from capeval.stats.pair import Pair
 from capeval.stats.ranks import average_ranks, dense_codes
-from capeval.stats.resampling import LARGEST, Counts
+from capeval.stats.resampling import LARGEST, Counts, coins
 from capeval.stats.values import OF_PAIRS, Floats, Ints, Statistic
 
 _DIGITS = 10
@@ -223,24 +224,38 @@ class _Form:
         return np.asarray(2 * (here @ (self.linear + self.whole)) - total)
 
 
-class SystemSwap:
-    """Differences after swaps, for the means of systems; parameters as of `GroupSwap`."""
+class SystemSwaps:
+    """Differences of every two metrics after the same swaps, for the means of systems.
 
-    def __init__(self, a: Floats, b: Floats, y: Floats, design: Design) -> None:
+    By how much a swap moves a mean is a sum over the videos that are swapped, of each metric by
+    itself: it is summed once for every metric, and what is left are a few columns of means.
+
+    Parameters
+    ----------
+    metrics : of the same human scores and design
+    draws, seed : of the swaps
+    """
+
+    def __init__(self, metrics: Sequence[Pair], draws: int, seed: int) -> None:
+        design = metrics[0].design
+        systems = design.systems
+        self.y = group_means(metrics[0].y, design.system)
         # Means of ranks would order the systems otherwise than means do: so standardised always.
-        a, b = on_one_scale(a, "pearson"), on_one_scale(b, "pearson")
-        self.a, self.b = group_means(a, design.system), group_means(b, design.system)
-        self.y = group_means(y, design.system)
-        self.move = np.zeros((design.videos, design.systems))
+        scores = [on_one_scale(metric.x, "pearson") for metric in metrics]
+        self.means = [group_means(values, design.system) for values in scores]
         sizes = np.bincount(design.system)[design.system]
-        self.move[design.video, design.system] = (b - a) / sizes
+        parts = np.zeros((design.videos, len(metrics) * systems))
+        for number, values in enumerate(scores):
+            parts[design.video, number * systems + design.system] = values / sizes
+        sums = [swapped.astype(np.float64) @ parts for swapped in coins(design.videos, draws, seed)]
+        self.sums = np.concatenate(sums).reshape(draws, len(metrics), systems)
 
     def differences(
-        self, swapped: Counts, statistics: Sequence[Statistic]
+        self, first: int, second: int, statistics: Sequence[Statistic]
     ) -> dict[Statistic, Floats]:
-        """Return (draws,) differences of (draws, videos) swaps."""
-        moved = swapped.astype(np.float64) @ self.move
-        exact = [self.a + moved, self.b - moved]
+        """Return (draws,) differences of two of the metrics, by their numbers."""
+        moved = self.sums[:, second] - self.sums[:, first]
+        exact = [self.means[first] + moved, self.means[second] - moved]
         # Rounded, so that means that are equal are ties whatever was added to get them.
         sides = [np.round(side, _DIGITS) for side in exact]
         y = self.y[None]
