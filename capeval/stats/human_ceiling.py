@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
+from capeval.stats.intervals import bootstrap_bounds
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import percentiles
 from capeval.stats.raters import How, combine_others
 from capeval.stats.resampling import FEWEST
 from capeval.stats.values import SMALLEST, Grouping, Interval, Ints, Missing, Statistic, Value
@@ -20,7 +20,6 @@ from capeval.stats.video_bootstrap import bootstrap_values
 _RATERS = 10
 _CAPTIONS = 1_500
 _DRAWS = 1_000
-_SLACK = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +125,17 @@ class RatersApart:
             found.append(values)
             if self.symmetric:
                 break
-        again = self.design.repeats or statistic == "pearson"
-        bounds = percentiles(np.mean(found, axis=0), units=self.design.videos if again else None)
-        if isinstance(bounds, Missing):
-            return bounds
-        if bounds.high - bounds.low <= _SLACK:
-            return Missing("all resamples have one value")
         value = self.ceiling(statistic, grouping).value
         if isinstance(value, Missing):
             return value
-        return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
+        again = self.design.repeats or statistic == "pearson"
+        return bootstrap_bounds(
+            np.mean(found, axis=0),
+            value,
+            statistic,
+            units=self.design.videos if again else None,
+            one=grouping == "system",
+        )
 
     def _pair(self, grouping: Grouping) -> tuple[Pair, Ints]:
         """Return the scores in one group for each rater and group, and whose each group is."""

@@ -19,7 +19,7 @@ from capeval.stats.jackknife import jackknife_interval
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
-from capeval.stats.values import Grouping, Interval, Mask, Missing, Statistic
+from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Statistic
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 Kind = Literal["bootstrap", "analytic", "none"]
@@ -45,7 +45,8 @@ def interval(
     """Return the confidence interval of a statistic by a grouping.
 
     By default a percentile bootstrap of whole videos, expanded where videos repeat and for r, whose
-    plain one covers 92% instead of 95% of 40 videos; Fisher's for a pooled r when no video
+    plain one covers 92% instead of 95% of 40 videos, and for systems' means without and with a
+    correction for their errors; Fisher's for a pooled r when no video
     repeats; the jackknife where a group has more than 1,500 captions; Student's t for the mean of
     more than 20,000 videos.
 
@@ -114,13 +115,36 @@ def interval(
     )
     if isinstance(found, Missing):
         return found
-    bounds = percentiles(
-        found, confidence, units=units if design.repeats or statistic == "pearson" else None
+    value = float(values.mean())
+    expanded = design.repeats or statistic == "pearson"
+    return bootstrap_bounds(
+        found, value, statistic, confidence, units if expanded else None, one=grouping == "system"
     )
+
+
+def bootstrap_bounds(
+    found: Floats,
+    value: float,
+    statistic: Statistic,
+    confidence: float = 0.95,
+    units: int | None = None,
+    *,
+    one: bool = False,
+) -> Interval | Missing:
+    """Return the interval of bootstrap values around the observed value, within the scale.
+
+    Parameters
+    ----------
+    found, confidence, units : as for `percentiles`
+    one : whether resamples that all have one value make an interval of it. If all have one order
+        of the systems, that is what they say; if captions have, it is not.
+    """
+    bounds = percentiles(found, confidence, units=units, around=value)
     if isinstance(bounds, Missing):
         return bounds
-    if bounds.high - bounds.low <= _SLACK:
+    if bounds.high - bounds.low <= _SLACK and not one:
         return Missing("all resamples have one value")
-    # The copies in a resample can push all of it to one side of a value near an end of the scale.
-    value = float(values.mean())
-    return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
+    least = 0.0 if statistic == "acc_eq" else -1.0
+    # Resamples with one value may differ from it by rounding.
+    low, high = min(max(bounds.low, least), value), max(min(bounds.high, 1.0), value)
+    return Interval(low, high, bounds.method)
