@@ -22,13 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.judging import Row
-from capeval.stats.comparison import paired_permutation
-from capeval.stats.correlation import kendall_tau_b
+from capeval.stats.comparison import compare
 from capeval.stats.design import Design
 from capeval.stats.intervals import interval
 from capeval.stats.jackknife import jackknife_estimates
+from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
-from capeval.stats.values import STATISTICS, Floats, Missing
+from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.values import Floats, Grouping, Missing
 
 __all__ = ["measure"]
 
@@ -63,13 +64,16 @@ def _grid(systems: int, videos: int) -> Design:
 def _jackknife() -> Callable[[], object]:
     x, y = _scores(1_000_000)
     design = _one_each(1_000_000)
-    return lambda: (kendall_tau_b(x, y), interval(x, y, design, "kendall_b", "pooled"))
+    return lambda: (
+        correlate_arrays(x, y, "kendall_b"),
+        interval(x, y, design, "kendall_b", "pooled"),
+    )
 
 
 def _estimates() -> Callable[[], object]:
     x, y = _scores(1_000_000, levels=50)
     design = _one_each(1_000_000)
-    return lambda: jackknife_estimates(x, y, design, STATISTICS)
+    return lambda: jackknife_estimates(x, y, design, list(STATISTICS))
 
 
 def _bootstrap() -> Callable[[], object]:
@@ -84,18 +88,24 @@ def _tied_bootstrap() -> Callable[[], object]:
     return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
 
 
-def _permutation() -> Callable[[], object]:
+def _two_metrics(grouping: Grouping) -> Callable[[], object]:
     x, y = _scores(2_500)
     other = x + np.random.default_rng(1).random(2_500)
     design = _grid(5, 500)
-    return lambda: paired_permutation(x, other, y, design, "kendall_b", "item", draws=1_000)
+
+    def work() -> object:
+        pairs = [Pair.of(scores, y, design) for scores in (x, other)]
+        return compare(pairs, ["kendall_b"], grouping, draws=1_000)
+
+    return work
+
+
+def _permutation() -> Callable[[], object]:
+    return _two_metrics("item")
 
 
 def _pooled_permutation() -> Callable[[], object]:
-    x, y = _scores(2_500)
-    other = x + np.random.default_rng(1).random(2_500)
-    design = _grid(5, 500)
-    return lambda: paired_permutation(x, other, y, design, "kendall_b", "pooled", draws=1_000)
+    return _two_metrics("pooled")
 
 
 def _calibration() -> Callable[[], object]:
@@ -132,7 +142,7 @@ _LOADS = {
     "bootstrap": _Load("tau-b, n = 687: 10,000 bootstrap resamples", 1.5, _bootstrap),
     "tied-bootstrap": _Load("the same of tied scores", 1.5, _tied_bootstrap),
     "permutation": _Load(
-        "paired permutation of tau-b within item, 5 x 500, 1,000 permutations", 0.5, _permutation
+        "two metrics compared by tau-b within item, 5 x 500, 1,000 permutations", 0.5, _permutation
     ),
     "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
     "calibration": _Load(

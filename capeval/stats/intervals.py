@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import fisher_interval, t_interval
-from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
 from capeval.stats.jackknife import jackknife_interval
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Statistic
+from capeval.stats.statistic import PEARSON, Statistic, missing_of, statistic_of
+from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 Kind = Literal["bootstrap", "analytic", "none"]
 
+# Values of resamples that differ by less are one value.
 _SLACK = 1e-12
 
 
@@ -31,7 +32,7 @@ def interval(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    statistic: Statistic,
+    which: Statistic | str,
     grouping: Grouping,
     *,
     ci: Kind | None = None,
@@ -72,20 +73,22 @@ def interval(
     >>> found.method, round(found.low, 2), round(found.high, 2)
     ('fisher', 0.45, 0.81)
     """
+    statistic = statistic_of(which)
     pair = Pair.of(metric, human, design) if pair is None else pair
-    x, y = pair.x, pair.y
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
     if ci == "none":
         return Missing("no interval was asked for")
-    fisher = statistic == "pearson" and grouping == "pooled" and not design.repeats
+    # Fisher's is right for bounded scores; with heavy tails (Student's t with 3 degrees of freedom,
+    # n = 40) it covers 77% of the time where the bootstrap covers 93%.
+    fisher = statistic is PEARSON and grouping == "pooled" and not design.repeats
     if fisher and ci != "bootstrap":
-        value = float(pair.values("pearson", "pooled")[0])
+        value = float(pair.values(statistic, "pooled")[0])
         if np.isnan(value):
-            return Missing(why_missing(x, y, statistic))
-        return fisher_interval(value, len(x), confidence)
+            return missing_of(pair.x, pair.y, statistic)
+        return fisher_interval(value, len(pair.x), confidence)
     values = pair.values(statistic, grouping, threshold=threshold)
-    values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+    values = values[pair.used(statistic, grouping, threshold=threshold, only=only)]
     units = len(values) if grouping == "item" else design.videos
     if not len(values):
         return pair.no_group(statistic, grouping)
@@ -102,32 +105,22 @@ def interval(
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
     found = bootstrap_values(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
-        draws=draws,
-        seed=seed,
-        threshold=threshold,
-        only=only,
-        pair=pair,
+        pair, statistic, grouping, draws=draws, seed=seed, threshold=threshold, only=only
     )
     if isinstance(found, Missing):
         return found
     value = float(values.mean())
-    expanded = design.repeats or statistic == "pearson"
-    return bootstrap_bounds(
-        found, value, statistic, confidence, units if expanded else None, one=grouping == "system"
-    )
+    one = grouping == "system" and all(np.ptp(side) > 0 for side in pair.sides("system")[:2])
+    return bootstrap_bounds(found, value, statistic, design, confidence, units, one=one)
 
 
 def bootstrap_bounds(
     found: Floats,
     value: float,
     statistic: Statistic,
-    confidence: float = 0.95,
-    units: int | None = None,
+    design: Design,
+    confidence: float,
+    units: int,
     *,
     one: bool = False,
 ) -> Interval | Missing:
@@ -139,12 +132,13 @@ def bootstrap_bounds(
     one : whether resamples that all have one value make an interval of it. If all have one order
         of the systems, that is what they say; if captions have, it is not.
     """
-    bounds = percentiles(found, confidence, units=units, around=value)
+    # The plain percentiles of r cover 92% instead of 95% of 40 videos.
+    expanded = design.repeats or not statistic.kind.ordinal
+    bounds = percentiles(found, confidence, units=units if expanded else None, around=value)
     if isinstance(bounds, Missing):
         return bounds
     if bounds.high - bounds.low <= _SLACK and not one:
         return Missing("all resamples have one value")
-    least = 0.0 if statistic == "acc_eq" else -1.0
     # Resamples with one value may differ from it by rounding.
-    low, high = min(max(bounds.low, least), value), max(min(bounds.high, 1.0), value)
+    low, high = min(max(bounds.low, statistic.lowest), value), max(min(bounds.high, 1.0), value)
     return Interval(low, high, bounds.method)

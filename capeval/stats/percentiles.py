@@ -73,3 +73,14 @@ def bootstrap_p(values: Floats, units: int) -> float:
     share = min((beyond + 1) / (len(values) + 1), 0.5)
     wide = (units / (units - 1)) ** 0.5
     return min(1.0, 2 * float(stdtr(units - 1, ndtri(share) / wide)))
+
+
+def add_one(at_least: int, draws: int) -> float:
+    """Return the p-value of `at_least` of `draws` resamples as extreme as what was observed.
+
+    The observed arrangement is one of the possible ones (Phipson and Smyth, 2010).
+
+    >>> add_one(0, 999)
+    0.001
+    """
+    return (at_least + 1) / (draws + 1)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from capeval.stats.correlation import correlate_rows, why_missing
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import MANY, same_draws
-from capeval.stats.values import Floats, Missing, Statistic, steady
+from capeval.stats.statistic import Statistic, missing_of
+from capeval.stats.values import Floats, Missing, steady
 
+# Systems times resamples that fit into memory.
 _SYSTEMS = 20_000_000
 
 # How often the errors' spread is taken off that of resampled means, which have it twice. By
 # simulation, once covers 92% where r is .97, and twice 98% and more (docs/statistics.md).
-_TAKEN_OFF = 1.25
+_TAKEN_OFF = 1.1
 # Of a spread that is mostly error, at least this share stays: 0.1 to 0.3 cover alike.
 _LEFT = 0.15
 # Means in one line have no inverse of their scatter.
@@ -29,25 +30,26 @@ _IN_LINE = 1 - 1e-9
 def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats | Missing:
     """Return the (2, draws) values of a statistic of the systems' means; NaN where there is none.
 
-    The second row is of the means without their errors. Over more than 20,000 videos the means are drawn from their normal distribution.
+    The second row is of the means without their errors. Over more than 20,000 videos the means are
+    drawn from their normal distribution.
 
     Parameters
     ----------
     pair : the scores
-    statistic : of `STATISTICS`
     draws : number of resamples, fewer where there are very many systems
     seed : of `numpy.random.default_rng`
 
     >>> from capeval.stats.design import Design
     >>> design = Design.of("aabbcc", "xyxyxy")
     >>> pair = Pair.of([1, 2, 2, 1, 1, 3], [1, 2, 1, 2, 3, 4], design)
-    >>> values = system_values(pair, "kendall_b", 50, 0)
+    >>> from capeval.stats.statistic import KENDALL_B
+    >>> values = system_values(pair, KENDALL_B, 50, 0)
     >>> values.shape, np.unique(values[~np.isnan(values)]).tolist()
     ((2, 50), [-1.0, 1.0])
     """
     x, y, _ = pair.sides("system")
     if np.isnan(pair.values(statistic, "system")[0]):
-        return Missing(why_missing(x, y, statistic))
+        return missing_of(x, y, statistic)
     systems = pair.design.systems
     if systems * 1_000 > _SYSTEMS or systems * min(pair.design.videos, MANY) > _SYSTEMS:
         return Missing(f"{systems} systems are too many to resample their means")
@@ -61,7 +63,7 @@ def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Fl
         return values
     less = _without_errors(some, np.concatenate([x, y]), pair.design.videos)
     for row, of in enumerate((some, less)):
-        values[row, ~gap] = correlate_rows(of[:, :systems], of[:, systems:], statistic)
+        values[row, ~gap] = statistic.rows(of[:, :systems], of[:, systems:])
     return values
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from capeval.stats import system_means
-from capeval.stats.correlation import correlate_arrays
 from capeval.stats.design import Design
 from capeval.stats.intervals import interval
-from capeval.stats.values import Interval, Statistic
+from capeval.stats.statistic import correlate_arrays
+from capeval.stats.values import Interval
 from tests.stats.making import scores
 
 
@@ -28,11 +28,11 @@ def test_means_of_systems_over_many_videos_come_from_their_normal_distribution(
 
 @pytest.mark.parametrize("statistic", ["pearson", "kendall_b", "spearman"])
 def test_intervals_of_system_means_cover_the_value_of_very_many_videos(
-    statistic: Statistic,
+    statistic: str,
 ) -> None:
-    # Noise in the means attenuates r; uncorrected percentiles hold .9 only 60% of the time here.
+    # Noise in the means attenuates r; this is one world, in docs/statistics.md are many.
     rng = np.random.default_rng(0)
-    systems, videos, runs = 11, 40, 300
+    systems, videos, runs = 11, 40, 200
     human = np.linspace(-0.6, 0.6, systems)
     metric = 0.9 * human + 0.19 * 0.6 * np.sin(7.0 * np.arange(systems))
     truth = correlate_arrays(metric, human, statistic)
@@ -47,7 +47,7 @@ def test_intervals_of_system_means_cover_the_value_of_very_many_videos(
         assert found.low <= found.high
         assert isinstance(truth, float)
         held += found.low <= truth <= found.high
-    assert 0.92 <= held / runs
+    assert held / runs >= 0.9
 
 
 def test_systems_far_apart_have_an_interval_of_one_value() -> None:
