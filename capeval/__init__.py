@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from capeval.api.generating import generate_async as generate_async
     from capeval.api.inspecting import inspect as inspect
     from capeval.api.inspecting import inspect_async as inspect_async
+    from capeval.api.judge_listing import judges as judges
+    from capeval.api.judge_listing import judges_async as judges_async
     from capeval.api.judging import judge as judge
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
@@ -56,6 +58,7 @@ _HOMES = {
     "capeval.api.correlating": "correlate correlate_async",
     "capeval.api.generating": "generate generate_async",
     "capeval.api.inspecting": "inspect inspect_async",
+    "capeval.api.judge_listing": "judges judges_async",
     "capeval.api.judging": "judge judge_async",
     "capeval.api.leaderboards": "leaderboard leaderboard_async",
     "capeval.captioners.options": "GenerateOptions",

@@ -35,7 +35,8 @@ class Loss(str):
     It is used where the reply cache cannot be read or written, or loses replies; where a request
     parameter is left off, which makes it another measurement; where most replies must be asked for
     again; where stored verdicts or captions will be paid for once more, remain in force, or runs
-    are left out; and where the cost that is shown is an estimate. What stays unscored or
+    are left out; where a judge ends or another one is about to judge a run; and where the cost that
+    is shown is an estimate, or leaves out what a model reasons. What stays unscored or
     ungenerated, and a cost cap that was reached, are printed as results.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,21 @@ def _caches_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for cache in made:
         cache.close()
+
+
+class Today:
+    """The day that capeval takes for today; a test may set another."""
+
+    day = date(2026, 6, 1)
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch: pytest.MonkeyPatch) -> Today:
+    """A day on which no current judge is about to end."""
+    found = Today()
+    for module in ("api.judge_listing", "judging.default_judge", "judging.retirement"):
+        monkeypatch.setattr(f"capeval.{module}.today", lambda: found.day)
+    return found
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ FUNCTIONS = [
     "generate",
     "inspect",
     "judge",
+    "judges",
     "leaderboard",
     "models",
     "plot",

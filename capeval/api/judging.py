@@ -13,13 +13,11 @@ from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import reading
 from capeval.judging.options import JudgeOptions
-from capeval.judging.registry import LEXICAL
 from capeval.judging.run import Held, JudgingPlan, JudgingWork
 from capeval.judging.selection import (
     JudgingEstimate,
     OpenJudge,
     estimate,
-    is_configured,
     open_judge,
 )
 from capeval.options import takes
@@ -38,7 +36,7 @@ from capeval.runs.sources import (
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.gates import CountOrShare
-from capeval.text import Loss, counted
+from capeval.text import Loss, counted, listed
 
 
 @dataclass(frozen=True)
@@ -132,13 +130,15 @@ class JudgingSession:
         for target in self.targets:
             try:
                 with reading():
-                    plan = self._work(target.load()).plan()
+                    source = target.load()
+                    plan = self._work(source).plan()
             except (InputError, UsageError) as fault:
                 if target.named:
                     raise
                 faults[target.name] = fault
                 continue
             self._report_stale(plan)
+            self._report_others(source, plan)
             todo[plan.name] = len(plan.todo)
             total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
         if faults and not todo:
@@ -198,6 +198,21 @@ class JudgingSession:
             )
             self._on_notice(Loss(notice))
 
+    def _report_others(self, source: Source, plan: JudgingPlan) -> None:
+        """Say so where a run has other judges, and this one was not chosen by the user."""
+        if source.run is None or not plan.todo or not self.opened.reasons:
+            return
+        own = self.opened.folder_in(source.run)
+        others = [one.path.name for one in source.run.judges() if one.path != own.path]
+        if others and not own.has_verdicts():
+            notice = (
+                f"{source.name}: its verdicts so far are by {listed(others)}; "
+                f"{self.opened.judge.title} is another judge, and judges it anew beside them "
+                f"({self.opened.reasons[0]})"
+            )
+            # The lexical baseline costs nothing.
+            self._on_notice(notice if self.opened.prompts is None else Loss(notice))
+
     def _report_held(self, name: str, held: Held, folder: JudgeFolder) -> None:
         left = held.videos - held.scored
         how = "run the same command again"
@@ -222,17 +237,13 @@ async def open_judging(
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
-    chosen = options
-    if options.judge is None and not is_configured(options):
-        sample = all(target.named and target.load().is_sample for target in targets)
-        if not sample and not offline:
-            raise UsageError(
-                "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
-                "or use the baseline that only compares words with --judge lexical"
-            )
-        if sample:
-            chosen = JudgeOptions(options.captions, judge=LEXICAL)
-    async with open_judge(chosen, offline=offline, on_notice=on_notice) as opened:
+
+    def is_sample() -> bool:
+        return all(target.named and target.load().is_sample for target in targets)
+
+    async with open_judge(
+        options, offline=offline, is_sample=is_sample, on_notice=on_notice
+    ) as opened:
         yield JudgingSession(options, targets, opened, on_notice)
 
 

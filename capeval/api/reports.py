@@ -12,7 +12,7 @@ from capeval.api.sync_async import awaitable
 from capeval.config import CONFIG
 from capeval.errors import InputError, MissingExtra, UsageError
 from capeval.files.videos import VideoFolder
-from capeval.llm.meter import read_prices
+from capeval.llm.prices import read_prices
 from capeval.options import takes
 from capeval.reporting.formats import FORM_OF_SUFFIX
 from capeval.reporting.report.page import MARK, report_html, same_annotations

@@ -377,6 +377,26 @@ class ModelsOptions:
 
 
 @declares
+class JudgesOptions:
+    """The arguments of `capeval.judges`.
+
+    Parameters
+    ----------
+    name : Show every field of one judge: its name, an alias or its snapshot.
+    base_url : List the models that this OpenAI-compatible endpoint offers, with what the
+        catalogue says of them.
+    timeout : Seconds for the endpoint's answer.
+    api_key : Of the endpoint. By default OPENAI_API_KEY.
+    """
+
+    name: str | None = option(None, positional=True, metavar="NAME")
+    _: KW_ONLY
+    base_url: str | None = option(None, metavar="URL")
+    timeout: float = option(30.0, metavar="SECONDS", min=0.1, max=86_400)
+    api_key: str | None = python_only(None, shown=False)
+
+
+@declares
 class ClearOptions:
     """The arguments of `capeval.clear_cache`.
 

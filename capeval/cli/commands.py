@@ -41,6 +41,10 @@ _COMMANDS = {
         "correlate_command:correlate",
         "Correlate metrics with human ratings: does the judge rank captions as humans do?",
     ),
+    "judges": (
+        "judges_command:judges",
+        "List the judges, what they cost and until when they are offered.",
+    ),
     "models": ("resources_command:models", "List the models that `capeval generate` knows."),
     "frames": (
         "resources_command:frames",

@@ -67,11 +67,17 @@ def judge(
             expected, todo = await judging.estimate()
             for line in judging.left_out:
                 session.notice(Loss(line))
-            session.notice(f"Judge: {opened.judge.title}")
+            session.notice(f"Judge: {opened.title}")
+            if opened.thinks and expected.usage.calls:
+                thinking = (
+                    f"{opened.judge.name} reasons before it answers: what it reasons is paid for "
+                    "as output, and is not part of the expected cost"
+                )
+                session.notice(Loss(thinking))
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
                 if as_json:
-                    print_json(_estimate(expected, todo))
+                    print_json(_estimate(expected, todo, opened))
                 else:
                     for line in _estimate_lines(expected, todo, cost):
                         session.print(line)
@@ -141,9 +147,14 @@ def _show(
             session.print(f"{result.file}")
 
 
-def _estimate(expected: JudgingEstimate, todo: Mapping[str, int]) -> dict[str, Any]:
+def _estimate(
+    expected: JudgingEstimate, todo: Mapping[str, int], opened: OpenJudge
+) -> dict[str, Any]:
     usage = expected.usage
     return {
+        "judge": opened.judge.name,
+        "reasoning": opened.judge.reasoning,
+        "reasoning_tokens": "not estimated" if opened.thinks else 0,
         "runs": todo,
         "calls": usage.calls,
         "input_tokens": usage.input_tokens,

@@ -26,6 +26,7 @@ class LLMJudge(PreparedJudge):
     """Asks any chat model, one call per stage; a reply that breaks the contract is requested again.
 
     `endpoint` is the name that is configured for `base_url`, if any; see `schema.endpoint_name`.
+    With `reasoning` the model is asked for that effort; it is another judge then.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class LLMJudge(PreparedJudge):
         *,
         base_url: str = "",
         endpoint: str | None = None,
+        reasoning: str | None = None,
         concurrency: int = 1,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -44,11 +46,13 @@ class LLMJudge(PreparedJudge):
         self.base_url, self.endpoint = base_url or None, endpoint
         self._endpoint = endpoint or endpoint_name(base_url)
         self.readability = _Readability(model, on_notice)
-        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash)
+        self.reasoning = reasoning
+        effort = (f"reasoning {reasoning}",) if reasoning else ()
+        self.identity = (model, f"endpoint {self._endpoint}", prompts.hash, *effort)
 
     def identities(self, made: Provenance) -> tuple[tuple[str, ...], ...]:
         """Return the current identity, and that of older versions, which included the address."""
-        if made.base_url and made.endpoint_name != self._endpoint:
+        if self.reasoning or (made.base_url and made.endpoint_name != self._endpoint):
             return (self.identity,)
         return (self.identity, (self.name, made.base_url or "", self.templates.hash))
 
@@ -205,6 +209,7 @@ class _Stages:
             max_tokens=max_tokens,
             repeat=self.repeat,
             schema=self.contract.schemas.get(stage),
+            reasoning=self.judge.reasoning,
         )
 
         def check(reply: ChatReply) -> tuple[T, list[str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from capeval.options import (
     FRACTION,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from capeval.schema import Annotation, Caption
 
 DEFAULT_PROMPTS = "tuna-cap-v2"
+MODELS_OWN = "default"
+"""The reasoning effort that sends nothing, as versions before there was the option."""
 
 
 @declares
@@ -38,12 +40,16 @@ class JudgeOptions(ModelOptions):
         that a run names.
     run : The name of the run that a captions file becomes. By default the file's stem.
     judge : A chat model; 'lexical', the baseline that only compares words; or the judge of an
-        installed package. By default gpt-4o-2024-08-06, or the endpoint's only model.
+        installed package. By default gpt-4o-2024-08-06, or the endpoint's only model. `capeval
+        judges` lists chat models.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1. By default
         OPENAI_BASE_URL.
     prompts : A packaged prompt set, or a folder with one.
     explain : Ask for one line of reasoning per element, which `inspect` shows. It counts as another
         judge.
+    reasoning : How much the model reasons: none, minimal, low, medium, high, xhigh, max, or default
+        for the model's own default. Without it, a model that takes no temperature while it reasons
+        is asked not to reason, if it can be. Each effort counts as another judge.
     repeats : Judge each caption this many times; the majority label counts.
     max_unscored : How many captions may stay unscored: a number, or a share such as 1%. With more,
         earlier verdicts of another judge remain in force, and the command exits with 3.
@@ -72,6 +78,9 @@ class JudgeOptions(ModelOptions):
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
+    reasoning: (
+        Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
+    ) = option(None, panel=JUDGE, metavar="EFFORT")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
     max_unscored: str | int | float = option("0", note=FRACTION, panel=LIMITS, metavar="SHARE")
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)

@@ -36,6 +36,7 @@ class Tally:
             left_off=tuple(sorted(self.left_off)),
             baseline=judge.is_baseline,
             endpoint=judge.endpoint,
+            reasoning=judge.reasoning,
         )
 
 
@@ -84,6 +85,8 @@ class PreparedJudge(ABC):
     base_url: str | None = None
     endpoint: str | None = None
     """The endpoint's name, if one is configured for its address."""
+    reasoning: str | None = None
+    """The effort that a chat model is asked for; None where nothing is sent."""
     identity: tuple[str, ...]
     concurrency: int = 1
     description: str = ""
@@ -117,4 +120,5 @@ class PreparedJudge(ABC):
         where = f" at {self.base_url}" if self.base_url else ""
         what = f" ({self.description})" if self.description else ""
         with_prompts = f", prompts {self.prompts}" if self.prompts else ""
-        return f"{self.name}{where}{what}{with_prompts}"
+        effort = f", reasoning {self.reasoning}" if self.reasoning else ""
+        return f"{self.name}{where}{what}{with_prompts}{effort}"

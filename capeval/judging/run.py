@@ -55,11 +55,13 @@ def is_by(judge: PreparedJudge, judgment: Judgment) -> bool:
 
 
 def what_differs(judge: PreparedJudge, judgment: Judgment) -> str:
-    """Return in one word how this judge differs from the one that made a stored judgment."""
+    """Return in a word or two how this judge differs from the one that made a stored judgment."""
     made = judgment.provenance
     if judge.prompts is None or made.judge != judge.name:
         return "judge"
-    return "prompts" if made.prompts != judge.prompts else "endpoint"
+    if made.prompts != judge.prompts:
+        return "prompts"
+    return "reasoning effort" if made.reasoning != judge.reasoning else "endpoint"
 
 
 async def judge_caption(
@@ -260,7 +262,7 @@ class JudgingWork:
         self._source, self._opened = source, opened
         self._repeats, self._only, self._limit = repeats, only, limit
         self._max_unscored = max_unscored
-        folder = source.run.judge(opened.judge.name, opened.prompt_name) if source.run else None
+        folder = opened.folder_in(source.run) if source.run else None
         self.store = VerdictStore(source, folder, seed=seed)
 
     def locked(self) -> AbstractContextManager[Callable[[], None]]:

@@ -14,28 +14,24 @@ from pathlib import Path
 from capeval.config import CONFIG, read_config
 from capeval.errors import CacheMiss, CapevalError, InputError, UsageError
 from capeval.judging.contracts import contract_of
+from capeval.judging.default_judge import default_judge
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.registry import JUDGES, load_judge, prepare_judge
+from capeval.judging.registry import JUDGES, LEXICAL, load_judge, prepare_judge
 from capeval.judging.reply_contract import EventToClassify
+from capeval.judging.retirement import RetirementWatch, entry_for
 from capeval.judging.segments import size
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.judge_models import JudgeModel, read_judges
 from capeval.llm.meter import Meter
 from capeval.llm.redact import public_url
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.threads import in_thread
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import nearest, shown
-
-DEFAULT_MODEL = "gpt-4o-2024-08-06"
-
-
-def is_configured(options: JudgeOptions) -> bool:
-    """Return whether a chat model can be reached: a key or a base URL is known."""
-    known = (options.base_url, options.api_key, os.environ.get("OPENAI_API_KEY"))
-    return any(known) or bool(os.environ.get("OPENAI_BASE_URL")) or options.client is not None
 
 
 @dataclass
@@ -49,6 +45,15 @@ class OpenJudge:
     """The templates of a chat model; None for any other judge."""
     offline: PreparedJudge | None = None
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
+    reasons: tuple[str, ...] = ()
+    """Why it is this judge, where the user did not say so; for the beginning of a run."""
+    thinks: bool = False
+    """Whether it is known to reason, which is paid for and not part of an estimate."""
+
+    @property
+    def title(self) -> str:
+        """The judge in words, and why it is this one."""
+        return "; ".join((self.judge.title, *self.reasons))
 
     @property
     def prompt_name(self) -> str | None:
@@ -56,27 +61,39 @@ class OpenJudge:
         label = self.judge.prompts
         return label and (label.rpartition("@")[0] or label)
 
+    def folder_in(self, run: RunFolder) -> JudgeFolder:
+        """Return the judge's folder in a run."""
+        return run.judge(self.judge.name, self.prompt_name, self.judge.reasoning)
+
 
 @asynccontextmanager
 async def open_judge(
     options: JudgeOptions,
     *,
     offline: bool = False,
+    is_sample: Callable[[], bool] = lambda: False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
-    It is a registered judge, an object with the attributes of `Judge`, or a chat model: without a
-    name the default one or, with a `base_url`, the endpoint's only model. An `offline` one uses
-    only cached replies: it needs no key and calls nothing.
+    It is a registered judge, an object with the attributes of `Judge`, or a chat model; without a
+    name the one that `default_judge` chooses. An `offline` one uses only cached replies: it needs
+    no key and calls nothing.
     """
     judge = options.judge
+    reasons: tuple[str, ...] = ()
+    if judge is None:
+        default = default_judge(options, is_sample=is_sample, offline=offline)
+        judge, reasons = default.name, (default.reason,)
+        if judge == LEXICAL:
+            options = JudgeOptions(options.captions, judge=judge)
     if judge is None or (isinstance(judge, str) and judge not in JUDGES):
-        async with _open_chat_model(options, judge, offline, on_notice) as opened:
+        async with _open_chat_model(options, judge, offline, reasons, on_notice) as opened:
             yield opened
         return
     own = judge if isinstance(judge, str) else prepare_judge(judge)
     for option, given in (
+        ("--reasoning", options.reasoning is not None),
         ("--base-url", options.base_url),
         ("--prompts", options.prompts != DEFAULT_PROMPTS),
         ("--explain", options.explain),
@@ -88,21 +105,24 @@ async def open_judge(
     prepared = await in_thread(partial(load_judge, own)) if isinstance(own, str) else own
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, None, prepared)
+        yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
     finally:
         prepared.close()
 
 
 @asynccontextmanager
 async def _open_chat_model(
-    options: JudgeOptions, model: str | None, offline: bool, on_notice: Callable[[str], None]
+    options: JudgeOptions,
+    model: str | None,
+    offline: bool,
+    reasons: tuple[str, ...],
+    on_notice: Callable[[str], None],
 ) -> AsyncIterator[OpenJudge]:
     prompts = load_prompts(options.prompts, explain=options.explain)
     base_url = endpoint_url(options.base_url)
     endpoint = _configured_names(CONFIG).get(public_url(base_url))
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
-    if options.client is not None or base_url == DEFAULT_URL:
-        model = model or DEFAULT_MODEL
+    judges = read_judges(CONFIG)
     offline = offline and model is not None
     if key is None and base_url == DEFAULT_URL and options.client is None and not offline:
         near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
@@ -111,9 +131,12 @@ async def _open_chat_model(
             f"{unknown if near else ''}no key: set OPENAI_API_KEY, name a local server with "
             "--base-url, or use the baseline with --judge lexical"
         )
+    # What replaces the network is no service that ends a model.
+    watch = None if options.client else RetirementWatch(base_url, judges, on_notice)
     async with open_asker(
         base_url,
         key,
+        watch=watch,
         client=options.client,
         offline=offline,
         cache=options.cache,
@@ -125,6 +148,9 @@ async def _open_chat_model(
         max_concurrency=options.max_concurrency,
     ) as asker:
         named = model or await asker.only_model("--judge")
+        entry = entry_for(named, base_url, judges)
+        effort, why = _effort(options, entry)
+        ended = watch.begin(named, offline=offline) if watch else ""
         unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter(), explains_misses=False)
         judge, cached = (
             LLMJudge(
@@ -133,12 +159,32 @@ async def _open_chat_model(
                 prompts,
                 base_url=public_url(base_url),
                 endpoint=endpoint,
+                reasoning=effort,
                 concurrency=captions_at_once(options.max_concurrency),
                 on_notice=on_notice,
             )
             for each in (asker, unpaid)
         )
-        yield OpenJudge(judge, asker.meter, judge.concurrency, prompts, cached)
+        yield OpenJudge(
+            judge,
+            asker.meter,
+            judge.concurrency,
+            prompts,
+            cached,
+            tuple(reason for reason in (*reasons, why, ended) if reason),
+            thinks=(effort or (entry and entry.default_effort) or "none") != "none",
+        )
+
+
+def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None, str]:
+    """Return the reasoning effort to ask a model for, and why, where the user did not say so."""
+    if options.reasoning is not None:
+        return (None if options.reasoning == MODELS_OWN else options.reasoning), ""
+    least = entry.least_effort if entry else None
+    if least is None:
+        return None, ""
+    # With "none" a temperature is accepted; "minimal" leaves the least to chance.
+    return least, "the least effort that it takes, unless --reasoning names another"
 
 
 def captions_at_once(calls: int) -> int:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from capeval.config import CONFIG
 from capeval.errors import (
@@ -24,7 +24,8 @@ from capeval.errors import (
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.finish import ending
-from capeval.llm.meter import Meter, read_prices
+from capeval.llm.meter import Meter
+from capeval.llm.prices import read_prices
 from capeval.llm.redact import public_url
 from capeval.llm.request_identity import RequestIdentity, identify
 from capeval.llm.types import (
@@ -318,31 +319,68 @@ def _for_another(error: CapevalError) -> CapevalError:
     return error
 
 
-class CheckedClient:
-    """Makes one preflight call before the first real one: a cached run needs none."""
+class ModelWatch(Protocol):
+    """Learns what an endpoint says about the models that it is asked for."""
 
-    def __init__(self, client: OpenAIChatClient, meter: Meter) -> None:
-        self._client, self._meter = client, meter
-        self._checked: set[str] = set()
-        self._refused: dict[str, str] = {}
+    async def look(self, client: OpenAIChatClient, model: str) -> None:
+        """Look at the endpoint's record of a model, beside its first call."""
+
+    def unknown(self, model: str, refusal: str) -> str:
+        """Return the message for a model that the endpoint does not know."""
+        ...
+
+
+class CheckedClient:
+    """Makes one preflight call before the first real one: a cached run needs none.
+
+    Beside it, a `watch` looks at the model's record. Nothing waits for it; `close` ends it.
+    """
+
+    def __init__(
+        self, client: OpenAIChatClient, meter: Meter, watch: ModelWatch | None = None
+    ) -> None:
+        self._client, self._meter, self._watch = client, meter, watch
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        self._checked: set[tuple[str, str | None]] = set()
+        self._refused: dict[tuple[str, str | None], EndpointRefused] = {}
         self._turn = asyncio.Lock()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one paid call; raises `EndpointError`."""
-        if request.model not in self._checked:
+        try:
+            return await self._complete(request)
+        except EndpointRefused as refusal:
+            if self._watch is None or not refusal.about_model:
+                raise
+            raise EndpointRefused(self._watch.unknown(request.model, str(refusal))) from None
+
+    async def close(self) -> None:
+        """End what is still being looked up."""
+        for look in self._looks.values():
+            look.cancel()
+        await asyncio.gather(*self._looks.values(), return_exceptions=True)
+
+    async def _complete(self, request: ChatRequest) -> ChatReply:
+        asked = (request.model, request.reasoning)
+        if asked not in self._checked:
             async with self._turn:
-                if request.model in self._refused:  # while this call waited for its turn
-                    raise EndpointRefused(self._refused[request.model])
-                if request.model not in self._checked:
+                if asked in self._refused:  # while this call waited for its turn
+                    raise self._refused[asked]
+                if asked not in self._checked:
                     trace("preflight", model=request.model)
+                    self._look(request.model)
                     try:
-                        reply = await self._client.preflight(request.model)
+                        reply = await self._client.preflight(*asked)
                     except EndpointRefused as refusal:
-                        self._refused[request.model] = str(refusal)
+                        self._refused[asked] = refusal
                         raise
                     self._meter.paid(request.model, reply.usage)
-                    self._checked.add(request.model)
+                    self._checked.add(asked)
         return await self._client.complete(request)
+
+    def _look(self, model: str) -> None:
+        if self._watch is not None and model not in self._looks:
+            self._looks[model] = asyncio.create_task(self._watch.look(self._client, model))
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
@@ -359,6 +397,7 @@ async def open_asker(
     cache: str | Path | None = None,
     max_cost: float | None = None,
     on_notice: Callable[[str], None],
+    watch: ModelWatch | None = None,
     **settings: Any,
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
@@ -374,8 +413,11 @@ async def open_asker(
             yield Asker(client, replies, base_url=base_url, meter=meter)
             return
         async with OpenAIChatClient(base_url, key, on_notice=on_notice, **settings) as endpoint:
-            checked = CheckedClient(endpoint, meter)
-            yield Asker(checked, replies, base_url=base_url, meter=meter)
+            checked = CheckedClient(endpoint, meter, watch)
+            try:
+                yield Asker(checked, replies, base_url=base_url, meter=meter)
+            finally:
+                await checked.close()
     except asyncio.CancelledError:
         is_interrupted = True
         raise

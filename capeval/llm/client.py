@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Self
+from urllib.parse import quote
 
 from capeval.errors import (
     EndpointDown,
@@ -32,6 +33,7 @@ from capeval.llm.wire import (
     reply_from,
 )
 from capeval.schema.usage import Usage
+from capeval.text import describe
 from capeval.tracing import is_tracing, trace
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -40,6 +42,8 @@ LONGEST_WAIT = 30.0
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
 FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
+# It is looked up beside the first calls, and nothing waits for it.
+RECORD_SECONDS = 10.0
 LONGEST_NAME = 200
 
 PREFLIGHT_ATTEMPTS = 3
@@ -133,9 +137,9 @@ class OpenAIChatClient:
             await self._connection.close()
             self._connection = None
 
-    def left_off(self, model: str) -> tuple[str, ...]:
-        """Return the parameters that `model` was found not to take."""
-        return self._negotiation.plan(model).left_off
+    def left_off(self, model: str, reasoning: str | None = None) -> tuple[str, ...]:
+        """Return the parameters that `model` was found not to take with an effort."""
+        return self._negotiation.plan(model, reasoning).left_off
 
     def _found(self, text: str) -> None:
         # What kind of notice it is stays the same.
@@ -158,12 +162,14 @@ class OpenAIChatClient:
         self._failed_in_a_row = 0
         return reply
 
-    async def preflight(self, model: str) -> ChatReply:
+    async def preflight(self, model: str, reasoning: str | None = None) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes.
 
         Raises `EndpointRefused`.
         """
-        request = ChatRequest(model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA)
+        request = ChatRequest(
+            model, PREFLIGHT, max_tokens=16, schema=PREFLIGHT_SCHEMA, reasoning=reasoning
+        )
         patience = min(self._timeout, self._patience)
         effort = _Effort(PREFLIGHT_ATTEMPTS, patience, self._rng, longest=1.0)
         try:
@@ -171,14 +177,33 @@ class OpenAIChatClient:
         except _FailedError as failure:
             raise EndpointRefused(self._unusable(failure.decision)) from None
         except RequestRefused as error:
-            raise EndpointRefused(f"{self.base_url} refuses any request: {error}") from None
+            # It is never left off: with another effort, the judge would be another.
+            advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
+            about_effort = reasoning is not None and "reasoning" in str(error).lower()
+            raise EndpointRefused(
+                f"{self.base_url} refuses any request: {error}{advice if about_effort else ''}"
+            ) from None
 
     async def models(self) -> tuple[str, ...]:
         """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
+        return tuple(await self.model_records())
+
+    async def model_record(self, model: str) -> Mapping[str, Any] | None:
+        """Return the endpoint's record of a model, None where it has none; never raises."""
+        connection = self._connected()
+        try:
+            async with asyncio.timeout(min(self._timeout, RECORD_SECONDS)):
+                return await connection.get(f"/models/{quote(model, safe='')}")
+        except Exception as error:
+            trace("no model record", reason=self._redact(describe(error)))
+            return None
+
+    async def model_records(self) -> dict[str, Mapping[str, Any]]:
+        """Return the models that the endpoint lists, by id; raises `EndpointRefused`."""
         connection = self._connected()
         try:
             async with asyncio.timeout(self._timeout):
-                return _model_ids(await connection.get("/models"))
+                return _records(await connection.get("/models"))
         except Exception as error:
             decision = decide(error)
             if decision is None:
@@ -209,12 +234,12 @@ class OpenAIChatClient:
             message += await self._nearest(request.model)
         # A model that is unknown says nothing about the others.
         self._refused[request.model if decision.about_model else None] = message
-        raise EndpointRefused(message)
+        raise _refused(message, about_model=decision.about_model)
 
     async def _attempt(self, request: ChatRequest, effort: _Effort) -> ChatReply:
         async with self.limiter.slot() as slot:
             if refused := self._refused.get(None) or self._refused.get(request.model):
-                raise EndpointRefused(refused)
+                raise _refused(refused, about_model=None not in self._refused)
             if self._failed_in_a_row >= FAILED_CALLS_UNTIL_DOWN:
                 raise EndpointDown(
                     f"{self.base_url} stopped answering: {self._failed_in_a_row} calls in a row "
@@ -249,7 +274,7 @@ class OpenAIChatClient:
     async def _negotiate(self, request: ChatRequest, effort: _Effort) -> ChatReply:
         discarded = Usage()
         while True:
-            plan = self._negotiation.plan(request.model)
+            plan = self._negotiation.plan(request.model, request.reasoning)
             body = body_of(request, plan)
             try:
                 # The transport limits each read; only this stops a server that sends byte by byte.
@@ -257,7 +282,7 @@ class OpenAIChatClient:
                     payload = await self._send(body)
                 reply = self._hidden(reply_from(payload, request.model, plan.left_off))
                 if cut_while_thinking(reply, payload) and self._negotiation.found_thinking(
-                    request.model
+                    request.model, request.reasoning
                 ):
                     discarded = discarded + reply.usage
                     continue
@@ -279,7 +304,7 @@ class OpenAIChatClient:
                 raise _FailedError(decision)
             assert decision.parameter is not None  # noqa: S101 - for the type checker
             reason = self._redact(decision.reason)
-            self._negotiation.give_up(request.model, decision.parameter, plan, reason)
+            self._negotiation.give_up(request, decision.parameter, plan, reason)
 
     def _hidden(self, reply: ChatReply) -> ChatReply:
         # A proxy that logs what it is sent may echo the key; replies are stored and shown.
@@ -387,11 +412,21 @@ class _Effort:
         return seconds
 
 
-def _model_ids(payload: Any) -> tuple[str, ...]:
+def _refused(message: str, *, about_model: bool) -> EndpointRefused:
+    refusal = EndpointRefused(message)
+    refusal.about_model = about_model
+    return refusal
+
+
+def _records(payload: Any) -> dict[str, Mapping[str, Any]]:
     listed = payload.get("data")
-    items = listed if isinstance(listed, list) else []
-    ids = [item.get("id") if isinstance(item, dict) else item for item in items]
-    return tuple(each for each in ids if isinstance(each, str) and _can_name(each))
+    records: dict[str, Mapping[str, Any]] = {}
+    for item in listed if isinstance(listed, list) else []:
+        record = item if isinstance(item, dict) else {"id": item}
+        name = record.get("id")
+        if isinstance(name, str) and _can_name(name):
+            records.setdefault(name, record)
+    return records
 
 
 def _can_name(text: str) -> bool:

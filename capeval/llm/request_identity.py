@@ -23,8 +23,8 @@ def request_differences(asked: RequestIdentity, stored_url: object, text: object
     found = [f"base URL {stored_url}"] if stored_url != asked.base_url else []
     found += [
         f"{name} {stored.get(name)}"
-        for name in ("model", "temperature", "repeat", "max_tokens")
-        if stored.get(name) != wanted[name]
+        for name in ("model", "reasoning", "temperature", "repeat", "max_tokens")
+        if stored.get(name) != wanted.get(name)
     ]
     if stored.get("schema") != wanted["schema"]:
         found.append("another reply schema")
@@ -63,10 +63,12 @@ def identify(request: ChatRequest, base_url: str) -> RequestIdentity:
     """Return the identity of a whole request to one endpoint, given by its public URL."""
     messages = _encoded([shown(message) for message in request.messages])
     temperature = None if request.temperature is None else float(request.temperature)
+    # Requests without an effort have the keys that they had before there was one.
+    effort = f'"reasoning":{encoded_once(request.reasoning)},' if request.reasoning else ""
     # The canonical JSON of an object with these keys; the messages are encoded once.
     text = (
         f'{{"max_tokens":{encoded_once(request.max_tokens)},"messages":{messages},'
-        f'"model":{encoded_once(request.model)},"repeat":{encoded_once(request.repeat)},'
+        f'"model":{encoded_once(request.model)},{effort}"repeat":{encoded_once(request.repeat)},'
         f'"schema":{_schema(request.schema)},"temperature":{encoded_once(temperature)}}}'
     )
     key = _sha256(f'{{"base_url":{encoded_once(base_url)},"request":{text}}}')

@@ -31,7 +31,7 @@ class ChatRequest:
     """One request to a chat model; what an endpoint does not accept is left off later.
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
-    the visible reply; `repeat` is sent as `seed`.
+    the visible reply; `repeat` is sent as `seed`, and `reasoning` as `reasoning_effort`.
     """
 
     model: str
@@ -40,6 +40,7 @@ class ChatRequest:
     temperature: float | None = 0.0
     repeat: int = 0
     schema: ReplySchema | None = None
+    reasoning: str | None = None
 
     def parts(self) -> list[Any]:
         """Return the parts of all messages: texts as strings, other parts unchanged."""
@@ -103,6 +104,7 @@ def described(request: ChatRequest) -> dict[str, Any]:
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.repeat,
+        "reasoning_effort": request.reasoning,
     }
 
 

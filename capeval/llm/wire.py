@@ -60,23 +60,24 @@ class RequestPlan:
 
 
 class Negotiation:
-    """The plan for each model; a change is made once, however many calls discover it."""
+    """The plan for each model and effort; a change is made once, however many calls discover it."""
 
     def __init__(self, on_notice: Callable[[str], None]) -> None:
-        self._plans: dict[str, RequestPlan] = {}
+        # What a model takes may depend on how much it reasons.
+        self._plans: dict[tuple[str, str | None], RequestPlan] = {}
         self._misplaced: set[str] = set()
         self._on_notice = on_notice
 
-    def plan(self, model: str) -> RequestPlan:
+    def plan(self, model: str, reasoning: str | None = None) -> RequestPlan:
         """Return how requests to `model` are sent now."""
-        return self._plans.get(model, RequestPlan())
+        return self._plans.get((model, reasoning), RequestPlan())
 
-    def found_thinking(self, model: str) -> bool:
+    def found_thinking(self, model: str, reasoning: str | None = None) -> bool:
         """Record that `model` reasons before it answers; return False if that was known."""
-        now = self.plan(model)
+        now = self.plan(model, reasoning)
         if now.thinks:
             return False
-        self._plans[model] = replace(now, thinks=True)
+        self._plans[model, reasoning] = replace(now, thinks=True)
         self._on_notice(one_line(f"{model} thinks before it answers: its replies get more room"))
         return True
 
@@ -90,13 +91,14 @@ class Negotiation:
             )
             self._on_notice(Loss(one_line(notice)))
 
-    def give_up(self, model: str, parameter: str, used: RequestPlan, reason: str) -> None:
-        """Record that `model` refused `parameter` in a call made by the plan `used`."""
-        now = self.plan(model)
+    def give_up(self, request: ChatRequest, parameter: str, used: RequestPlan, reason: str) -> None:
+        """Record that the model refused `parameter` in a call made by the plan `used`."""
+        model, reasoning = request.model, request.reasoning
+        now = self.plan(model, reasoning)
         changed = used.weaker(parameter)
         if any(getattr(now, aspect) != getattr(used, aspect) for aspect in changed):
             return  # another call has discovered it meanwhile
-        self._plans[model] = replace(now, **changed)
+        self._plans[model, reasoning] = replace(now, **changed)
         self._on_notice(
             Loss(one_line(f"{model} does not take {parameter}; going on without ({reason})"))
         )
@@ -110,6 +112,9 @@ SERVER_ADVICE = (
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
+# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
+MUCH_REASONING_TOKENS = 25_000
+MUCH_REASONING = ("high", "xhigh", "max")
 MOST_TOKENS = 100_000_000
 LONGEST_NAME = 200
 
@@ -117,10 +122,14 @@ LONGEST_NAME = 200
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
     """Return the JSON body for `request`, without what `plan` leaves off."""
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+    much = request.reasoning in MUCH_REASONING
+    room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
     if plan.length == "max_tokens":
-        body["max_tokens"] = request.max_tokens + HIDDEN_REASONING_TOKENS * plan.thinks
+        body["max_tokens"] = request.max_tokens + room * (plan.thinks or much)
     elif plan.length == "max_completion_tokens":
-        body["max_completion_tokens"] = request.max_tokens + HIDDEN_REASONING_TOKENS
+        body["max_completion_tokens"] = request.max_tokens + room
+    if request.reasoning is not None:
+        body["reasoning_effort"] = request.reasoning
     if plan.temperature and request.temperature is not None:
         body["temperature"] = request.temperature
     if plan.seed:

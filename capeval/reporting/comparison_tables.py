@@ -173,7 +173,9 @@ def _measurement(runs: Sequence[Side]) -> str:
     """Return the judge, its prompts and the data, as the signatures have them."""
     signatures = [Signature.parse(run.signature) for run in runs]
     parts = []
-    for name in ("judge", "prompts", "data"):
+    for name in ("judge", "prompts", "reasoning", "data"):
+        if name == "reasoning" and not any(of.get(name) for of in signatures):
+            continue
         values = dict.fromkeys(one_line(of.get(name) or "unknown") for of in signatures)
         parts.append(f"{name} {' and '.join(values)}")
     return ", ".join(parts)

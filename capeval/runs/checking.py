@@ -208,7 +208,7 @@ class _Comparison:
         differing = differing_parts(stored, made)
         if "data" in differing:
             notes.append("the annotations are not those that the file was made with")
-        if differing.keys() & {"judge", "prompts", "repeats"}:
+        if differing.keys() & {"judge", "prompts", "reasoning", "repeats"}:
             notes.append(OTHER_JUDGE)
         return notes
 

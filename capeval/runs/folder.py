@@ -138,12 +138,13 @@ class RunFolder:
         is_there = _is_file(self.manifest) or self.manifest.exists()
         return _read_object(self.manifest) if is_there else {}
 
-    def judge(self, name: str, prompts: str | None) -> JudgeFolder:
+    def judge(self, name: str, prompts: str | None, reasoning: str | None = None) -> JudgeFolder:
         """Return the folder `JUDGE@PROMPTS` of a judge and a prompt set's name.
 
+        A judge that is asked for a reasoning effort has `JUDGE@PROMPTS@EFFORT`.
         Many file systems take names that differ only by case for one: the second gets a hash.
         """
-        whole = f"{name}@{prompts}" if prompts else name
+        whole = "@".join(part for part in (name, prompts, reasoning) if part)
         plain, hashed = safe_name(whole), _hashed_name(whole)
         there = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
         taken = hashed in there or plain.lower() in {other.lower() for other in there}

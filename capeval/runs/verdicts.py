@@ -140,10 +140,12 @@ class JudgeIdentity:
     repeats: int = 1
     baseline: bool = False
     base_url: str | None = field(default=None, compare=False)
+    reasoning: str | None = None
 
     def __str__(self) -> str:
         where = self.base_url and f"at {self.base_url}"
-        parts = (self.judge, "a baseline" if self.baseline else "", where, self.prompts)
+        effort = self.reasoning and f"reasoning {self.reasoning}"
+        parts = (self.judge, "a baseline" if self.baseline else "", where, self.prompts, effort)
         return ", ".join([*(part for part in parts if part), f"repeats {self.repeats}"])
 
     @property
@@ -167,6 +169,7 @@ def identity_of(judgment: Judgment) -> JudgeIdentity:
         repeats=max(1, len(judgment.repeats)),
         baseline=made.is_baseline,
         base_url=made.base_url,
+        reasoning=made.reasoning,
     )
 
 
@@ -182,6 +185,7 @@ def signature_of(
         Signature.of_scores(
             judge="+".join(models) or identity.judge,
             prompts=identity.prompts or "none",
+            reasoning=identity.reasoning,
             repeats=identity.repeats,
             data_hash=data or annotations_hash(annotations),
             annotated=len(annotations),
@@ -237,6 +241,8 @@ def summarise(
             "baseline": identity.baseline,
             "base_url": _addresses(scored or judgments),
             "prompts": identity.prompts,
+            # Files of judges without an effort have the bytes that they had before there was one.
+            **({"reasoning": identity.reasoning} if identity.reasoning else {}),
             "repeats": identity.repeats,
             "models": models,
             "fingerprints": _recorded("fingerprints", scored),

@@ -98,8 +98,10 @@ class Provenance(_Noun):
     """What the judge declared; None in verdicts stored before judges declared it."""
     endpoint: str | None = None
     """The endpoint's name where one is configured; see `endpoint_name`."""
+    reasoning: str | None = None
+    """The reasoning effort that the model was asked for; None where nothing was sent."""
 
-    _omitted = frozenset({"baseline", "endpoint"})
+    _omitted = frozenset({"baseline", "endpoint", "reasoning"})
 
     @property
     def is_baseline(self) -> bool:

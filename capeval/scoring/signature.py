@@ -11,7 +11,7 @@ from capeval.text import both_ends, one_line
 VERSION = "v"
 """The part that names the version of capeval; it changes nothing that is measured."""
 
-_LIKE = ("judge", "prompts", "repeats", "data")
+_LIKE = ("judge", "prompts", "reasoning", "repeats", "data")
 """The parts of the signature that two scores must share to be comparable."""
 
 
@@ -42,11 +42,13 @@ class Signature:
         data_hash: str,
         annotated: int,
         version: str,
+        reasoning: str | None = None,
     ) -> Self:
         """Return the signature of a TUNA-CAP score.
 
         `judge` is the model snapshot that answered, `prompts` the set's name and hash, `data_hash`
-        the SHA-256 of the annotations and `annotated` their number.
+        the SHA-256 of the annotations and `annotated` their number. `reasoning` is the effort that
+        the judge was asked for, and no part without one.
 
         >>> print(Signature.of_scores(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@1f3a9c",
         ...     repeats=1, data_hash="9be2c4ff", annotated=1000, version="0.1.0"))
@@ -57,6 +59,7 @@ class Signature:
                 "capeval": "tuna-cap",
                 "judge": judge,
                 "prompts": prompts,
+                **({"reasoning": reasoning} if reasoning else {}),
                 "repeats": str(repeats),
                 "avg": "macro",
                 "data": f"{data_hash[:6]}@{annotated}",
@@ -111,14 +114,19 @@ def differing_parts(
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     """List the differences between signatures that make scores incomparable.
 
-    The judge, its prompts, its repeats (the majority of three is another measure than one verdict)
-    and the data count; the version of capeval does not.
+    The judge, its prompts, its reasoning effort, its repeats (the majority of three is another
+    measure than one verdict) and the data count; the version of capeval does not.
 
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m vs. n']
     """
     parsed = [Signature.parse(signature) for signature in signatures.values()]
+    # Scores of a judge that was not asked for an effort do not name one.
+    missing = {"reasoning": "not set"}
     return [
-        f"{part} {' vs. '.join(both_ends(v or 'unknown', 60) for v in dict.fromkeys(values))}"
+        f"{part} "
+        + " vs. ".join(
+            both_ends(value or missing.get(part, "unknown"), 60) for value in dict.fromkeys(values)
+        )
         for part, values in differing_parts(*parsed, names=_LIKE).items()
     ]

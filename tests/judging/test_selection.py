@@ -15,10 +15,11 @@ import pytest
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.judgments import short_hash
+from capeval.judging.default_judge import is_configured
 from capeval.judging.options import JudgeOptions
 from capeval.judging.prompts import load_prompts
 from capeval.judging.run import JudgingWork, judge_caption
-from capeval.judging.selection import estimate, is_configured, open_judge
+from capeval.judging.selection import estimate, open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import execute

@@ -563,9 +563,9 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait(
         made: list[str] = []
         preflight = client.preflight
 
-        async def counted(model: str) -> ChatReply:
+        async def counted(model: str, reasoning: str | None = None) -> ChatReply:
             made.append(model)
-            return await preflight(model)
+            return await preflight(model, reasoning)
 
         client.preflight = counted  # type: ignore[method-assign]
         ended = await asyncio.gather(

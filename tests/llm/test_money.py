@@ -8,7 +8,9 @@ import pytest
 
 from capeval.errors import BudgetReached, InputError, UsageError
 from capeval.llm.asker import Asker
-from capeval.llm.meter import Meter, Price, price_of, prices_as_of, read_prices
+from capeval.llm.judge_models import Price, packaged_judges
+from capeval.llm.meter import Meter
+from capeval.llm.prices import price_of, priced_on, read_prices
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.usage import Usage
 
@@ -34,8 +36,10 @@ def test_an_unknown_model_has_no_price() -> None:
     assert price_of("gpt-4o-audio") is None
 
 
-def test_the_table_is_dated() -> None:
-    assert len(prices_as_of()) == 10
+def test_every_price_is_dated() -> None:
+    priced = [name for name, entry in packaged_judges().items() if entry.price]
+    assert len(priced) >= 30
+    assert all(len(priced_on(name) or "") == 10 for name in priced)
 
 
 def test_cached_input_is_billed_at_its_own_price() -> None:

@@ -170,7 +170,8 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
     # The signature has only the beginning of the data's hash; sets are compared by the whole.
     groups: dict[tuple[tuple[str, ...], str, bool], list[StoredScores]] = {}
     for one in read:
-        key = (tuple(one.signature[part] for part in COMPARED), one.data, one.baseline)
+        parts = tuple(one.signature.get(part, "") for part in COMPARED)
+        key = (parts, one.data, one.baseline)
         groups.setdefault(key, []).append(one)
     sections = []
     for (_, data, baseline), members in groups.items():
@@ -260,6 +261,7 @@ def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> S
         for number, section in enumerate(own, start=1)
         if section.signature["judge"] == paper.judge
         and section.signature["repeats"] == "1"
+        and "reasoning" not in section.signature
         and section.signature["data"].endswith(f"@{paper.videos}")
     ]
     if alike:

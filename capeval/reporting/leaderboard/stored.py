@@ -21,7 +21,8 @@ from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
 
-COMPARED = ("capeval", "judge", "prompts", "repeats", "avg", "data")
+COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
+_OPTIONAL = {"reasoning"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ def read_stored(
         # Of hundreds of runs, those of every video may not fit in memory.
         scores=scores.model_copy(update={"videos": {}}),
     )
-    shared = {name: signature.get(name) or "" for name in COMPARED}
+    parts = dict(signature.parts)
+    shared = {name: parts[name] for name in COMPARED if name in parts}
     baseline = scores.settings.get("baseline") is True
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
@@ -134,7 +136,7 @@ def _why_stale(
 def _parts(signature: str, path: Path) -> Signature:
     parts = Signature.parse(signature)
     for name in COMPARED:
-        if not parts.get(name):
+        if not parts.get(name) and name not in _OPTIONAL:
             raise InputError(f"names no {name}; score it again", file=path, field="signature")
     return parts
 

@@ -127,7 +127,8 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         if section.published
         else ", ".join(
             f"{key} {one_line(section.signature[key])}"
-            for key in ("judge", "prompts", "repeats", "data")
+            for key in ("judge", "prompts", "reasoning", "repeats", "data")
+            if key in section.signature
         )
     )
     return Page(
@@ -180,12 +181,14 @@ def leaderboard_csv(board: Leaderboard) -> str:
     Fractions have full precision; what does not exist is empty.
     """
     about = ["section", "published", "baseline", "judge", "prompts", "repeats", "data"]
+    if any("reasoning" in section.signature for section in board.sections):
+        about.insert(5, "reasoning")
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
     rows: list[list[object]] = []
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
         for number, section in enumerate(board.sections, start=1):
-            shared = [section.signature[key] for key in about[3:]]
+            shared = [section.signature.get(key) for key in about[3:]]
             for entry in section.entries:
                 of = tables[id(entry)].get(group)
                 if of is None:

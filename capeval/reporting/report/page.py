@@ -12,7 +12,8 @@ from markupsafe import Markup
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
-from capeval.llm.meter import Price, price_of, prices_as_of
+from capeval.llm.judge_models import Price
+from capeval.llm.prices import price_of, priced_on
 from capeval.reporting.numbers import (
     NOTHING,
     deviation,
@@ -191,5 +192,5 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] 
         "dollars": money(price.cost(total)) if price else None,
         "prices": "by the prices in capeval.toml"
         if own
-        else f"by the list prices of {prices_as_of()}",
+        else f"by the list prices of {priced_on(model)}",
     }

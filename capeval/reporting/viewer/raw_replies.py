@@ -88,7 +88,14 @@ async def raw_replies(
     with closing(ReplyCache(cache_path, on_notice=notices.append)) as cache:
         cached = _CachedReplies(cache, made.base_url)
         asker = Asker(cached, None, base_url=made.base_url, meter=Meter())
-        judge = LLMJudge(asker, made.judge, found, base_url=asker.base_url, endpoint=made.endpoint)
+        judge = LLMJudge(
+            asker,
+            made.judge,
+            found,
+            base_url=asker.base_url,
+            endpoint=made.endpoint,
+            reasoning=made.reasoning,
+        )
         if changed := _changed(judge, annotation, caption, judgment):
             return _nothing(changed)
         missing = await _judge_again(judge, cached, annotation, caption, judgment)

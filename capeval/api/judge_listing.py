@@ -1,0 +1,47 @@
+"""`capeval.judges`: which judges there are, and until when."""
+
+from __future__ import annotations
+
+import os
+
+from capeval.api.run_options import JudgesOptions
+from capeval.api.sync_async import blocking
+from capeval.config import CONFIG
+from capeval.judging.listing import JudgeList, listed_judges, offered_judges, only
+from capeval.llm.judge_models import read_judges
+from capeval.llm.shutdown import today
+from capeval.options import takes
+
+
+@takes(JudgesOptions)
+async def judges_async(options: JudgesOptions) -> JudgeList:
+    """List the judges of the catalogue and the installed ones, or the models of an endpoint.
+
+    Raises
+    ------
+    InputError, UsageError
+        The name is unknown, or `capeval.toml` is wrong.
+    EndpointRefused
+        The endpoint does not list its models.
+
+    Example
+    -------
+    >>> import capeval
+    >>> judge = capeval.judges("gpt-4o").judges[0]
+    >>> judge.name, str(judge.shutdown)
+    ('gpt-4o-2024-08-06', '2027-01-14')
+    """
+    catalogue = read_judges(CONFIG)
+    if options.base_url is None:
+        listed = listed_judges(catalogue, today())
+    else:
+        from capeval.llm.client import OpenAIChatClient
+
+        key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
+        async with OpenAIChatClient(options.base_url, key, timeout=options.timeout) as client:
+            records = await client.model_records()
+            listed = offered_judges(records, client.base_url, catalogue, today())
+    return listed if options.name is None else only(listed, options.name)
+
+
+judges = blocking(judges_async)

@@ -1,0 +1,210 @@
+"""The reasoning effort: what is sent, and what it makes another judge of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import EndpointRefused, UsageError
+from capeval.judging.options import JudgeOptions
+from capeval.judging.selection import open_judge
+from capeval.llm.client import OpenAIChatClient
+from capeval.llm.fake import ScriptedClient
+from capeval.llm.request_identity import identify, request_differences
+from capeval.llm.types import ChatRequest
+from capeval.runs.folder import RunFolder
+from capeval.runs.judged_run import load_judged
+from capeval.scoring.signature import Signature, unlikeness
+from tests.judge_responder import answer
+from tests.server import LoopbackServer, failure, refused_parameter
+from tests.six_videos import captions, right, videos
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+URL = "http://judge/v1"
+
+
+def request(**more: Any) -> ChatRequest:
+    return ChatRequest("m", ({"role": "user", "content": "hello"},), 10, **more)
+
+
+def test_only_a_request_with_an_effort_has_another_key() -> None:
+    plain, low, high = (identify(request(reasoning=e), URL) for e in (None, "low", "high"))
+    assert "reasoning" not in plain.text
+    assert plain == identify(request(), URL)
+    assert len({plain.key, low.key, high.key}) == 3
+    whole = json.loads(low.text)
+    assert whole["reasoning"] == "low"
+    assert list(whole) == sorted(whole)
+    assert request_differences(plain, URL, low.text) == ["reasoning low"]
+    assert request_differences(low, URL, plain.text) == ["reasoning None"]
+
+
+async def test_the_effort_is_sent_with_every_call_and_with_the_first_test(today: object) -> None:
+    del today
+    async with LoopbackServer(answer) as server:
+        given: dict[str, Any] = {"base_url": server.url, "judge": "m"}
+        await capeval.judge_async(captions(), videos(), **given, reasoning="low")
+        assert {body.get("reasoning_effort") for body in server.requests} == {"low"}
+        server.requests.clear()
+        # Without it, and with the model's own default, nothing is sent, and both are one judge.
+        await capeval.judge_async(captions(), videos(), **given)
+        assert server.requests
+        assert all("reasoning_effort" not in body for body in server.requests)
+        server.requests.clear()
+        await capeval.judge_async(captions(), videos(), **given, reasoning="default")
+        assert server.requests == []
+
+
+def refusing_temperature_while_it_reasons(body: dict[str, Any]) -> Any:
+    """As gpt-5.6 and later do."""
+    if "max_tokens" in body:
+        return refused_parameter("max_tokens")
+    if body.get("reasoning_effort") != "none" and "temperature" in body:
+        return refused_parameter("temperature")
+    return "well" if body["messages"][0]["content"] == "hello" else answer(body)
+
+
+@pytest.mark.parametrize(("effort", "left_off"), [("none", []), ("low", ["temperature"])])
+async def test_what_is_left_off_depends_on_the_effort(effort: Any, left_off: list[str]) -> None:
+    async with LoopbackServer(refusing_temperature_while_it_reasons) as server:
+        scores = await capeval.judge_async(
+            captions(), videos(), base_url=server.url, judge="m", reasoning=effort
+        )
+    assert scores.counts.scored == 6
+    assert scores.settings["left_off"] == left_off
+    assert scores.settings["reasoning"] == effort
+    assert f"|reasoning:{effort}|" in scores.signature
+
+
+async def test_one_client_knows_what_each_effort_refuses() -> None:
+    async with (
+        LoopbackServer(refusing_temperature_while_it_reasons) as server,
+        OpenAIChatClient(server.url) as client,
+    ):
+        first = await client.complete(request(reasoning="low"))
+        second = await client.complete(request(reasoning="none"))
+    assert (first.left_off, second.left_off) == (("temperature",), ())
+
+
+@pytest.mark.parametrize(("effort", "room"), [("low", 8192), ("high", 25_000), (None, 8192)])
+async def test_more_reasoning_gets_more_room(effort: str | None, room: int) -> None:
+    async with (
+        LoopbackServer(refusing_temperature_while_it_reasons) as server,
+        OpenAIChatClient(server.url) as client,
+    ):
+        await client.complete(request(reasoning=effort))
+        assert server.requests[-1]["max_completion_tokens"] == 10 + room
+
+
+async def test_an_effort_is_never_left_off() -> None:
+    def refuse(body: dict[str, Any]) -> Any:
+        said = "Unsupported value: 'reasoning_effort' does not support 'max' with this model."
+        return failure(400, said, code="unsupported_value", param="reasoning_effort")
+
+    async with LoopbackServer(refuse) as server:
+        with pytest.raises(EndpointRefused, match="choose another, or default"):
+            await capeval.judge_async(
+                captions(), videos(), base_url=server.url, judge="m", reasoning="max"
+            )
+        assert server.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("judge", "given", "asked"),
+    [
+        ("gpt-6-luna", None, "none"),
+        ("gpt-5", None, "minimal"),
+        ("gpt-5", "default", None),
+        ("gpt-5", "high", "high"),
+        ("gpt-5.4", None, None),
+        ("gpt-4o-2024-08-06", None, None),
+        ("unheard-of", None, None),
+        ("unheard-of", "low", "low"),
+    ],
+)
+async def test_the_catalogue_gives_the_effort_of_openais_models(
+    judge: str, given: Any, asked: str | None
+) -> None:
+    client = ScriptedClient(right)
+    async with open_judge(JudgeOptions({}, client=client, judge=judge, reasoning=given)) as opened:
+        assert opened.judge.reasoning == asked
+        assert ("reasoning" in opened.title) == (asked is not None)
+        own = (f"reasoning {asked}",) if asked else ()
+        assert opened.judge.identity[3:] == own
+        # Another effort than the user's has its reason.
+        assert bool(opened.reasons) == (given is None and asked is not None)
+
+
+@pytest.mark.parametrize(
+    ("judge", "given", "thinks"),
+    [
+        ("gpt-4o", None, False),
+        ("gpt-6-luna", None, False),
+        ("gpt-6-luna", "low", True),
+        ("gpt-6-luna", "default", True),
+        ("gpt-5", None, True),
+        ("gpt-5.4", None, False),
+        ("o3", None, True),
+        ("unheard-of", None, False),
+    ],
+)
+async def test_an_estimate_knows_that_reasoning_is_not_in_it(
+    judge: str, given: Any, thinks: bool
+) -> None:
+    options = JudgeOptions({}, client=ScriptedClient(right), judge=judge, reasoning=given)
+    async with open_judge(options) as opened:
+        assert opened.thinks == thinks
+
+
+async def test_another_effort_is_another_judge_with_a_folder_of_its_own(tmp_path: Path) -> None:
+    client = ScriptedClient(right)
+    given: dict[str, Any] = {"annotations": videos(), "run": "mine", "client": client}
+    for effort in ("default", "low", "high"):
+        await capeval.judge_async(captions(), **given, judge="m", reasoning=effort)
+    run = RunFolder(tmp_path / "runs" / "mine")
+    names = [folder.path.name for folder in run.judges()]
+    assert names == ["m@tuna-cap-v2", "m@tuna-cap-v2@high", "m@tuna-cap-v2@low"]
+    stored = [load_judged(folder.judgments, annotations=videos()) for folder in run.judges()]
+    assert [one.identity.reasoning for one in stored] == [None, "high", "low"]
+    assert len({one.identity for one in stored}) == 3
+    assert "reasoning" not in (run.judges()[0].judgments).read_text()
+    assert "reasoning" not in (run.judges()[0].scores).read_text()
+    signatures = {
+        folder.path.name: one.scores.signature
+        for folder, one in zip(run.judges(), stored, strict=True)
+    }
+    assert unlikeness(signatures) == ["reasoning not set vs. high vs. low"]
+    # Judged again, nothing is asked.
+    made = len(client.requests)
+    await capeval.judge_async(captions(), **given, judge="m", reasoning="low")
+    assert len(client.requests) == made
+
+
+def test_signatures_without_an_effort_are_as_they_were() -> None:
+    parts: dict[str, Any] = {
+        "judge": "m",
+        "prompts": "p@1f3a9c",
+        "repeats": 1,
+        "data_hash": "9be2c4ff",
+        "annotated": 10,
+        "version": "0.1.0",
+    }
+    plain, low = Signature.of_scores(**parts), Signature.of_scores(**parts, reasoning="low")
+    assert str(plain) == (
+        "capeval:tuna-cap|judge:m|prompts:p@1f3a9c|repeats:1|avg:macro|data:9be2c4@10|v:0.1.0"
+    )
+    assert str(low) == str(plain).replace("|repeats", "|reasoning:low|repeats")
+    assert Signature.parse(str(low)) == low
+
+
+async def test_only_chat_models_reason() -> None:
+    with pytest.raises(UsageError, match="--reasoning is for chat models"):
+        async with open_judge(JudgeOptions({}, judge="lexical", reasoning="low")):
+            pytest.fail("it opened")
+    with pytest.raises(UsageError, match=r"reasoning must be 'default'.* or 'max', not 'huge'"):
+        capeval.judge(captions(), videos(), judge="m", reasoning="huge")  # type: ignore[arg-type]
