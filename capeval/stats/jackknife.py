@@ -6,15 +6,13 @@ The infinitesimal jackknife sums up what each caption of a video moves a statist
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from capeval.stats.design import Design
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts
-from capeval.stats.statistic import Statistic, missing_of, statistic_of
+from capeval.stats.statistic import Statistic, missing_of
 from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
 from capeval.stats.video_bootstrap import mean_of_groups, weighted_sums
 
@@ -26,45 +24,6 @@ _SLACK = 1e-12
 _AT_ONCE = 256
 # With so many videos, the infinitesimal jackknife is as good as the other.
 _MANY = 100
-
-
-def jackknife_estimates(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    statistics: Sequence[Statistic | str],
-    *,
-    confidence: float = 0.95,
-) -> dict[str, tuple[float, float, Interval] | Missing]:
-    """Return pooled statistics with their standard errors and jackknife intervals, all at once.
-
-    The pairs are counted once for all statistics of pairs. O(n log n) time, O(n) memory: 1,000,000
-    captions take seconds.
-
-    Returns
-    -------
-    For each statistic's name its value, the standard error and the interval, or why there is none.
-
-    >>> x = np.arange(50.0)
-    >>> found = jackknife_estimates(x, x % 7, Design.of(range(50)), ["kendall_b", "acc_eq"])
-    >>> [round(number[0], 4) for number in found.values()]
-    [0.0917, 0.48]
-    """
-    pair = Pair.of(metric, human, design)
-    result: dict[str, tuple[float, float, Interval] | Missing] = {}
-    for statistic in map(statistic_of, statistics):
-        found = video_influence(pair, statistic, "pooled")
-        around = jackknife_interval(pair, statistic, "pooled", confidence=confidence)
-        if isinstance(found, Missing) or isinstance(around, Missing):
-            result[statistic.name] = (
-                found
-                if isinstance(found, Missing)
-                else Missing(around.reason if isinstance(around, Missing) else "")
-            )
-        else:
-            error = float(np.sqrt(jackknife_variance(found[1])))
-            result[statistic.name] = (found[0], error, around)
-    return result
 
 
 def jackknife_variance(moved: Floats) -> float:
@@ -95,8 +54,10 @@ def video_influence(
     -------
     value, derivatives : a number and (videos,)
 
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("aabb", "xyxy"))
-    >>> video_influence(pair, statistic_of("kendall_b"), "pooled")[1].round(6).tolist()
+    >>> video_influence(pair, KENDALL_B, "pooled")[1].round(6).tolist()
     [0.333333, -0.333333]
     """
 
@@ -146,9 +107,11 @@ def jackknife_interval(
 
     It is put around correlations on Fisher's scale, where it ends before 1.
 
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> x = np.arange(50.0)
     >>> pair = Pair.of(x, x % 7, Design.of(range(50)))
-    >>> isinstance(jackknife_interval(pair, statistic_of("kendall_b"), "pooled"), Interval)
+    >>> isinstance(jackknife_interval(pair, KENDALL_B, "pooled"), Interval)
     True
     """
     from scipy.special import stdtrit
@@ -179,9 +142,11 @@ def without_each_video(
     Each is the statistic of a resample that lacks one video. In a group of more than 1,500 captions
     of more than 100 videos, it is the value less what the video moves it by instead.
 
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 4, 3], [1, 2, 3, 4], Design.of("abcd"))
     >>> only = np.array([True])
-    >>> without_each_video(pair, statistic_of("kendall_b"), "pooled", only).round(2).tolist()
+    >>> without_each_video(pair, KENDALL_B, "pooled", only).round(2).tolist()
     [0.33, 0.33, 1.0, 1.0]
     """
     videos = pair.design.videos

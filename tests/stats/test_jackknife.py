@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from capeval.stats.intervals import interval
-from capeval.stats.jackknife import jackknife_estimates, jackknife_variance, video_influence
+from capeval.stats.jackknife import jackknife_variance, video_influence
 from capeval.stats.pair import Pair
-from capeval.stats.statistic import KENDALL_B, STATISTICS, correlate_arrays
+from capeval.stats.statistic import KENDALL_B, STATISTICS
 from capeval.stats.values import Grouping, Interval, Missing
 from tests.stats.making import scores
 
@@ -34,15 +34,3 @@ def test_jackknife_adds_up_each_video_before_it_squares() -> None:
     assert found[1] == pytest.approx(np.bincount(design.video, weights=moved))
     assert jackknife_variance(np.array([0.2, -0.2])) == pytest.approx(2 * 0.08)
     assert np.isnan(jackknife_variance(np.array([0.0])))
-
-
-def test_jackknife_estimates_are_the_single_ones() -> None:
-    x, y, design = scores(60, 3)
-    together = jackknife_estimates(x, y, design, list(STATISTICS))
-    for statistic in STATISTICS:
-        one = together[statistic]
-        assert not isinstance(one, Missing)
-        assert one[0] == pytest.approx(correlate_arrays(x, y, statistic))
-        assert one[2] == interval(x, y, design, statistic, "pooled", ci="analytic")
-    constant = jackknife_estimates(np.ones(180), y, design, ["spearman"])
-    assert constant["spearman"] == Missing("the metric is constant")
