@@ -7,7 +7,18 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import against, comparing, correlation, decoding, generation, judging, reporting
+from benchmarks import (
+    against,
+    bridging,
+    calibrating,
+    comparing,
+    correlation,
+    decoding,
+    generation,
+    judging,
+    probing,
+    reporting,
+)
 
 
 def main() -> None:
@@ -17,7 +28,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument(
         "--part",
-        choices=["judging", "decoding", "generation", "correlation", "comparing", "reporting"],
+        choices=[
+            *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
+            *("reporting", "probing", "bridging"),
+        ],
         help="this part alone",
     )
     parser.add_argument(
@@ -34,7 +48,10 @@ def main() -> None:
             "generation": generation.measure_generation(Path(folder)),
             "correlation": correlation.measure(),
             "comparing": comparing.measure(Path(folder)),
+            "calibrating": calibrating.measure(),
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
+            "probing": probing.measure(Path(folder), videos=chosen.videos),
+            "bridging": bridging.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

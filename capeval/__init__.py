@@ -14,6 +14,14 @@ from capeval.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # The aliases mark the names as exported; type checkers cannot read `__all__` below.
+    from capeval.api.bridge_collecting import bridge_collect as bridge_collect
+    from capeval.api.bridge_collecting import bridge_collect_async as bridge_collect_async
+    from capeval.api.bridging import bridge as bridge
+    from capeval.api.bridging import bridge_async as bridge_async
+    from capeval.api.bridging import bridge_plan as bridge_plan
+    from capeval.api.bridging import bridge_plan_async as bridge_plan_async
+    from capeval.api.bridging import bridge_show as bridge_show
+    from capeval.api.bridging import bridge_show_async as bridge_show_async
     from capeval.api.comparing import compare as compare
     from capeval.api.comparing import compare_async as compare_async
     from capeval.api.correlating import correlate as correlate
@@ -30,8 +38,12 @@ if TYPE_CHECKING:
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
+    from capeval.api.probing import probe as probe
+    from capeval.api.probing import probe_async as probe_async
     from capeval.api.rating_files import rate_merge as rate_merge
     from capeval.api.rating_files import rate_merge_async as rate_merge_async
+    from capeval.api.rating_files import rate_plan as rate_plan
+    from capeval.api.rating_files import rate_plan_async as rate_plan_async
     from capeval.api.rating_files import rate_sheet as rate_sheet
     from capeval.api.rating_files import rate_sheet_async as rate_sheet_async
     from capeval.api.reports import report as report
@@ -52,8 +64,12 @@ if TYPE_CHECKING:
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
     from capeval.scoring import Scores as Scores
+    from capeval.trust.probing_result import Probing as Probing
 
 _HOMES = {
+    "capeval.api.bridge_collecting": "bridge_collect bridge_collect_async",
+    "capeval.api.bridging": "bridge bridge_async bridge_plan bridge_plan_async bridge_show "
+    "bridge_show_async",
     "capeval.api.comparing": "compare compare_async",
     "capeval.api.correlating": "correlate correlate_async",
     "capeval.api.generating": "generate generate_async",
@@ -64,7 +80,9 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.plotting": "plot plot_async",
-    "capeval.api.rating_files": "rate_merge rate_merge_async rate_sheet rate_sheet_async",
+    "capeval.api.probing": "probe probe_async",
+    "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "
+    "rate_sheet rate_sheet_async",
     "capeval.api.reports": "report report_async",
     "capeval.api.resources": "cache_info clear_cache models sample_frames",
     "capeval.api.scoring": "check_scores check_scores_async score score_async",
@@ -72,6 +90,7 @@ _HOMES = {
     "capeval.correlation.result": "Correlations",
     "capeval.schema": "Annotation Caption Judgment",
     "capeval.scoring": "Scores",
+    "capeval.trust.probing_result": "Probing",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

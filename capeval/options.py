@@ -117,9 +117,9 @@ def declares(options: type[T]) -> type[T]:
 def checked(options: type, name: str, value: Any, label: str | None = None) -> Any:
     """Return a value for a field: a plain number, a tuple instead of any other sequence.
 
-    Where several values are expected, a single string or path is the only one of them. UsageError,
-    which calls the field by `label`, if the value is of another type, empty, or not within the
-    limits.
+    Where several values are expected, a single string, path or object with the method that they
+    must have is the only one of them. UsageError, which calls the field by `label`, if the value is
+    of another type, empty, or not within the limits.
     """
     (one,) = (each for each in fields(options) if each.name == name)
     found: Option = one.metadata.get("option", Option())
@@ -172,7 +172,8 @@ def _fitted(value: Any, kind: Any, option: Option, label: str) -> Any:
         outer = {"Sequence": Sequence, "Mapping": Mapping, "Callable": Callable}.get(name, name)
         inner = (item,)
     if outer in (Sequence, Collection):
-        several = (value,) if isinstance(value, str | Path) else value
+        alone = option.method and callable(getattr(value, option.method, None))
+        several = (value,) if alone or isinstance(value, str | Path) else value
         if isinstance(value, str) and option.commas:
             several = [part.strip() for part in value.split(",") if part.strip()] or [""]
         unordered = () if outer is Collection else (AbstractSet, Mapping)

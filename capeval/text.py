@@ -279,6 +279,7 @@ def complaint(faults: ValidationError, known: Sequence[str] = ()) -> tuple[str, 
 _EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
+    "date_type": "a date such as 2027-01-14, without quotes",
     "dict_type": "a JSON object",
     "finite_number": "a finite number",
     "float_parsing": "a number",

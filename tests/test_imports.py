@@ -45,7 +45,7 @@ ROOMS |= {"reporting": set(ROOMS)}
 ROOMS |= {"api": set(ROOMS)}
 ROOMS |= {
     "cli": set(ROOMS),
-    "__init__": {"api", "correlation", "captioners", "judging", "schema", "scoring"},
+    "__init__": {"api", "correlation", "captioners", "judging", "schema", "scoring", "trust"},
     "__main__": {"cli"},
 }
 # These import nothing else of capeval.
@@ -145,8 +145,17 @@ except SystemExit as end: assert not end.code
         *(
             pytest.param(HELP.format(command=command.split()), id=f"{command} --help")
             for command in (
-                *("", "compare", "correlate", "frames", "inspect", "leaderboard", "models"),
-                *("plot", "rate merge", "rate sheet", "report", "score"),
+                *(
+                    "",
+                    "bridge build",
+                    "bridge collect",
+                    "compare",
+                    "correlate",
+                    "frames",
+                    "inspect",
+                ),
+                *("leaderboard", "models", "plot", "probe", "rate merge", "rate sheet", "report"),
+                "score",
             )
         ),
     ],

@@ -19,6 +19,10 @@ MODULES = sorted(
 
 
 FUNCTIONS = [
+    "bridge",
+    "bridge_collect",
+    "bridge_plan",
+    "bridge_show",
     "cache_info",
     "check_scores",
     "clear_cache",
@@ -31,7 +35,9 @@ FUNCTIONS = [
     "leaderboard",
     "models",
     "plot",
+    "probe",
     "rate_merge",
+    "rate_plan",
     "rate_sheet",
     "report",
     "sample_frames",
@@ -43,7 +49,7 @@ ONLY_TO_CALL = {"cache_info", "clear_cache", "models", "sample_frames"}
 def test_face_is_this() -> None:
     twins = [f"{name}_async" for name in FUNCTIONS if name not in ONLY_TO_CALL]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
-    nouns += ["JudgeOptions", "Judgment", "Scores"]
+    nouns += ["JudgeOptions", "Judgment", "Probing", "Scores"]
     assert dir(capeval) == sorted([*FUNCTIONS, *twins, *nouns, "__version__"])
     assert set(capeval.__all__) == set(dir(capeval))
 

@@ -8,6 +8,7 @@ import operator
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -64,12 +65,18 @@ def capeval(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(("page", "command", "output"), SHOWN)
-def test_commands_print_what_is_shown(page: str, command: str, output: str, judged: Path) -> None:
+def test_commands_print_what_is_shown(
+    page: str, command: str, output: str, judged: Path, tmp_path: Path
+) -> None:
+    if "--human" in command and " score " in command:
+        # The run keeps the labels, and later commands would show calibrated scores.
+        judged = Path(shutil.copytree(judged, tmp_path / "judged"))
     arguments = [
         str(ROOT / part) if part.startswith("annotations/") else part
         for part in shlex.split(command)[2:]
     ]
-    printed = capeval(judged, *arguments)
+    # A judge's card is shown with every later score of this judge.
+    printed = capeval(tmp_path if arguments[0] == "probe" else judged, *arguments)
     position = 0
     # "…" stands for lines that are not shown.
     for part in re.split(r"^…\n", output, flags=re.MULTILINE):

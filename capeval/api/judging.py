@@ -94,7 +94,7 @@ async def judge_async(options: JudgeOptions) -> Scores:
     >>> scores.counts.captioned, scores.counts.scored
     (1, 1)
     """
-    async with open_judging(options, [_target(options)]) as session:
+    async with open_judging(options, [_target(options)], on_notice=options.on_notice) as session:
         async for result in session.results(options.progress):
             if result.stopped:
                 raise result.stopped
@@ -118,6 +118,7 @@ class JudgingSession:
         self._allowance = CountOrShare.read(options.max_unscored, "--max-unscored")
         self.opened, self.targets = opened, list(targets)
         self.left_out: list[str] = []
+        self._reported: set[str] = set()
 
     async def estimate(self) -> tuple[JudgingEstimate, dict[str, int]]:
         """Check every target and return the expected cost, and the captions to judge by name.
@@ -137,8 +138,7 @@ class JudgingSession:
                     raise
                 faults[target.name] = fault
                 continue
-            self._report_stale(plan)
-            self._report_others(source, plan)
+            self._report(source, plan)
             todo[plan.name] = len(plan.todo)
             total += await estimate(plan.todo, self.opened, repeats=self._options.repeats)
         if faults and not todo:
@@ -152,6 +152,8 @@ class JudgingSession:
         for target in self.targets:
             source = target.load()
             work = self._work(source)
+            if source.name not in self._reported:
+                self._report(source, work.plan())
             # Planned again inside the lock: another process may have judged meanwhile.
             finished = await execute(work, progress)
             asked = [annotation.index for annotation, _ in finished.plan.todo]
@@ -188,6 +190,12 @@ class JudgingSession:
             max_unscored=float(self._allowance.of(len(source.captions))),
         )
 
+    def _report(self, source: Source, plan: JudgingPlan) -> None:
+        """Announce once, before anything is called, what is judged anew and by whom."""
+        self._reported.add(source.name)
+        self._report_stale(plan)
+        self._report_others(source, plan)
+
     def _report_stale(self, plan: JudgingPlan) -> None:
         for changed, count in plan.stale.items():
             one = count == 1
@@ -199,16 +207,21 @@ class JudgingSession:
             self._on_notice(Loss(notice))
 
     def _report_others(self, source: Source, plan: JudgingPlan) -> None:
-        """Say so where a run has other judges, and this one was not chosen by the user."""
+        """Announce another judge than those of a run, if the user has not named it.
+
+        One that is named may still have another effort than where it judged before.
+        """
         if source.run is None or not plan.todo or not self.opened.reasons:
             return
-        own = self.opened.folder_in(source.run)
-        others = [one.path.name for one in source.run.judges() if one.path != own.path]
+        own, named = self.opened.folder_in(source.run), None
+        if self._options.judge is not None:
+            named = f"{self.opened.judge.name}@{self.opened.prompt_name}"
+        others = [one.path.name for one in source.run.judges(named) if one.path != own.path]
         if others and not own.has_verdicts():
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "
-                f"{self.opened.judge.title} is another judge, and judges it anew beside them "
-                f"({self.opened.reasons[0]})"
+                f"{self.opened.judge.title} is another judge and judges it again "
+                f"({self.opened.reasons[0]}); the verdicts of both are kept"
             )
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))

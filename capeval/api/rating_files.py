@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from capeval.api import FilePath
-from capeval.api.run_options import MergeOptions, SheetOptions
+from capeval.api.run_options import MergeOptions, PlanOptions, SheetOptions
 from capeval.api.sync_async import awaitable
 from capeval.errors import InputError, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
@@ -37,6 +37,7 @@ from capeval.rating.sheet import (
     sheet_html,
 )
 from capeval.runs.folder import RunFolder
+from capeval.runs.judged_run import distinct_names, load_judged
 from capeval.runs.outputs import check_output, run_files, write_output
 from capeval.runs.resolve import attempt, find_run, is_taken
 from capeval.runs.sources import (
@@ -50,6 +51,7 @@ from capeval.runs.sources import (
 )
 from capeval.schema import Annotation, ElementType
 from capeval.text import counted
+from capeval.trust.label_plan import LabelPlan, plan_labels
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,30 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
     )
 
 
+@takes(PlanOptions)
+def rate_plan(o: PlanOptions) -> tuple[LabelPlan, ...]:
+    """Return how many videos need human labels for calibrated scores of a given precision.
+
+    Nothing is written. Labels that a run keeps already, from `capeval.score`, are a pilot.
+
+    Raises
+    ------
+    InputError, UsageError
+        A run cannot be loaded, or there is no judged run.
+    """
+    load = partial(load_judged, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
+    if o.run:
+        found = [load(name) for name in o.run]
+    else:
+        judged = [run for run in RunFolder.all(Path(o.runs)) if run.judges(o.judge)]
+        found = attempt(lambda run: load(run.path), judged, o.on_notice)
+    if not found:
+        raise InputError("has no judged run; judge one with `capeval judge`", file=Path(o.runs))
+    return tuple(plan_labels(one, o.points / 100) for one in distinct_names(found).values())
+
+
 rate_sheet_async = awaitable(rate_sheet)
+rate_plan_async = awaitable(rate_plan)
 rate_merge_async = awaitable(rate_merge)
 
 

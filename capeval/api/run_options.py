@@ -64,6 +64,7 @@ class ScoreOptions:
     Parameters
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
+    human : Human labels of some captions, to calibrate the scores with; the run keeps them.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -72,10 +73,12 @@ class ScoreOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
+    human: FilePath | None = option(None, metavar="FILE")
     seed: int = seed_option()
     ignore_unknown: bool = ignore_unknown_option()
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
 
 
 @declares
@@ -85,6 +88,8 @@ class CheckOptions:
     Parameters
     ----------
     file : The scores to check: a scores.json, or a run or judge's folder that contains one.
+    human : Human labels that calibrated scores are recomputed with. By default those that the run
+        keeps.
     """
 
     run: FilePath = required("As in `capeval.score`.", positional=True, metavar="RUN")
@@ -94,6 +99,7 @@ class CheckOptions:
     )
     _: KW_ONLY
     judge: str | None = judge_option()
+    human: FilePath | None = option(None, metavar="FILE")
     ignore_unknown: bool = ignore_unknown_option()
     runs: FilePath = runs_option()
 
@@ -310,6 +316,26 @@ class SheetOptions:
     video_dir: FilePath | None = option(None, metavar="DIR")
     out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)
     ignore_unknown: bool = ignore_unknown_option()
+    runs: FilePath = runs_option()
+    on_notice: Notices = on_notice_option()
+
+
+@declares
+class PlanOptions:
+    """The arguments of `capeval.rate_plan`.
+
+    Parameters
+    ----------
+    points : The half-width of the interval that is wanted, in points of F1.
+    run : A judged run. By default all under runs/.
+    """
+
+    # Half the scale is no information at all.
+    points: float = required(positional=True, metavar="POINTS", min=0.01, max=50)
+    run: Sequence[FilePath] = option((), metavar="RUN")
+    _: KW_ONLY
+    judge: str | None = judge_option()
+    annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 

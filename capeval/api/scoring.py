@@ -14,6 +14,8 @@ from capeval.runs.judged_run import JudgedRun, files_behind, load_judged
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import find_scores
 from capeval.scoring import Scores
+from capeval.trust.bridge_stored import with_bridged
+from capeval.trust.human_labels import store_labels, with_labels
 
 
 @takes(ScoreOptions)
@@ -30,8 +32,18 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         seed=o.seed,
         ignore_unknown=o.ignore_unknown,
     )
+    human = None if o.human is None else Path(o.human)
     if o.out is not None:
-        check_output(Path(o.out), files_behind([judged], scores=False), scores=True)
+        inputs = [*files_behind([judged], scores=False), *([human] if human else [])]
+        check_output(Path(o.out), inputs, scores=True)
+    if human is not None:
+        judged = with_labels(judged, human)
+        for line in store_labels(judged):
+            o.on_notice(line)
+    judged, outdated = with_bridged(judged)
+    if outdated:
+        o.on_notice(outdated)
+    if o.out is not None:
         write_output(Path(o.out), dumps(judged.scores.model_dump(mode="json"), indent=1) + "\n")
     return judged
 
@@ -39,6 +51,9 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 @takes(ScoreOptions)
 def score(o: ScoreOptions) -> Scores:
     """Score stored verdicts again, without any model.
+
+    With `human`, the scores are also calibrated with these labels of some captions, which the run
+    keeps.
 
     Raises
     ------
@@ -64,6 +79,8 @@ def check_scores(o: CheckOptions) -> Checked:
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
     )
+    if o.human is not None:
+        judged = with_labels(judged, Path(o.human))
     return check_stored(judged, find_scores(o.file, Path(o.runs)))
 
 

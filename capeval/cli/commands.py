@@ -16,6 +16,10 @@ _COMMANDS = {
         "judge_command:judge",
         "Judge captions event by event and score them: precision, recall and F1.",
     ),
+    "probe": (
+        "probe_command:probe",
+        "Check how far a judge can be trusted, without human labels.",
+    ),
     "score": ("score_command:score", "Score stored verdicts again, without any model."),
     "report": (
         "report_command:report",
@@ -28,6 +32,10 @@ _COMMANDS = {
     "compare": (
         "compare_command:compare",
         "Compare judged runs over the videos that are scored in all of them: is B better than A?",
+    ),
+    "bridge": (
+        "bridge_command:app",
+        "Carry scores from one judge to another.",
     ),
     "leaderboard": (
         "leaderboard_command:leaderboard",

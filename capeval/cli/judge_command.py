@@ -122,7 +122,7 @@ def _show(
     if as_json:
         _print_json(results)
     else:
-        print_scores(shown, session.console, full=full)
+        print_scores(shown, session.console, full=full, notes=_card_lines(results))
     for result in results:
         for line in unscored_lines(result.name, result.unscored):
             session.lost(line)
@@ -145,6 +145,14 @@ def _show(
     for result in results:
         if result.file:
             session.print(f"{result.file}")
+
+
+def _card_lines(results: list[Judged]) -> list[str]:
+    from capeval.reporting.probe_tables import card_line
+    from capeval.trust.cards import card_for
+
+    files = [result.file.with_name("judgments.jsonl") for result in results if result.file]
+    return list(dict.fromkeys(f"{card_line(card)}." for f in files if (card := card_for(f))))
 
 
 def _estimate(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from capeval.api.run_options import MergeOptions, SheetOptions
+from capeval.api.run_options import MergeOptions, PlanOptions, SheetOptions
 from capeval.cli.options import Quiet, declared_by
 from capeval.cli.output import Output
+from capeval.errors import UsageError
+from capeval.options import typed_value
 from capeval.text import counted
 
 app = typer.Typer(
@@ -19,11 +21,40 @@ app = typer.Typer(
 
 @app.command()
 @declared_by(SheetOptions)
-def sheet(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
-    """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you."""
+def sheet(
+    declared: dict[str, Any],
+    *,
+    context: typer.Context,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Only print how many videos need labels for an interval of ± POINTS of F1.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you.
+
+    `capeval rate sheet --run RUN --plan 3` writes no sheet: for a judged run, it prints how many
+    videos need human labels for calibrated scores within ± 3 points.
+    """
     from capeval.api import rating_files
 
     output = Output(quiet=quiet)
+    if plan is not None:
+        from capeval.reporting.rating_tables import plan_lines
+
+        for name in ("videos", "per_video", "seed", "video_dir", "out", "ignore_unknown"):
+            declared.pop(name)
+            source = context.get_parameter_source(name)
+            if source is None or source.name != "DEFAULT":
+                raise UsageError(f"--plan writes no sheet; omit --{name.replace('_', '-')}")
+        points = typed_value(PlanOptions, "points", plan, "--plan")
+        for line in plan_lines(rating_files.rate_plan(points, **declared, on_notice=output.notice)):
+            output.line(line)
+        return
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
     output.line(
         f"{counted(made.videos, 'video')}, {counted(len(made.sheet.items), 'caption')} of "
@@ -51,4 +82,6 @@ def merge(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     print_agreement(merged.raters, merged.agreement, merged.by_type, output.console)
     labels = sum(len(file.labels) for file in merged.raters)
     output.line(f"{merged.file}  {labels:,} labels")
-    output.line(f"Next, for judged runs: capeval correlate --human {shlex.quote(str(merged.file))}")
+    file = shlex.quote(str(merged.file))
+    output.line(f"Next, for a judged run: capeval score RUN --human {file}")
+    output.line(f"or, for several: capeval correlate --human {file}")

@@ -35,6 +35,7 @@ def score(
     differ, and exits with 4 if there are any.
     """
     from capeval.api import scoring
+    from capeval.reporting.bridge_tables import print_bridged
     from capeval.reporting.score_tables import (
         differences_json,
         print_differences,
@@ -45,7 +46,7 @@ def score(
     output = Output(quiet=quiet)
     if check is not None:
         for name in ("seed", "out"):
-            del declared[name]
+            declared.pop(name)
             source = context.get_parameter_source(name)
             if source is None or source.name != "DEFAULT":
                 raise UsageError(
@@ -59,13 +60,14 @@ def score(
         if checked.differences:
             raise typer.Exit(4)
         return
-    judged = scoring.score_run(**declared)
+    judged = scoring.score_run(**declared, on_notice=output.notice)
     for line in judged.notices:
         output.notice(line)
     if as_json:
         output.json(judged.scores)
     else:
         print_scores({judged.name: judged.scores}, output.console, full=full)
+        print_bridged({judged.name: judged.scores}, output.console)
         for line in unscored_lines(judged.name, judged.unscored):
             output.notice(line)
     if not judged.scores.counts.scored:

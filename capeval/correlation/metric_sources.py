@@ -13,6 +13,7 @@ from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.metrics import MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, parse_json, read_text
+from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, run_around
@@ -90,7 +91,7 @@ class Judged:
         InputError, UsageError
             They cannot be read.
         """
-        judges = run.judges()
+        judges = without_samples(run.judges())
         named = annotations_named_by(run.path) if judges and annotated else None
         if named is not None:
             annotations_of(named)

@@ -121,9 +121,18 @@ class RatingTable:
     name: str = "score"
 
 
+STRATUM_COLUMNS = ("stratum", "stratum_videos", "stratum_sampled")
+"""The group of videos that a video was sampled from, the number of videos in it, and how many of
+their captions by this system were sampled.
+"""
+
+
 @dataclass(frozen=True)
 class LabelTable:
-    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names."""
+    """Labels of elements, (n,) each; `rater` has positions in `raters`, which are names.
+
+    `strata` are the values of `STRATUM_COLUMNS`, None in a file that does not have them.
+    """
 
     file: Path
     keys: Keys
@@ -133,6 +142,7 @@ class LabelTable:
     labels: Sequence[str]
     scale: LabelScale
     lines: Sequence[int]
+    strata: Sequence[tuple[str, int, int]] | None = None
 
 
 def load_human(path: Path | str, metric_columns: Sequence[str] = ()) -> RatingTable | LabelTable:
@@ -242,7 +252,10 @@ def _metric_by_caption(
 
 
 def _labels(table: InputTable) -> LabelTable:
-    table.check_columns({*_KEYS, "element_id", "label"}, ["video_id", "element_id", "label"])
+    needed = ["video_id", "element_id", "label"]
+    if any(name in table.columns for name in STRATUM_COLUMNS):
+        needed += STRATUM_COLUMNS
+    table.check_columns({*_KEYS, "element_id", "label", *STRATUM_COLUMNS}, needed)
     keys = Keys.of_table(table)
     elements = table.names("element_id")
     rated = "rater" in table.columns
@@ -272,7 +285,46 @@ def _labels(table: InputTable) -> LabelTable:
         [_BINARY[label] for label in given] if scale == "binary" else given,
         scale,
         table.lines,
+        strata_of(table, keys) if "stratum" in table.columns else None,
     )
+
+
+def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
+    """Return the stratum of each row with its sizes, which must agree wherever they are given.
+
+    Raises
+    ------
+    InputError
+        A number is none, more are sampled than there are, or two rows contradict each other.
+    """
+    name, *counts = STRATUM_COLUMNS
+    videos, sampled = ([_count(table, of, row) for row in range(len(table))] for of in counts)
+    strata = list(zip(table.names(name), videos, sampled, strict=True))
+    sizes: dict[tuple[str | None, str], tuple[int, int]] = {}
+    of_key: dict[Key, str] = {}
+    for row, (key, (stratum, *size)) in enumerate(zip(keys, strata, strict=True)):
+        if size[1] > size[0]:
+            raise table.error(
+                f"{size[1]:,} are sampled of {size[0]:,} videos", row=row, column=counts[1]
+            )
+        if of_key.setdefault(key, stratum) != stratum:
+            message = f"{shown(stratum)} differs from the stratum of the same caption above"
+            raise table.error(message, row=row, column=name)
+        if sizes.setdefault((key[1], stratum), (size[0], size[1])) != tuple(size):
+            raise table.error(
+                f"differs from an earlier row of the stratum {shown(stratum)}",
+                row=row,
+                column=", ".join(counts),
+            )
+    return strata
+
+
+def _count(table: InputTable, column: str, row: int) -> int:
+    value = table.columns[column][row]
+    text = str(value).strip()
+    if isinstance(value, bool) or not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise table.error(f"{shown(value)} is no whole number above 0", row=row, column=column)
+    return int(text)
 
 
 def _label_text(value: Any) -> str:

@@ -13,6 +13,7 @@ from capeval.judging.registry import LEXICAL
 from capeval.judging.retirement import retired, what_remains
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.judge_models import read_judges
+from capeval.llm.redact import public_url
 from capeval.llm.shutdown import today
 
 DEFAULT_MODEL = "gpt-4o-2024-08-06"
@@ -61,13 +62,13 @@ def default_judge(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "
                 "or use the baseline that only compares words with --judge lexical"
             )
-    if options.client is None and endpoint_url(options.base_url) != DEFAULT_URL:
+    if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return DefaultJudge(None, "the only model of this endpoint")
     if options.client is None:
         judges = read_judges(CONFIG)
         if gone := retired(DEFAULT_MODEL, DEFAULT_URL, judges, today()):
             raise UsageError(
-                f"the default judge {DEFAULT_MODEL} was retired on {gone}, and no other takes its "
-                f"place unasked: {what_remains(DEFAULT_MODEL, judges, today())}"
+                f"the default judge {DEFAULT_MODEL} was retired on {gone}: "
+                f"{what_remains(DEFAULT_MODEL, judges, today())}"
             )
     return DefaultJudge(DEFAULT_MODEL, "the default, because it is the paper's judge")

@@ -33,6 +33,11 @@ class ListedJudge(BaseModel):
     days_left: int | None = None
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether nothing but its name is known."""
+        return self.kind == "chat model" and self.entry is None and self.shutdown is None
+
+    @property
     def is_retired(self) -> bool:
         """Whether its day has come."""
         return self.days_left is not None and self.days_left <= 0
@@ -59,9 +64,16 @@ class JudgeList(BaseModel):
 
 
 def listed_judges(catalogue: Catalogue, now: date) -> JudgeList:
-    """Return the catalogue's chat models and the installed judges."""
-    models = [_listed(entry.name, entry, entry.shutdown, now) for entry in catalogue.values()]
+    """Return the catalogue's chat models and the installed judges.
+
+    `--judge` takes the name of an installed judge for that judge: no chat model is listed by it.
+    """
     installed = [ListedJudge(name=name, kind="installed") for name in JUDGES.names()]
+    models = [
+        _listed(entry.name, entry, entry.shutdown, now)
+        for entry in catalogue.values()
+        if entry.name not in JUDGES
+    ]
     return JudgeList(today=now, judges=(*models, *installed))
 
 
@@ -88,9 +100,11 @@ def only(listed: JudgeList, name: str) -> JudgeList:
     judge = listed.find(name)
     if judge is None:
         where = f"at {listed.base_url}" if listed.base_url else "in the catalogue"
-        near = nearest(name, [one.name for one in listed.judges])
+        names = {one.name: one.entry for one in listed.judges}
+        others = [other for entry in names.values() if entry for other in entry.other_names]
+        near = nearest(name, [*names, *others])
         raise UsageError(
-            f"no judge {name!r} {where}{near}; any other chat model can be named with --judge too"
+            f"no judge {name!r} {where}{near or '; any chat model can be named with --judge'}"
         )
     return listed.model_copy(update={"judges": (judge,)})
 

@@ -1,6 +1,6 @@
 """The options of judging."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 DEFAULT_PROMPTS = "tuna-cap-v2"
 MODELS_OWN = "default"
 """The reasoning effort that sends nothing, as versions before there was the option."""
+
+
+def _ignore(_notice: str) -> None:
+    pass
 
 
 @declares
@@ -56,6 +60,7 @@ class JudgeOptions(ModelOptions):
     seed : The seed of the statistics.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
+    on_notice : Called with one line for everything that is no error, such as a judge that ends.
     """
 
     captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
@@ -86,3 +91,4 @@ class JudgeOptions(ModelOptions):
     seed: int = option(0, panel=OUTPUT, metavar="N", min=0)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
+    on_notice: Callable[[str], None] = python_only(_ignore, shown=False)

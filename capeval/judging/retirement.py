@@ -45,13 +45,12 @@ def successor(model: str, judges: Catalogue, now: date) -> str | None:
 
 
 def what_remains(model: str, judges: Catalogue, now: date) -> str:
-    """Return what can be done about a retired judge, as a message goes on with it."""
+    """Return what to do about a retired judge: the end of a message, short enough for an error."""
     new = successor(model, judges, now)
-    named = f"--judge {new}, which its provider recommends" if new else "--judge"
+    named = f"--judge {new}, as its provider advises" if new else "--judge"
     return (
-        f"choose another with {named} (`capeval judges` lists them); stored verdicts are scored, "
-        "reported and compared as before, and "
-        f"`capeval bridge plan {model} {new or 'NEW'}` shows what carrying scores over would take"
+        f"choose another with {named}; stored verdicts are scored and compared as before; "
+        f"to carry scores over, see `capeval bridge plan {model} {new or 'NEW'}`"
     )
 
 
@@ -101,18 +100,23 @@ class RetirementWatch:
         return ""
 
     async def look(self, client: OpenAIChatClient, model: str) -> None:
-        """Warn by the endpoint's record of a model, if it says something else."""
-        ends = shutdown_of(await client.model_record(model))
-        if ends is not None and ends != self._warned:
-            self._warn(model, ends, "by the endpoint's record")
+        """Warn by the endpoint's record of a model, or correct the warning before."""
+        ends, before = shutdown_of(await client.model_record(model)), self._warned
+        if ends is None or ends == before:
+            return
+        self._warn(model, ends, "by the endpoint's record")
+        if self._warned == before is not None:
+            notice = f"the judge {model} ends on {ends} by the endpoint's record, not on {before}"
+            self._on_notice(Loss(notice))
 
-    def unknown(self, model: str, refusal: str) -> str:
+    def why_unknown(self, model: str, refusal: str) -> str:
         """Return the message for a model that the endpoint does not know."""
         gone = retired(model, self._base_url, self._judges, today())
         if gone is None:
             return refusal
         remains = what_remains(model, self._judges, today())
-        return f"the judge {model} was retired on {gone}: {remains} ({refusal})"
+        # Without the endpoint's own words, with which the line would be cut.
+        return f"the judge {model} was retired on {gone} and does not answer: {remains}"
 
     def _warn(self, model: str, ends: date, source: str) -> None:
         notice = warning(model, ends, self._judges, today(), source)

@@ -19,7 +19,7 @@ from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.prompts import PromptSet, Stage, load_prompts
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.registry import JUDGES, LEXICAL, load_judge, prepare_judge
+from capeval.judging.registry import JUDGES, load_judge, prepare_judge
 from capeval.judging.reply_contract import EventToClassify
 from capeval.judging.retirement import RetirementWatch, entry_for
 from capeval.judging.segments import size
@@ -46,14 +46,17 @@ class OpenJudge:
     offline: PreparedJudge | None = None
     """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
     reasons: tuple[str, ...] = ()
-    """Why it is this judge, where the user did not say so; for the beginning of a run."""
+    """Why it is this judge, where the user did not name it; for the beginning of a run."""
+    retired: str = ""
+    """That it is retired and may not answer, in words; for the beginning of a run."""
     thinks: bool = False
-    """Whether it is known to reason, which is paid for and not part of an estimate."""
+    """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
 
     @property
     def title(self) -> str:
         """The judge in words, and why it is this one."""
-        return "; ".join((self.judge.title, *self.reasons))
+        parts = (self.judge.title, *self.reasons, self.retired)
+        return "; ".join(part for part in parts if part)
 
     @property
     def prompt_name(self) -> str | None:
@@ -85,8 +88,6 @@ async def open_judge(
     if judge is None:
         default = default_judge(options, is_sample=is_sample, offline=offline)
         judge, reasons = default.name, (default.reason,)
-        if judge == LEXICAL:
-            options = JudgeOptions(options.captions, judge=judge)
     if judge is None or (isinstance(judge, str) and judge not in JUDGES):
         async with _open_chat_model(options, judge, offline, reasons, on_notice) as opened:
             yield opened
@@ -120,7 +121,8 @@ async def _open_chat_model(
 ) -> AsyncIterator[OpenJudge]:
     prompts = load_prompts(options.prompts, explain=options.explain)
     base_url = endpoint_url(options.base_url)
-    endpoint = _configured_names(CONFIG).get(public_url(base_url))
+    address = public_url(base_url)
+    endpoint = _configured_names(CONFIG).get(address)
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
     judges = read_judges(CONFIG)
     offline = offline and model is not None
@@ -132,7 +134,7 @@ async def _open_chat_model(
             "--base-url, or use the baseline with --judge lexical"
         )
     # What replaces the network is no service that ends a model.
-    watch = None if options.client else RetirementWatch(base_url, judges, on_notice)
+    watch = None if options.client else RetirementWatch(address, judges, on_notice)
     async with open_asker(
         base_url,
         key,
@@ -148,16 +150,16 @@ async def _open_chat_model(
         max_concurrency=options.max_concurrency,
     ) as asker:
         named = model or await asker.only_model("--judge")
-        entry = entry_for(named, base_url, judges)
+        entry = entry_for(named, address, judges)
         effort, why = _effort(options, entry)
-        ended = watch.begin(named, offline=offline) if watch else ""
+        retired = watch.begin(named, offline=offline) if watch else ""
         unpaid = Asker(None, asker.cache, base_url=base_url, meter=Meter(), explains_misses=False)
         judge, cached = (
             LLMJudge(
                 each,
                 named,
                 prompts,
-                base_url=public_url(base_url),
+                base_url=address,
                 endpoint=endpoint,
                 reasoning=effort,
                 concurrency=captions_at_once(options.max_concurrency),
@@ -171,8 +173,9 @@ async def _open_chat_model(
             judge.concurrency,
             prompts,
             cached,
-            tuple(reason for reason in (*reasons, why, ended) if reason),
-            thinks=(effort or (entry and entry.default_effort) or "none") != "none",
+            tuple(reason for reason in (*reasons, why) if reason),
+            retired,
+            thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
         )
 
 

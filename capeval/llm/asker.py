@@ -325,7 +325,7 @@ class ModelWatch(Protocol):
     async def look(self, client: OpenAIChatClient, model: str) -> None:
         """Look at the endpoint's record of a model, beside its first call."""
 
-    def unknown(self, model: str, refusal: str) -> str:
+    def why_unknown(self, model: str, refusal: str) -> str:
         """Return the message for a model that the endpoint does not know."""
         ...
 
@@ -352,7 +352,7 @@ class CheckedClient:
         except EndpointRefused as refusal:
             if self._watch is None or not refusal.about_model:
                 raise
-            raise EndpointRefused(self._watch.unknown(request.model, str(refusal))) from None
+            raise EndpointRefused(self._watch.why_unknown(request.model, str(refusal))) from None
 
     async def close(self) -> None:
         """End what is still being looked up."""

@@ -26,6 +26,7 @@ from capeval.llm.retry import RetryDecision, decide
 from capeval.llm.transport import Connection, is_local
 from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
+    LONGEST_NAME,
     Negotiation,
     body_of,
     cut_while_thinking,
@@ -44,7 +45,6 @@ FAILED_CALLS_UNTIL_DOWN = 20
 NEAREST_MODELS = 8
 # It is looked up beside the first calls, and nothing waits for it.
 RECORD_SECONDS = 10.0
-LONGEST_NAME = 200
 
 PREFLIGHT_ATTEMPTS = 3
 PREFLIGHT = (
@@ -208,6 +208,8 @@ class OpenAIChatClient:
             decision = decide(error)
             if decision is None:
                 raise
+            if decision.action in ("refuse_access", "stop_run") and not decision.about_model:
+                raise EndpointRefused(self._refusal(decision, "")) from None
             raise EndpointRefused(self._unusable(decision)) from None
 
     async def _persist(

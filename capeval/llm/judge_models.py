@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,7 +35,7 @@ class Price(BaseModel):
     1.0
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     input: float = Field(ge=0, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -47,6 +47,9 @@ class Price(BaseModel):
         cached_input = self.input if self.cached_input is None else self.cached_input
         fresh = (usage.input_tokens - cached) * self.input
         return (fresh + cached * cached_input + usage.output_tokens * self.output) / 1_000_000
+
+
+_Name = Annotated[str, Field(min_length=1)]
 
 
 class JudgeModel(BaseModel):
@@ -61,12 +64,13 @@ class JudgeModel(BaseModel):
     that serves open weights.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # TOML has the types: neither `seed = "yes"` nor `price.input = true` is meant.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    name: str = Field(min_length=1)
+    name: _Name
     provider: Literal["openai"] | None = None
-    aliases: tuple[str, ...] = ()
-    snapshot: str | None = None
+    aliases: tuple[_Name, ...] = Field(default=(), strict=False)
+    snapshot: _Name | None = None
     price: Price | None = None
     priced_on: date | None = None
     shutdown: date | None = None
@@ -76,15 +80,30 @@ class JudgeModel(BaseModel):
     structured_output: Literal["json_schema", "json_object", "none"] | None = None
     temperature: Literal["accepted", "refused", "unless reasoning"] | None = None
     seed: bool | None = None
-    efforts: tuple[Effort, ...] = ()
+    efforts: tuple[Effort, ...] = Field(default=(), strict=False)
     default_effort: Effort | None = None
     open_weights: bool = False
     serve: str | None = None
     note: str | None = None
 
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """The names besides its own: the snapshot, and the aliases."""
+        return (*([self.snapshot] if self.snapshot else []), *self.aliases)
+
     def is_retired(self, today: date) -> bool:
         """Return whether the model is no longer offered."""
         return self.shutdown is not None and self.shutdown <= today
+
+    @property
+    def reasons_by_default(self) -> bool:
+        """Return whether the model reasons without being asked to, or may.
+
+        One that refuses a temperature reasons, so it may where its own effort is not documented.
+        """
+        if self.default_effort is None:
+            return self.temperature in ("refused", "unless reasoning")
+        return self.default_effort != "none"
 
     @property
     def least_effort(self) -> Effort | None:
@@ -112,8 +131,24 @@ def read_judges(user_file: Path | None = None) -> dict[str, JudgeModel]:
     Raises `InputError`.
     """
     entries = dict(_packaged())
-    for name, table in ({} if user_file is None else read_config(user_file, "judges")).items():
-        entries[name] = _own_entry(user_file or TABLE, name, table)
+    if user_file is None:
+        return entries
+    own = {
+        name: _own_entry(user_file, name, table)
+        for name, table in read_config(user_file, "judges").items()
+    }
+    entries |= own
+    taken: dict[str, str] = {}
+    for name, entry in own.items():
+        for place, alias in enumerate(entry.aliases, 1):
+            # Those of packaged entries may be given to another model.
+            other = alias if alias in entries else taken.setdefault(alias, name)
+            if other != name:
+                raise InputError(
+                    f"{shown(alias)} already names the judge {shown(other)}; remove it from one",
+                    file=user_file,
+                    field=f'judges."{name}".aliases.{place}',
+                )
     return entries
 
 
@@ -122,13 +157,15 @@ def find_judge(model: str, catalogue: Catalogue | None = None) -> JudgeModel | N
 
     >>> find_judge("openai/gpt-4o").name, find_judge("gpt-5-mini-2025-08-07").name
     ('gpt-4o-2024-08-06', 'gpt-5-mini')
+    >>> find_judge("gpt-4-0613").name
+    'gpt-4'
     >>> find_judge("my-own-model") is None
     True
     """
     entries = _packaged() if catalogue is None else catalogue
-    aliases = {alias: entry.name for entry in entries.values() for alias in entry.aliases}
+    others = {other: entry.name for entry in entries.values() for other in entry.other_names}
     for name in names_of(model):
-        for known in (name, aliases.get(name, name)):
+        for known in (name, others.get(name, name)):
             if known in entries:
                 return entries[known]
     return None
@@ -149,7 +186,7 @@ def _own_entry(file: Path, name: str, table: Any) -> JudgeModel:
         if key not in known:
             near = nearest(key, known) or f"; one of {', '.join(known)}"
             raise InputError(f"is unknown{near}", file=file, field=f"{where}.{key}")
-    before = _tables().get(name, {})
+    before = _fields_of(name)
     # A price of the user's own is not as of the day of the packaged one.
     dated = {"priced_on": None} if "price" in table else {}
     try:
@@ -158,6 +195,15 @@ def _own_entry(file: Path, name: str, table: Any) -> JudgeModel:
         field, message = complaint(faults, list(JudgeModel.model_fields))
         message = message.replace("a JSON object", "a table")
         raise InputError(message, file=file, field=f"{where}.{field}") from None
+
+
+def _fields_of(name: str) -> dict[str, Any]:
+    """Return the packaged fields of a name; another name of a model begins with the model's."""
+    if name in _tables():
+        return _tables()[name]
+    listed = next((entry for entry in _packaged().values() if name in entry.other_names), None)
+    fields = _tables()[listed.name] if listed else {}
+    return {field: value for field, value in fields.items() if field not in ("aliases", "snapshot")}
 
 
 @cache

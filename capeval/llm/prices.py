@@ -52,12 +52,13 @@ def read_prices(path: Path) -> dict[str, Price]:
     They are in the `[prices."MODEL"]` tables of a file, which come first, and in its
     `[judges."MODEL"]` tables. Raises `InputError`.
     """
-    packaged = packaged_judges()
+    packaged, entries = packaged_judges(), read_judges(path)
     prices = {
         each: entry.price
-        for name, entry in read_judges(path).items()
-        if entry.price and (name not in packaged or entry.price != packaged[name].price)
-        for each in (name, *entry.aliases)
+        for name, entry in entries.items()
+        if entry.price and entry is not packaged.get(name)
+        for each in (name, *entry.other_names)
+        if each == name or each not in entries
     }
     tables = read_config(path, "prices")
     return prices | {model: _price(path, model, table) for model, table in tables.items()}

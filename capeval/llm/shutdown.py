@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-# A day is not a time: unix times of these years are read, and other numbers are not dates.
+# Other numbers are no unix times, and a date of the year 1 is what servers in Go write for none.
 _YEARS = range(2015, 2200)
 
 
@@ -28,12 +28,11 @@ def shutdown_of(record: Mapping[str, Any] | None) -> date | None:
     value = (record or {}).get("shutdown_date")
     try:
         if isinstance(value, str) and value.strip()[:4].isdecimal() and "-" in value:
-            return datetime.fromisoformat(value.strip()).date()
-        if isinstance(value, str) and value.strip().isdecimal():
-            value = int(value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            day = datetime.fromtimestamp(value, UTC).date()
-            return day if day.year in _YEARS else None
+            day = datetime.fromisoformat(value.strip()).date()
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            day = datetime.fromtimestamp(float(value), UTC).date()
+        else:
+            return None
     except (ValueError, OverflowError, OSError):
         return None
-    return None
+    return day if day.year in _YEARS else None

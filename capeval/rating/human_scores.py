@@ -38,7 +38,7 @@ def check_rated(table: RatingTable) -> RatingTable:
     return table
 
 
-def _as_relation(label: str) -> Relation:
+def as_relation(label: str) -> Relation:
     """Return a label on the scale of the judge's relations: covered is entailed, else lacking."""
     if label in {"entailment", "covered"}:
         return "entailment"
@@ -62,6 +62,7 @@ def annotated(table: LabelTable, annotations: Collection[str]) -> tuple[LabelTab
         rater=[used.index(table.rater[row]) for row in rows],
         raters=tuple(table.raters[number] for number in used),
         labels=[table.labels[row] for row in rows],
+        strata=table.strata and [table.strata[row] for row in rows],
         lines=[table.lines[row] for row in rows],
     )
     videos = sorted(set(table.keys.videos).difference(annotations))
@@ -87,9 +88,9 @@ def from_labels(
     given: dict[tuple[int, int], dict[str, Relation]] = defaultdict(dict)
     for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
         if element not in known.get(key[0], {}):
-            raise _unknown(table, row, known)
+            raise unknown_element(table, row, known)
         place = captions.setdefault(key, len(captions))
-        given[table.rater[row], place][element] = _as_relation(table.labels[row])
+        given[table.rater[row], place][element] = as_relation(table.labels[row])
     keys = list(captions)
     values = np.full((len(table.raters), len(keys), 3), np.nan)
     partial = 0
@@ -128,9 +129,10 @@ def from_labels(
     ], warnings
 
 
-def _unknown(
+def unknown_element(
     table: LabelTable, row: int, known: Mapping[str, Mapping[str, VisualElement]]
 ) -> InputError:
+    """Return the error of a label whose video or element is not in the annotations."""
     video, element = table.keys[row][0], table.elements[row]
     where = f"line {table.lines[row]}"
     if video not in known:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from capeval.errors import InputError, UsageError
 from capeval.files.csv_formulas import escape, unescape
+from capeval.files.ratings import STRATUM_COLUMNS, Keys, strata_of
 from capeval.files.table_reading import read_spreadsheet
 from capeval.files.tables import CONTROL, InputTable
-from capeval.rating.sheet import KEY_COLUMNS, csv_text, key_check
+from capeval.rating.sheet import CHECK_COLUMN, KEY_COLUMNS, csv_text, key_check
 from capeval.schema import RELATIONS, Annotation, Relation, element_ids
 from capeval.text import nearest, normal_form, shown
 
 HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
+"""Before those of strata, where the key has them."""
 
 # Elements of one caption: a mistake in a key must not exhaust the memory.
 _MOST_ELEMENTS = 10_000
@@ -32,6 +34,8 @@ class KeyedItem:
     system: str
     elements: tuple[int, ...]
     """The number of elements of each event."""
+    stratum: tuple[str, int, int] | None = None
+    """The values of `STRATUM_COLUMNS`; None in a key that does not have them."""
 
 
 Place = tuple[str, str]
@@ -50,8 +54,11 @@ class RatedFile:
 
 def read_key(path: Path) -> dict[str, KeyedItem]:
     """Return the caption of each id, in the sheet's order."""
-    *needed, check = KEY_COLUMNS
-    table = read_spreadsheet(path, needed, [check])
+    check, needed = CHECK_COLUMN, KEY_COLUMNS
+    table = read_spreadsheet(path, needed, [*STRATUM_COLUMNS, check])
+    stratified = any(name in table.columns for name in STRATUM_COLUMNS)
+    if stratified:
+        table.require(STRATUM_COLUMNS)
     # A video's index may end in a blank, so cells are not stripped.
     items, videos, systems, elements = (table.names(name, strip=False) for name in needed)
     table.check_unique([(item,) for item in items], "item_id")
@@ -71,7 +78,8 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
                 row=row,
                 column="elements",
             )
-        made = key_check(items[row], videos[row], systems[row], sizes)
+        cells = [unescape(table.columns[name][row]) for name in STRATUM_COLUMNS if stratified]
+        made = key_check(items[row], videos[row], systems[row], sizes, *cells)
         if check in table.columns and table.columns[check][row].strip() != made:
             raise table.error(
                 "the row is not as `capeval rate sheet` wrote it; make the sheet again with the "
@@ -82,6 +90,10 @@ def read_key(path: Path) -> dict[str, KeyedItem]:
         found[items[row]] = KeyedItem(videos[row], systems[row], counts)
     if not found:
         raise InputError("has no items", file=path)
+    if stratified:
+        strata = strata_of(table, Keys(videos, systems))
+        for item, stratum in zip(items, strata, strict=True):
+            found[item] = replace(found[item], stratum=stratum)
     return found
 
 
@@ -233,15 +245,18 @@ def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tupl
 def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
     """Return human.csv: a row for each label, by video, system, element and rater.
 
+    The strata of the key are in it too, so that `capeval score --human` needs no other file.
     Names that a spreadsheet would read as formulas are escaped; `load_human` unescapes them.
     """
     rows: list[tuple[str, ...]] = []
     for item, keyed in sorted(key.items(), key=lambda one: (one[1].video_id, one[1].system)):
         names = tuple(map(escape, (keyed.video_id, keyed.system)))
+        stratum = () if keyed.stratum is None else (escape(keyed.stratum[0]), *keyed.stratum[1:])
         for element in element_ids(keyed.elements):
             rows += [
-                (*names, element, escape(file.rater), label)
+                (*names, element, escape(file.rater), label, *map(str, stratum))
                 for file in files
                 if (label := file.labels.get((item, element)))
             ]
-    return csv_text(HUMAN_COLUMNS, rows)
+    stratified = any(keyed.stratum for keyed in key.values())
+    return csv_text((*HUMAN_COLUMNS, *(STRATUM_COLUMNS if stratified else ())), rows)

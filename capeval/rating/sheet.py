@@ -21,6 +21,7 @@ from capeval.errors import UsageError
 from capeval.files.csv_formulas import escape
 from capeval.files.html_page import policy_hash, script_json
 from capeval.files.judgments import short_hash
+from capeval.files.ratings import STRATUM_COLUMNS
 from capeval.files.tables import CONTROL
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation
 from capeval.text import shown
@@ -32,19 +33,24 @@ SHEET_COLUMNS = (
     *("item_id", "video", "element_id", "type", "content"),
     *("label", "rater", "event", "caption"),
 )
-KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "check")
+KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
+CHECK_COLUMN = "check"
 
 _TEMPLATE = Path(__file__).with_name("sheet.html")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One caption to rate, with the id that raters see."""
+    """One caption to rate, with the id that raters see.
+
+    `stratum` is the group of videos that its video was sampled from.
+    """
 
     item_id: str
     annotation: Annotation
     system: str
     caption: str
+    stratum: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +58,12 @@ class RatingSheet:
     """The captions to rate, in the raters' order; captions of one video follow each other.
 
     `name` is a hash of everything that raters see: two sheets with the same name are the same.
+    `sizes` are the numbers of videos by system and stratum that could have been sampled.
     """
 
     name: str
     items: tuple[Item, ...]
+    sizes: Mapping[tuple[str, str], int]
 
     @property
     def labels(self) -> int:
@@ -74,7 +82,8 @@ def sample_sheet(
     """Sample `videos` videos, and `per_video` captions of each (by default those of all systems).
 
     Sampling is stratified by the set of a video's visual characteristics, in proportion to the size
-    of each stratum (method of largest remainders). With `per_video`, systems are balanced within
+    of each stratum (method of largest remainders). Strata too small for one video each are pooled,
+    smallest first, so that every video can be sampled. With `per_video`, systems are balanced in
     each stratum and then overall, as far as they have captions. The position of each system among
     a video's captions is counterbalanced. `captions` are by system and index.
     """
@@ -105,11 +114,12 @@ def sample_sheet(
             f"use --videos {possible}"
         )
     rng = np.random.default_rng(seed)
-    groups = [strata[key] for key in sorted(strata)]
+    groups = _pooled(strata, videos)
     used: Counter[str] = Counter()
     positions: Counter[tuple[str, int]] = Counter()
-    drawn: list[tuple[Annotation, list[str]]] = []
-    for group, share in zip(groups, _shares([len(g) for g in groups], videos, rng), strict=True):
+    drawn: list[tuple[Annotation, str, list[str]]] = []
+    shares = _shares([len(group) for group in groups.values()], videos, rng)
+    for (stratum, group), share in zip(groups.items(), shares, strict=True):
         here: Counter[str] = Counter()
         positions_here: Counter[tuple[str, int]] = Counter()
         for place in rng.permutation(len(group))[:share]:
@@ -121,21 +131,27 @@ def sample_sheet(
             chosen = there[:each]
             here.update(chosen)
             used.update(chosen)
-            drawn.append((annotation, _counterbalanced(chosen, positions_here, positions, rng)))
+            order = _counterbalanced(chosen, positions_here, positions, rng)
+            drawn.append((annotation, stratum, order))
     rows = [
-        (drawn[place][0], system, captions[system][drawn[place][0].index])
-        for place in rng.permutation(len(drawn))
-        for system in drawn[place][1]
+        (annotation, system, captions[system][annotation.index], stratum)
+        for annotation, stratum, order in (drawn[at] for at in rng.permutation(len(drawn)))
+        for system in order
     ]
-    seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text in rows]
+    seen = [[a.index, [event.model_dump() for event in a.events], text] for a, _, text, _ in rows]
     name = short_hash(seen)[:8]
     return RatingSheet(
         name,
         tuple(
             # The letter keeps spreadsheets from reading an id as a number or a date.
-            Item(f"s{name}-{number:03}", annotation, system, caption)
-            for number, (annotation, system, caption) in enumerate(rows, start=1)
+            Item(f"s{name}-{number:03}", *row)
+            for number, row in enumerate(rows, start=1)
         ),
+        {
+            (system, stratum): sum(annotation.index in captions[system] for annotation in group)
+            for system in systems
+            for stratum, group in groups.items()
+        },
     )
 
 
@@ -169,6 +185,33 @@ def _counterbalanced(
 
 def _stratum(annotation: Annotation) -> tuple[int, ...]:
     return tuple(sorted({CHARACTERISTICS.index(c) for c in annotation.visual_characteristic}))
+
+
+def _pooled(
+    strata: Mapping[tuple[int, ...], list[Annotation]], total: int
+) -> dict[str, list[Annotation]]:
+    """Return strata by name, those with a share below one video pooled with the next smallest.
+
+    Largest remainders give a stratum at least its share rounded down: a share below 1 could become
+    none, and its videos could never be sampled.
+    """
+    everything = sum(map(len, strata.values()))
+    pool: list[tuple[int, ...]] = []
+    pooled = 0
+    for key in sorted(strata, key=lambda key: (len(strata[key]), key)):
+        if len(strata[key]) * total >= everything and not 0 < pooled * total < everything:
+            break
+        pool.append(key)
+        pooled += len(strata[key])
+    groups = {_stratum_name(key): strata[key] for key in sorted(strata) if key not in pool}
+    if pool:
+        name = " / ".join(map(_stratum_name, sorted(pool)))
+        groups[name] = [annotation for key in sorted(pool) for annotation in strata[key]]
+    return groups
+
+
+def _stratum_name(key: tuple[int, ...]) -> str:
+    return ", ".join(CHARACTERISTICS[place] for place in key) or "no characteristic"
 
 
 def _shares(sizes: Sequence[int], total: int, rng: np.random.Generator) -> list[int]:
@@ -227,13 +270,16 @@ def key_check(*cells: str) -> str:
 
 
 def key_csv(sheet: RatingSheet) -> str:
-    """Return the key: video, system and number of elements of each event, for each id."""
+    """Return the key: video, system, number of elements of each event and stratum, for each id."""
+    sampled = Counter((item.system, item.stratum) for item in sheet.items)
     rows = []
     for item in sheet.items:
         sizes = " ".join(map(str, item.annotation.sizes))
-        names = (item.item_id, item.annotation.index, item.system, sizes)
+        cell = item.system, item.stratum
+        counts = str(sheet.sizes[cell]), str(sampled[cell])
+        names = (item.item_id, item.annotation.index, item.system, sizes, item.stratum, *counts)
         rows.append((*map(escape, names), key_check(*names)))
-    return csv_text(KEY_COLUMNS, rows)
+    return csv_text((*KEY_COLUMNS, *STRATUM_COLUMNS, CHECK_COLUMN), rows)
 
 
 def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:

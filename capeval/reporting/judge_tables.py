@@ -22,16 +22,21 @@ _MOST_UNKNOWN = 20
 
 def print_judges(listed: JudgeList, console: Console, *, full: bool = False) -> None:
     """Print a headline, and a line for each judge."""
-    print_pages([judges_page(listed, full=full)], console, headline=judges_headline(listed))
+    if listed.judges:
+        print_pages([judges_page(listed, full=full)], console, headline=judges_headline(listed))
+    else:
+        print_line(judges_headline(listed), console)
 
 
 def judges_headline(listed: JudgeList) -> str:
     """Return the first line: how long the default judge lasts, or what an endpoint offers."""
     if listed.base_url is not None:
+        if not listed.judges:
+            return one_line(f"{listed.base_url} lists no models.")
         known = sum(judge.entry is not None for judge in listed.judges)
-        ends = [judge for judge in listed.judges if judge.days_left is not None]
-        soon = min(ends, key=lambda judge: judge.days_left or 0, default=None)
-        ending = f"; the first to end is {soon.name}, {_when(soon)}" if soon else ""
+        ends = [judge for judge in listed.judges if judge.days_left and not judge.is_retired]
+        first = min(ends, key=lambda judge: judge.days_left or 0, default=None)
+        ending = f"; the first to end is {first.name}, {_when(first)}" if first else ""
         return one_line(
             f"{listed.base_url} offers {counted(len(listed.judges), 'model')}, "
             f"{thousands(known)} of them in the catalogue{ending}."
@@ -49,11 +54,11 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
     """Return the table of judges, the retired ones only if it is to be `full`."""
     shown = [judge for judge in listed.judges if full or not judge.is_retired]
     notes = []
-    unknown = [judge for judge in shown if judge.entry is None and judge.kind == "chat model"]
+    unknown = [judge for judge in shown if judge.is_unknown]
     most = 0 if len(unknown) < len(shown) else _MOST_UNKNOWN
-    if not full and len(unknown) > most:
-        dropped = {judge.name for judge in unknown[most:]}
-        shown = [judge for judge in shown if judge.name not in dropped]
+    if not full and (dropped := unknown[most:]):
+        names = {judge.name for judge in dropped}
+        shown = [judge for judge in shown if judge.name not in names]
         notes.append(f"{counted(len(dropped), 'more model')}, unknown to the catalogue: --full.")
     if retired := sum(judge.is_retired for judge in listed.judges) * (not full):
         notes.append(
@@ -92,8 +97,9 @@ def _row(judge: ListedJudge, *, full: bool) -> Sequence[str]:
         days = "retired"
     if entry is None:
         price = [NOTHING if judge.kind == "installed" else UNKNOWN] * (3 if full else 2)
-        about = "installed" if judge.kind == "installed" else UNKNOWN
-        return [name, *price, NOTHING, ends, days, about, NOTHING]
+        if judge.kind == "installed":
+            return [name, *price, NOTHING, ends, days, "installed", NOTHING]
+        return [name, *price, UNKNOWN, ends, days, UNKNOWN, UNKNOWN]
     context = UNKNOWN if entry.context is None else thousands(entry.context)
     temperature = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
     return [
@@ -116,10 +122,9 @@ def _prices(entry: JudgeModel) -> list[str]:
 
 
 def _efforts(entry: JudgeModel) -> str:
-    if not entry.efforts and entry.temperature == "unless reasoning":
-        return UNKNOWN
     if not entry.efforts:
-        return NOTHING
+        # A model that takes a temperature at any time is documented to have no efforts.
+        return NOTHING if entry.temperature == "accepted" else UNKNOWN
     ends = [entry.efforts[0], entry.efforts[-1]]
     return " to ".join(f"{end}*" if end == entry.least_effort else end for end in ends)
 
@@ -131,17 +136,11 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
     if judge.shutdown is not None:
         fields["ends"] = f"{judge.shutdown} ({_left(judge)})"
     if entry is not None:
-        price = entry.price
         fields |= {
             "service": "api.openai.com" if entry.provider else None,
             "aliases": ", ".join(entry.aliases) or None,
             "snapshot": entry.snapshot,
-            "price": UNKNOWN
-            if price is None
-            else f"${plain_number(price.input)} in, "
-            + (f"${plain_number(price.cached_input)} cached, " if price.cached_input else "")
-            + f"${plain_number(price.output)} out, per million tokens"
-            + (f", as documented on {entry.priced_on}" if entry.priced_on else ""),
+            "price": _price(entry),
             "announced": entry.announced,
             "replacement": entry.replacement,
             "context": UNKNOWN if entry.context is None else f"{thousands(entry.context)} tokens",
@@ -160,6 +159,19 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
             print_line(one_line(f"{field}: {value}", 2000), console)
 
 
+def _price(entry: JudgeModel) -> str:
+    if entry.price is None:
+        return UNKNOWN
+    amounts = {
+        "in": entry.price.input,
+        "cached": entry.price.cached_input,
+        "out": entry.price.output,
+    }
+    known = [f"${plain_number(each)} {what}" for what, each in amounts.items() if each is not None]
+    day = f", as documented on {entry.priced_on}" if entry.priced_on else ""
+    return f"{', '.join(known)}, per million tokens{day}"
+
+
 def _ends(judge: ListedJudge) -> str:
     if judge.is_retired:
         return f"was retired on {judge.shutdown}"
@@ -167,7 +179,7 @@ def _ends(judge: ListedJudge) -> str:
 
 
 def _when(judge: ListedJudge) -> str:
-    return f"in {_left(judge)}, on {judge.shutdown}" if not judge.is_retired else "already retired"
+    return f"in {_left(judge)}, on {judge.shutdown}"
 
 
 def _left(judge: ListedJudge) -> str:

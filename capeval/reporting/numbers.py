@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from capeval.scoring import FEWEST, Estimate
 from capeval.scoring.comparison_result import Difference, PairDifference
+from capeval.scoring.result import Ends
 from capeval.text import one_line
 
 NOTHING = "–"
@@ -104,9 +105,29 @@ def interval(estimate: Estimate) -> str:
     return _with_ends(estimate.value, estimate.low, estimate.high, percent)
 
 
-def points_interval(gap: Difference | PairDifference) -> str:
+def interval_ends(of: Ends) -> str:
+    """Return an interval of fractions alone.
+
+    >>> interval_ends(Ends(low=0.57, high=0.601)), interval_ends(Ends(low=None, high=None))
+    ('[57.0, 60.1]', '–')
+    """
+    if of.low is None or of.high is None:
+        return NOTHING
+    return f"[{percent(of.low)}, {percent(of.high)}]"
+
+
+def points_interval(gap: Difference | PairDifference | Estimate) -> str:
     """Return a difference in points with its 95% interval, if it has one."""
     return _with_ends(gap.value, gap.low, gap.high, points)
+
+
+def signed_interval(estimate: Estimate) -> str:
+    """Return a mean difference in points with its 95% interval, if it has one.
+
+    >>> signed_interval(Estimate(value=0.012, low=-0.01, high=0.034))
+    '+1.2 [-1.0, +3.4]'
+    """
+    return _with_ends(estimate.value, estimate.low, estimate.high, points)
 
 
 def _with_ends(

@@ -9,12 +9,14 @@ from rich.console import Console
 
 from capeval.rating.agreement import Agreement
 from capeval.rating.merging import RatedFile
-from capeval.reporting.numbers import coefficient, share, thousands
+from capeval.reporting.numbers import coefficient, plain_number, share, thousands
 from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import print_pages
 from capeval.schema import RELATIONS, ElementType
+from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED
 from capeval.stats.values import Missing, Value
 from capeval.text import counted, one_line
+from capeval.trust.label_plan import LabelPlan
 
 
 def print_agreement(
@@ -63,6 +65,34 @@ def agreement_line(found: Agreement, by_type: Mapping[ElementType, Agreement]) -
         return text
     each = (f"{kind} {_number(of.alpha)} over {thousands(of.n)}" for kind, of in by_type.items())
     return f"{text}\nBy type: {', '.join(each)}"
+
+
+def plan_lines(plans: Sequence[LabelPlan]) -> list[str]:
+    """Return a line for each run: how many videos to label, and what that rests on."""
+    return [_plan_line(plan) for plan in plans]
+
+
+def _plan_line(plan: LabelPlan) -> str:
+    name = "F1" if plan.measure == "f1" else plan.measure
+    goal = f"{name} within ±{plain_number(100 * plan.half_width)} points"
+    run, videos = one_line(plan.run), counted(plan.videos, "judged video")
+    if plan.fewest is None:
+        return f"{run}: {goal} cannot be reached: human labels of all {videos} are not enough."
+    likely = "" if plan.likely is None else f", most likely {thousands(plan.likely)}"
+    most = f"more than {thousands(plan.videos)}" if plan.most is None else thousands(plan.most)
+    alone = "more than there are" if plan.alone is None else thousands(plan.alone)
+    basis = (
+        f"from the {counted(plan.pilot, 'labelled video')} that the run has"
+        if plan.pilot >= FEWEST_LABELLED
+        else "from the judge's scores alone: from a judge that explains 80% of the variance of "
+        f"human scores to one that explains none; label {FEW_LABELLED} to narrow it down"
+    )
+    fewest = thousands(plan.fewest)
+    count = fewest if fewest == most else f"{fewest} to {most}"
+    return (
+        f"{run}: {goal} needs human labels of {count} of {videos}"
+        f"{likely} (without the judge {alone}), {basis}."
+    )
 
 
 def _number(value: Value) -> str:

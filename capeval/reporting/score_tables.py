@@ -9,6 +9,13 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from capeval.reporting.calibrated_tables import (
+    calibrated_sentence,
+    calibrated_tables,
+    main_estimate,
+    measure_of,
+    with_calibrated,
+)
 from capeval.reporting.numbers import (
     NOTHING,
     billions,
@@ -26,6 +33,7 @@ from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.scoring import FEWEST, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
+from capeval.scoring.result import Bridged, Calibrated
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
 
@@ -57,6 +65,19 @@ def means_of(scores: Scores) -> dict[Place, Means]:
     found |= {place: getattr(scores.overall, place[1]) for place in TYPE_PLACES}
     for way in type(scores.by).model_fields:
         found |= {(way, name): of.all for name, of in getattr(scores.by, way).items()}
+    return {
+        place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
+        for place, of in found.items()
+        if of.n
+    }
+
+
+def bridged_means(bridged: Bridged) -> dict[Place, Means]:
+    """Return the same of bridged scores."""
+    found = {OVERALL: bridged.overall.all}
+    found |= {place: getattr(bridged.overall, place[1]) for place in TYPE_PLACES}
+    for way in type(bridged.by).model_fields if bridged.by else ():
+        found |= {(way, name): of.all for name, of in getattr(bridged.by, way).items()}
     return {
         place: Means(of.precision.value, of.recall.value, of.f1.value, of.n)
         for place, of in found.items()
@@ -111,6 +132,7 @@ class ScoreRow:
     low: float | None = None
     high: float | None = None
     rank: int | None = None
+    calibrated: Calibrated | None = None
     footnotes: Mapping[tuple[View, Place], tuple[int, ...]] = field(default_factory=dict)
 
     def at(self, place: Place) -> Means:
@@ -118,12 +140,19 @@ class ScoreRow:
         return self.cells.get(place, Means(None, None, None))
 
 
-def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool = False) -> None:
+def print_scores(
+    results: Mapping[str, Scores],
+    console: Console,
+    *,
+    full: bool = False,
+    notes: Sequence[str] = (),
+) -> None:
     """Print a headline, the tables of one or more runs, their coverage and their signatures.
 
     Parameters
     ----------
     full : also F1 by domain, by number of events and by number of elements
+    notes : further lines about the scores
     """
     if not results:
         return
@@ -139,6 +168,7 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
             scored=scores.counts.scored,
             low=scores.overall.all.f1.low,
             high=scores.overall.all.f1.high,
+            calibrated=scores.calibrated,
         )
         for name, scores in results.items()
     ]
@@ -148,14 +178,20 @@ def print_scores(results: Mapping[str, Scores], console: Console, *, full: bool 
     views = VIEWS if full else VIEWS[:3]
     baseline = any(scores.settings.get("baseline") for scores in results.values())
     page = Page(
-        [table for view in views for table in score_tables(view, rows)],
+        [
+            *(table for view in views for table in score_tables(view, rows)),
+            *calibrated_tables(results, full=full),
+        ],
         notes=[
             *(f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()),
+            *notes,
             *([] if full else ["--full also shows F1 by domain, events and elements."]),
         ],
         warnings=[BASELINE_NOTE] if baseline else [],
         signatures=list(dict.fromkeys(scores.signature for scores in results.values())),
     )
+    found = {name: of.calibrated for name, of in results.items() if of.calibrated}
+    page = with_calibrated(page, found)
     print_pages([page], console, headline=scores_headline(results))
 
 
@@ -177,7 +213,8 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
     over = over_videos(counts.scored, counts.annotated, counts.captioned)
-    return f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
+    line = f"{one_line(name)}: {value} {over}{several}, judged by {judge}."
+    return f"{line} {calibrated_sentence(best.calibrated)}" if best.calibrated else line
 
 
 def over_videos(scored: int, annotated: int, captioned: int) -> str:
@@ -287,12 +324,21 @@ def _overall(rows: Sequence[ScoreRow], *, published: bool) -> Table:
         cell if published else Cell(cell.text, "", _interval(row), cell.place, cell.notes)
         for row, cell in zip(rows, f1, strict=True)
     ]
+    if any(row.calibrated for row in rows):
+        columns["Calibrated"] = [_calibrated(row.calibrated) for row in rows]
     return Table(
         _TITLES["overall"],
         [Column(name, words=name == "Run") for name in columns],
         list(zip(*columns.values(), strict=True)),
         NO_INTERVAL_NOTE if not published and _NO_INTERVAL in map(_interval, rows) else "",
     )
+
+
+def _calibrated(found: Calibrated | None) -> str:
+    if found is None:
+        return NOTHING
+    text = interval(main_estimate(found))
+    return text if measure_of(found) == "f1" else f"R {text}"
 
 
 def _interval(row: ScoreRow) -> str:

@@ -17,6 +17,7 @@ from capeval.errors import InputError
 from capeval.runs.judged_run import JudgedRun
 from capeval.runs.stored_scores import LARGEST, TOLERANCE, json_path, load_scores, read_scores
 from capeval.scoring import DRAWS, Scores, Signature
+from capeval.scoring.result import Calibrated
 from capeval.scoring.signature import VERSION, differing_parts
 from capeval.text import counted, shown
 
@@ -75,6 +76,7 @@ def check_scores(judged: JudgedRun, file: Path) -> Checked:
     ours = judged.rescored(seed=seed, draws=draws).model_dump(mode="json")
     found = _Comparison()
     notes = found.signatures(theirs.pop("signature", Absent.MISSING), ours.pop("signature"))
+    notes += _derived(theirs, ours)
     same_signature = not found.differences
     if OTHER_JUDGE in notes:
         return Checked(file, found.agree, tuple(found.differences), tuple(notes))
@@ -115,7 +117,38 @@ def why_stale(stored: Path | Scores, ours: Scores) -> str | None:
                 theirs.model_dump(mode="json", include=of_part),
                 ours.model_dump(mode="json", include=of_part),
             )
+    if not found.differences and theirs.calibrated and ours.calibrated:
+        # These intervals are closed forms: they need no bootstrap.
+        found = _Comparison()
+        found.compare("calibrated", *map(_unversioned, (theirs.calibrated, ours.calibrated)))
     return str(found.differences[0]) if found.differences else None
+
+
+def _unversioned(calibrated: Calibrated) -> dict[str, Any]:
+    value = calibrated.model_dump(mode="json")
+    return value | {"signature": Signature.parse(calibrated.signature).without_version()}
+
+
+def _derived(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Leave out what only one side has beside a judge's own scores; return notes on it."""
+    notes = []
+    if "calibrated" in theirs and "calibrated" not in ours:
+        del theirs["calibrated"]
+        notes.append(
+            "its calibrated scores are not checked, as the human labels are not here; name their "
+            "file with --human"
+        )
+    elif "calibrated" in ours and "calibrated" not in theirs:
+        del ours["calibrated"]
+        notes.append("it has no calibrated scores, although the run has human labels")
+    elif "calibrated" in ours:
+        for side in (theirs["calibrated"], ours["calibrated"]):
+            if isinstance(side, dict) and isinstance(side.get("signature"), str):
+                side["signature"] = Signature.parse(side["signature"]).without_version()
+    if theirs.pop("bridged", None) is not None:
+        notes.append("its bridged scores are not checked; `capeval bridge` recomputes them")
+    ours.pop("bridged", None)
+    return notes
 
 
 def _another_run(theirs: Any, ours: Mapping[str, Any]) -> str | None:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from capeval.errors import UsageError
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Annotation, Scored
 from capeval.scoring import DRAWS
 from capeval.scoring.buckets import Membership, memberships
+from capeval.scoring.calibrated import calibrated_differences
 from capeval.scoring.comparison import Measured, differences, flips, measured, moves, ranked
-from capeval.scoring.comparison_result import Comparison, Contender, LeftOut, Matrix, Side
+from capeval.scoring.comparison_result import (
+    CalibratedDifferences,
+    Comparison,
+    Contender,
+    LeftOut,
+    Matrix,
+    Side,
+)
 from capeval.scoring.counts import AnnotationArrays
 from capeval.scoring.signature import unlikeness
 from capeval.text import both_ends
@@ -62,6 +73,7 @@ def compare_judged(
             by=by,
             videos=moves(common.of(name), first, second),
             flips=flips(same, pairs),
+            calibrated=common.calibrated(second.values - first.values),
         )
     means, clusters, pairs_of = ranked(
         list(runs), list(common.measured.values()), draws=draws, seed=seed
@@ -135,6 +147,19 @@ class _Common:
             if annotation.events == theirs.events
         ]
         return [annotation for annotation, _ in kept], [pair for _, pair in kept]
+
+    def calibrated(self, gaps: NDArray[np.float64]) -> CalibratedDifferences | None:
+        """Return the differences of two runs calibrated with human labels, if both have some."""
+        one, other = self.runs.values()
+        if one.labels is None or other.labels is None:
+            return None
+        return calibrated_differences(
+            (AnnotationArrays(one.annotations), AnnotationArrays(other.annotations)),
+            self.videos,
+            gaps,
+            self.members,
+            (one.labels, other.labels),
+        )
 
     def side(self, name: str, signature: str) -> Side:
         """Return a run's coverage."""

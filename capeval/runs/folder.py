@@ -128,6 +128,15 @@ class RunFolder:
         """`manifest.json`."""
         return self.path / "manifest.json"
 
+    @property
+    def human(self) -> Path:
+        """`human.json`: human labels of the captions."""
+        return self.path / "human.json"
+
+    def has_human(self) -> bool:
+        """Return whether there are human labels."""
+        return _is_file(self.human)
+
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""
         return _is_file(self.captions)
@@ -284,7 +293,7 @@ def _is_whole(line: bytes) -> bool:
 # Windows' devices, and the files of a run.
 _RESERVED = re.compile(
     r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)"
-    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores)\.json)$",
+    r"|((captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl|(manifest|scores|human)\.json)$",
     re.IGNORECASE,
 )
 

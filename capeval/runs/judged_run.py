@@ -11,7 +11,9 @@ from typing import Any
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import load_captions
+from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.human_labels import labels_of
 from capeval.runs.outputs import run_files
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of
@@ -23,8 +25,9 @@ from capeval.runs.verdicts import (
     stored_judgments,
     summarise,
 )
-from capeval.schema import Annotation, Caption, Judgment, Scored
+from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored
 from capeval.scoring import DRAWS, Scores
+from capeval.scoring.result import Bridged
 from capeval.text import counted
 
 
@@ -34,6 +37,8 @@ class JudgedRun:
 
     `file` is the file of judgments; `run` is the run that it is in, None for verdicts outside a
     run. `captions` and `judgments` are by index; a video without a caption is in neither.
+    `labels` are human labels of these captions, `bridged` the scores by another judge that
+    `capeval bridge` stored, if they were checked.
     """
 
     name: str
@@ -46,6 +51,8 @@ class JudgedRun:
     captioned: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    labels: RunLabels | None = None
+    bridged: Bridged | None = None
 
     @cached_property
     def scores(self) -> Scores:
@@ -54,13 +61,15 @@ class JudgedRun:
 
     def rescored(self, *, seed: int = 0, draws: int = DRAWS) -> Scores:
         """Return the scores, with intervals of this seed and number of resamples."""
-        return summarise(
+        scores = summarise(
             self.annotations,
             list(self.judgments.values()),
             captioned=self.captioned,
             seed=seed,
             draws=draws,
+            labels=self.labels,
         )
+        return scores.model_copy(update={"bridged": self.bridged}) if self.bridged else scores
 
     @cached_property
     def signature(self) -> str:
@@ -91,7 +100,14 @@ class JudgedRun:
     def notices(self) -> list[str]:
         """What a reader of the scores must know: they are of a part, or of earlier verdicts."""
         found = []
-        if self.run and (unjudged := len(self.captions.keys() - self.judgments.keys())):
+        unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
+        if unjudged and is_sample(JudgeFolder(self.file.parent)):
+            found.append(
+                f"{self.name}: only {len(self.judgments):,} of "
+                f"{counted(self.captioned, 'caption')} are judged: a random sample for "
+                "`capeval bridge`, no score of the whole run"
+            )
+        elif unjudged:
             found.append(
                 f"{self.name}: {unjudged:,} of {counted(self.captioned, 'caption')} "
                 f"{'is' if unjudged == 1 else 'are'} not judged yet; "
@@ -149,18 +165,20 @@ def load_judged(
     judgments, captioned = stored_judgments(file, loaded, ignore_unknown=ignore_unknown)
     run = JudgeFolder(file.parent).run
     known = {annotation.index for annotation in loaded}
-    captions = load_captions(run.captions, unfinished=True) if run else ()
+    loaded_captions = load_captions(run.captions, unfinished=True) if run else ()
+    captions = {caption.index: caption for caption in loaded_captions if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,
         file=file,
         run=run,
         annotations=loaded,
         annotations_path=named,
-        captions={caption.index: caption for caption in captions if caption.index in known},
+        captions=captions,
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
         seed=seed,
+        labels=labels_of(run, loaded, captions) if run else None,
     )
 
 

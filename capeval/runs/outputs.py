@@ -134,7 +134,7 @@ def run_files(path: Path, *, scores: bool = True) -> list[Path]:
     """
     folders = [path, path.parent] if path.is_dir() else [path.parent, path.absolute().parent.parent]
     found = [] if path.is_dir() else [path]
-    names = ("captions.jsonl", "manifest.json", *(["scores.json"] if scores else []))
+    names = ("captions.jsonl", "manifest.json", "human.json", *(["scores.json"] if scores else []))
     found += [folder / name for folder in folders for name in names]
     if path.is_dir():
         for pattern in ("*.jsonl", *(["scores.json"] if scores else [])):

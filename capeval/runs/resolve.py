@@ -25,6 +25,7 @@ from typing import TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import first_line, reading
+from capeval.runs.drawn_videos import without_samples
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.text import Loss, cut, listed, nearest, similar
 
@@ -209,6 +210,9 @@ def _verdicts_in(folder: Path, judge: str | None) -> Path:
     if not chosen:
         names = ", ".join(one.path.name for one in run.judges())
         raise InputError(f"was not judged by {judge}, but by {names}", file=folder)
+    if judge is None:
+        # A random sample that `capeval bridge collect` has had judged is not what is meant.
+        chosen = without_samples(chosen)
     if len(chosen) > 1:
         raise InputError(
             "was judged by several judges; choose one with --judge, or name its folder: "
@@ -245,7 +249,7 @@ def _judges_in(folder: Path) -> list[JudgeFolder]:
 
 def _scores_in(folder: Path) -> list[Path]:
     judges = [JudgeFolder(folder), *RunFolder(folder).judges(scored=True)]
-    return [judge.scores for judge in judges if judge.has_scores()]
+    return [judge.scores for judge in without_samples([j for j in judges if j.has_scores()])]
 
 
 def _is_json(path: Path) -> bool:

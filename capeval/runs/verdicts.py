@@ -23,9 +23,11 @@ from capeval.files.judgments import (
 from capeval.files.reading import first_line
 from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
+from capeval.runs.human_labels import labels_of, read_labels
+from capeval.runs.kept_scores import with_bridged
 from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import Source
-from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, flaw_of
+from capeval.schema import Annotation, Caption, Judgment, RunLabels, Scored, Unscored, flaw_of
 from capeval.scoring import DRAWS, AnnotationArrays, Scores, Signature, score_judgments
 from capeval.scoring.counts import as_arrays
 from capeval.text import counted, nearest, shown
@@ -219,6 +221,7 @@ def summarise(
     seed: int,
     draws: int = DRAWS,
     data: str | None = None,
+    labels: RunLabels | None = None,
 ) -> Scores:
     """Score the judgments of one judge; what is known of the judge is read from them.
 
@@ -226,6 +229,7 @@ def summarise(
     ----------
     draws : of the bootstrap; 0 for means without intervals
     data : the hash of the annotations, if the caller knows it already
+    labels : human labels of the captions, for calibrated scores
     """
     reference = as_arrays(annotations)
     data = data or annotations_hash(reference.annotations)
@@ -257,6 +261,7 @@ def summarise(
         },
         seed=seed,
         draws=draws,
+        labels=labels,
     )
 
 
@@ -322,6 +327,9 @@ class VerdictStore:
         """Return the stored judgments."""
         if self.folder:
             files = (self.folder.judgments, self.folder.next, self.folder.aside)
+            if run := self.folder.run:
+                # Labels that cannot be read must stop the command before it spends anything.
+                read_labels(run)
             self._stored = Stored(*map(judgment_lines, files))
         return self._stored
 
@@ -351,8 +359,8 @@ class VerdictStore:
         if added:
             write_judgments(folder.aside, _distinct([*stored.aside, *added]))
         write_judgments(folder.judgments, self._judgments)
-        text = dumps(self.scores.model_dump(mode="json"), indent=1) + "\n"
-        write_atomic(folder.scores, text)
+        scores = with_bridged(self.scores, folder)
+        write_atomic(folder.scores, dumps(scores.model_dump(mode="json"), indent=1) + "\n")
         if not next_left:
             folder.next.unlink(missing_ok=True)
         elif done:
@@ -369,9 +377,12 @@ class VerdictStore:
     @cached_property
     def scores(self) -> Scores:
         """The scores of the judgments that were finished."""
+        captions = {caption.index: caption for caption in self._source.captions}
+        run = self.folder and self.folder.run
         return summarise(
             self._source.annotations,
             self._judgments,
             captioned=len(self._source.captions),
             seed=self._seed,
+            labels=labels_of(run, self._source.annotations, captions) if run else None,
         )

@@ -11,6 +11,7 @@ from capeval.schema.annotation import (
     element_ids,
 )
 from capeval.schema.caption import Caption
+from capeval.schema.human_labels import LabelledVideo, RunLabels, Stratum
 from capeval.schema.judgment import (
     JUDGMENT,
     RELATIONS,
@@ -55,11 +56,14 @@ __all__ = [
     "Inputs",
     "Judgment",
     "LabelScale",
+    "LabelledVideo",
     "Provenance",
     "RaterMode",
     "Relation",
     "Relations",
+    "RunLabels",
     "Scored",
+    "Stratum",
     "Unscored",
     "Usage",
     "Verdict",

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.schema import Annotation, Judgment, Relation, Scored, Usage
+from capeval.schema import Annotation, Judgment, Relation, RunLabels, Scored, Usage
 from capeval.scoring.buckets import Membership, by_way
+from capeval.scoring.calibrated import calibrated_scores
 from capeval.scoring.counts import COUNTS, GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.scoring.result import (
     Breakdown,
@@ -38,6 +39,7 @@ def score_judgments(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     draws: int = DRAWS,
+    labels: RunLabels | None = None,
 ) -> Scores:
     """Score stored verdicts.
 
@@ -49,6 +51,7 @@ def score_judgments(
     judgments : at most one per annotated video, in any order
     captioned : number of videos that have a caption
     draws : resamples of the bootstrap over videos; 0 for means without intervals
+    labels : human labels of the captions, for calibrated scores
 
     Raises
     ------
@@ -68,7 +71,9 @@ def score_judgments(
     rows = list(scored)
     counts = reference.counts(rows, [judgment.relations for judgment in scored.values()])
     values = measures(counts)
-    overall, by = _tables(values, reference.members_of(rows), seed=seed, draws=draws)
+    indexes = [judgment.index for judgment in scored.values()]
+    members = reference.members_of(rows)
+    overall, by = _tables(values, members, seed=seed, draws=draws)
     return Scores(
         signature=signature,
         counts=Counts(
@@ -79,11 +84,14 @@ def score_judgments(
         ),
         overall=overall,
         by=by,
-        videos=_videos([judgment.index for judgment in scored.values()], counts, values),
+        videos=_videos(indexes, counts, values),
         unmatched_events=_unmatched(list(scored.values())),
         repeat_spread=_spread(reference, scored),
         usage=_usage(judgments),
         settings=dict(settings or {}),
+        calibrated=None
+        if labels is None
+        else calibrated_scores(reference, indexes, values, members, labels, signature=signature),
     )
 
 

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from capeval.schema import ElementType, Relation
-from capeval.scoring.result import ByType, ByWay, ResultModel
+from capeval.schema import ElementType, LabelScale, Relation
+from capeval.scoring.result import (
+    ByType,
+    ByWay,
+    CalibratedBreakdown,
+    CalibratedBucket,
+    ResultModel,
+    Sampling,
+)
 
 
 class Difference(ResultModel):
@@ -158,8 +165,28 @@ class _Compared(ResultModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class CalibratedDifferences(ResultModel):
+    """Differences calibrated with human labels of the `labelled` videos that both runs have.
+
+    Judged and human differences of each video take the place of its scores; `first` and `second`
+    are the hashes of the runs' labels.
+    """
+
+    first: str
+    second: str
+    scale: LabelScale
+    sampling: Sampling
+    labelled: int
+    overall: CalibratedBucket
+    by: CalibratedBreakdown
+    warnings: tuple[str, ...]
+
+
 class Comparison(_Compared):
-    """Two runs, paired by video; fractions from 0 to 1 at full precision."""
+    """Two runs, paired by video; fractions from 0 to 1 at full precision.
+
+    `calibrated` is left out where the runs have no human labels.
+    """
 
     first: Side
     second: Side
@@ -167,6 +194,14 @@ class Comparison(_Compared):
     by: Differences
     videos: dict[str, VideoMove]
     flips: Flips
+    calibrated: CalibratedDifferences | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        value: dict[str, Any] = serialize(self)
+        if value.get("calibrated", "") is None:
+            del value["calibrated"]
+        return value
 
 
 class Contender(Side):

@@ -35,6 +35,7 @@ FIRST: dict[str, tuple[Any, ...]] = {
     "plot": (["types"], ["old"]),
     "correlate": ("human.csv",),
     "rate_merge": (["a.csv"], "key.csv"),
+    "rate_plan": (3,),
     "sample_frames": ("a.mp4",),
 }
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [
@@ -114,6 +115,8 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
     ("correlate", {"draws": 98}, "resamples must be from 99 to 1,000,000, not 98"),
     ("correlate", {"ci": "exact"}, "ci must be 'bootstrap', 'analytic' or 'none'"),
     ("rate_sheet", {"per_video": 0}, "per_video must be at least 1, not 0"),
+    ("rate_plan", {"points": 0}, "multiple values for argument 'points'"),
+    ("rate_plan", {"run": 5}, "run must be a list, not 5"),
     ("rate_merge", {"partial": None}, "partial must be True or False, not None"),
     ("sample_frames", {"frames": [3]}, "frames must be a string or a whole number, not a value"),
     ("models", {"name": 5}, "name must be a string, not 5"),
@@ -186,7 +189,8 @@ def test_numbers_of_numpy_become_plain() -> None:
 @pytest.mark.parametrize("options", CLASSES)
 def test_every_default_is_valid(options: type) -> None:
     """What a default is not checked for, a caller who gives it as an argument must be allowed."""
-    needed = {"index": "a", "video": "a.mp4", "human": "h.csv", "key": "k.csv", "file": "s.json"}
+    needed: dict[str, Any] = {"index": "a", "video": "a.mp4", "human": "h.csv", "key": "k.csv"}
+    needed |= {"file": "s.json", "points": 3}
     given = {
         one.name: needed.get(one.name, "x") if one.default is not None else None
         for one in fields(options)
@@ -206,7 +210,7 @@ COMMANDS = {
 EMPTY = [
     (COMMANDS.get(each.__name__, [each.__name__.removesuffix("Options").lower(), "x"]), flag)
     for each in CLASSES
-    if each is not run_options.CheckOptions
+    if each not in (run_options.CheckOptions, run_options.PlanOptions)
     for name, (found, _) in options_of(each).items()
     if not found.positional and (found.kind in (str, str | None) or "list" in str(found.kind))
     for flag in [f"--{name.replace('_', '-')}"]

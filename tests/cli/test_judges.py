@@ -16,7 +16,7 @@ import capeval
 from capeval.errors import EndpointRefused, UsageError
 from tests.cli.conftest import Endpoint, Workspace
 from tests.conftest import Today
-from tests.server import LoopbackServer
+from tests.server import LoopbackServer, failure, unauthorized
 from tests.typed import Typed, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -84,6 +84,15 @@ def test_one_judge_is_shown_whole(type_: Typed) -> None:
     served = type_("judges", "Qwen/Qwen3-8B")
     assert "serve: vllm serve Qwen/Qwen3-8B --reasoning-parser qwen3\n" in served.out
     assert "price: unknown" in served.out
+    assert "cached" not in type_("judges", "gpt-4").out
+    free = '[judges."free"]\nprice = {input = 1, cached_input = 0, output = 2}\n'
+    Path("capeval.toml").write_text(free, encoding="utf-8")
+    assert "price: $1 in, $0 cached, $2 out" in type_("judges", "free").out
+    alias = type_("judges", "GPT-4O")
+    assert (alias.code, alias.lines) == (
+        2,
+        ["capeval: no judge 'GPT-4O' in the catalogue; did you mean \"gpt-4o\"?"],
+    )
     missing = type_("judges", "gpt-4p")
     assert missing.code == 2
     assert 'did you mean "gpt-' in missing.err
@@ -106,6 +115,8 @@ def test_users_entries_are_listed_and_wrong_ones_refused(type_: Typed) -> None:
     file.write_text('[judges."our\\u001b[31m-judge"]\ncontext = 4096\n', encoding="utf-8")
     said = type_("judges")
     assert "our\\x1b[31m-judge" in said.out
+    file.write_text('[judges."lexical"]\ncontext = 5\n', encoding="utf-8")
+    assert sum(line.startswith("lexical ") for line in type_("judges").out.splitlines()) == 1
     file.write_text('[judges."ours"]\ncontext = "long"\n', encoding="utf-8")
     wrong = type_("judges")
     assert wrong.code == 2
@@ -130,22 +141,43 @@ def test_an_endpoint_is_joined_with_the_catalogue(type_: Typed, today: Today) ->
         lines = said.out.splitlines()
         assert lines[0] == (
             f"{server.url} offers 4 models, 1 of them in the catalogue; "
-            "the first to end is gone, already retired."
+            "the first to end is served, in 20 days, on 2026-06-21."
         )
         of = {line.split()[0]: line for line in lines if line}
         assert "2026-06-21" in of["served"]
         assert "32,768" in of["Qwen/Qwen3-8B"]
         assert "retired" in of["gone"]
         assert "\x1b" not in said.out
+        # Nothing is known of it, which a dash would not say.
+        assert of["kept"].split() == ["kept", *4 * ["unknown"], "–", "–", *2 * ["unknown"]]
         short = type_("judges", "--base-url", server.url)
         assert "1 retired model: --full" in short.out
-        assert "2 more models, unknown to the catalogue: --full." in short.out
+        # What is to end is not left out: the headline names it.
+        assert "1 more model, unknown to the catalogue: --full." in short.out
+        assert "served " in short.out.partition("\n\n")[2]
         found = capeval.judges("served", base_url=server.url)
         assert [judge.days_left for judge in found.judges] == [20]
         with pytest.raises(UsageError, match="no judge 'other' at http://127"):
             capeval.judges("other", base_url=server.url)
     with pytest.raises(EndpointRefused, match="cannot reach"):
         capeval.judges(base_url=server.url)
+
+
+def test_an_endpoint_that_lists_nothing_or_refuses_is_one_line(type_: Typed) -> None:
+    with serving(models=()) as server:
+        said = type_("judges", "--base-url", server.url)
+        assert (said.code, said.out) == (0, f"{server.url} lists no models.\n")
+    refusals = {
+        unauthorized(): "wants a key: set OPENAI_API_KEY",
+        failure(302): "redirects elsewhere",
+        failure(404): "does the base URL end in /v1?",
+        failure(500): "does not answer",
+    }
+    for refusal, says in refusals.items():
+        with serving(records={"m/models": refusal}) as server:
+            wrong = type_("judges", "--base-url", f"{server.url}/models/m")
+        assert (wrong.code, len(wrong.lines)) == (2, 1)
+        assert says in wrong.err
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)])
@@ -166,6 +198,17 @@ def test_judge_warns_once_of_a_judge_that_ends_also_if_it_is_quiet(
         assert "capeval bridge plan ends NEW" in ending[0]
         # What is not in the estimate is about money, too.
         assert sum("is not part of the expected cost" in line for line in said.lines) == 1
+    found: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(work.folder)
+        capeval.judge(
+            "captions.jsonl",
+            "annotations.json",
+            judge="ends",
+            base_url=endpoint.url,
+            on_notice=found.append,
+        )
+    assert [line for line in found if "ends in 30 days" in line]
     expected = json.loads(typed(work.folder, *given, "--dry-run", "--json", env=env).out)
     assert expected["reasoning_tokens"] == "not estimated"
 

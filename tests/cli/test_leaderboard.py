@@ -507,3 +507,14 @@ def test_json_is_printed_also_where_a_file_is_written(typed: Typed) -> None:
     assert Path("board.csv").read_text().startswith("section,published")
     code, _, err = typed("--json", "--format", "markdown")
     assert (code, "--json and --format: choose one of them" in err) == (2, True)
+
+
+def test_sections_of_two_efforts_of_one_judge_have_two_titles(typed: Typed) -> None:
+    for effort in (None, "low"):
+        by = BY.model_copy(update={"reasoning": effort})
+        make_run(f"run-{effort}", GOOD, by=by)
+    code, out, _ = typed()
+    assert code == 0
+    titles = [line for line in out.splitlines() if "Runs judged by" in line]
+    assert len(titles) == 2
+    assert sum(title.endswith(", reasoning low") for title in titles) == 1

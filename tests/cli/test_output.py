@@ -177,6 +177,7 @@ def test_help_texts_have_one_style(name: str, command: Any) -> None:
             assert one.default == "runs"
     reads_runs = {"generate", "judge", "score", "report", "inspect", "compare", "leaderboard"}
     reads_runs |= {"plot", "correlate", "rate sheet"}
+    reads_runs |= {f"bridge {name}" for name in ("build", "plan", "show", "collect")}
     assert ("--runs" in {one.opts[0] for one in command.params}) is (name in reads_runs)
 
 

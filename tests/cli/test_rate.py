@@ -55,7 +55,8 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     assert "By type: camera " in merged.out
     assert merged.out.endswith(" --human human.csv\n")
     human = rows(tmp_path / "human.csv")
-    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
+    strata = ["stratum", "stratum_videos", "stratum_sampled"]
+    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label", *strata]
     count = len(rows(folder / "sheet.csv"))
     assert len(human) == 2 * count - 3
     assert {row["system"] for row in human} == {

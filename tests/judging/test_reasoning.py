@@ -140,6 +140,13 @@ async def test_the_catalogue_gives_the_effort_of_openais_models(
         assert bool(opened.reasons) == (given is None and asked is not None)
 
 
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1/", "https://API.openai.com:443/v1"])
+async def test_openais_address_may_be_written_in_other_ways(url: str) -> None:
+    options = JudgeOptions({}, base_url=url, api_key="sk-x", judge="gpt-6-luna")
+    async with open_judge(options) as opened:
+        assert opened.judge.reasoning == "none"
+
+
 @pytest.mark.parametrize(
     ("judge", "given", "thinks"),
     [
@@ -150,6 +157,10 @@ async def test_the_catalogue_gives_the_effort_of_openais_models(
         ("gpt-5", None, True),
         ("gpt-5.4", None, False),
         ("o3", None, True),
+        # Their default efforts are not documented; they refuse a temperature while they reason.
+        ("gpt-6.2-astra", None, True),
+        ("gpt-6-astra", "default", True),
+        ("gpt-6-astra", "none", False),
         ("unheard-of", None, False),
     ],
 )
@@ -206,5 +217,15 @@ async def test_only_chat_models_reason() -> None:
     with pytest.raises(UsageError, match="--reasoning is for chat models"):
         async with open_judge(JudgeOptions({}, judge="lexical", reasoning="low")):
             pytest.fail("it opened")
+    # Where no key is set, the sample's default judge is the baseline.
+    ignored: dict[str, dict[str, Any]] = {
+        "--reasoning": {"reasoning": "low"},
+        "--explain": {"explain": True},
+    }
+    for option, given in ignored.items():
+        options = JudgeOptions({}, **given)
+        with pytest.raises(UsageError, match=f"{option} is for chat models"):
+            async with open_judge(options, is_sample=lambda: True):
+                pytest.fail("it opened")
     with pytest.raises(UsageError, match=r"reasoning must be 'default'.* or 'max', not 'huge'"):
         capeval.judge(captions(), videos(), judge="m", reasoning="huge")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from capeval.api.judging import Target, open_judging
 from capeval.errors import EndpointRefused, UsageError
 from capeval.judging.default_judge import DEFAULT_MODEL, default_judge
 from capeval.judging.options import JudgeOptions
-from capeval.judging.retirement import successor, warning, what_remains
+from capeval.judging.retirement import RetirementWatch, successor, warning, what_remains
 from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.judge_models import packaged_judges
@@ -70,6 +70,18 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
     assert "--judge gpt-6-luna" in said
     assert "stored verdicts are scored" in said
     assert "\n" not in said
+    # Errors are cut when they are long; what comes last is what to do.
+    assert said.endswith(f"see `capeval bridge plan {DEFAULT_MODEL} gpt-6-luna`")
+
+
+@pytest.mark.parametrize("model", [name for name, entry in JUDGES.items() if entry.shutdown])
+def test_the_message_about_a_retired_model_is_not_cut(model: str, today: Today) -> None:
+    today.day = date(2027, 6, 1)
+    watch = RetirementWatch("https://api.openai.com/v1", JUDGES, pytest.fail)
+    said = str(EndpointRefused(watch.why_unknown(model, "?")))
+    assert said.startswith(f"the judge {model} was retired on 20")
+    new = successor(model, JUDGES, today.day) or "NEW"
+    assert said.endswith(f"see `capeval bridge plan {model} {new}`")
 
 
 async def test_a_retired_default_stops_an_estimate_too(today: Today) -> None:
@@ -82,7 +94,10 @@ async def test_a_retired_default_stops_an_estimate_too(today: Today) -> None:
     named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
     async with open_judge(named) as opened:
         assert opened.judge.name == DEFAULT_MODEL
-        assert opened.reasons == ("retired on 2027-01-14",)
+        assert opened.retired == "retired on 2027-01-14"
+        assert opened.title.endswith("; retired on 2027-01-14")
+        # The user named it: that needs no reason.
+        assert opened.reasons == ()
 
 
 def test_an_entry_of_the_user_moves_the_day(today: Today) -> None:
@@ -95,6 +110,9 @@ def test_an_entry_of_the_user_moves_the_day(today: Today) -> None:
 def test_the_other_defaults_have_their_reasons(today: Today) -> None:
     today.day = date(2030, 1, 1)
     assert default_judge(JudgeOptions({}), is_sample=lambda: True).name == "lexical"
+    today.day = date(2026, 6, 1)
+    for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
+        assert default_judge(JudgeOptions({}, base_url=written)).name == DEFAULT_MODEL
     elsewhere = default_judge(JudgeOptions({}, base_url="http://localhost:8000/v1"))
     assert (elsewhere.name, elsewhere.reason) == (None, "the only model of this endpoint")
     recorded = default_judge(JudgeOptions({}, client=ScriptedClient(right)))
@@ -134,7 +152,7 @@ def test_what_is_recommended_has_not_ended_itself() -> None:
     assert successor("a", own, END) == "c"
     assert successor("c", own, END) is None
     assert successor("unheard-of", own, END) is None
-    assert "--judge (" in what_remains("c", own, END)
+    assert "--judge;" in what_remains("c", own, END)
     circle = {name: own[name].model_copy(update={"replacement": "a"}) for name in ("a", "b")}
     assert successor("b", circle, END) is None
 
@@ -206,6 +224,14 @@ async def test_the_catalogue_warns_before_anything_is_called_and_the_record_corr
     async with LoopbackServer(answer, records=other) as server:
         found = await judged(server, cache="other.sqlite")
     assert ["in 30 days" in found[0], "in 10 days" in found[1]] == [True, True]
+    # Later than what is warned of, too: otherwise the first warning would seem to hold.
+    later = {"gpt-x": {"id": "gpt-x", "shutdown_date": "2027-06-11"}}
+    async with LoopbackServer(answer, records=later) as server:
+        found = await judged(server, cache="third.sqlite")
+    assert "in 30 days" in found[0]
+    assert found[1:] == [
+        "the judge gpt-x ends on 2027-06-11 by the endpoint's record, not on 2026-07-01"
+    ]
 
 
 async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:
@@ -221,7 +247,8 @@ async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:
             async with open_judging(choice, sources(), on_notice=notices.append) as session:
                 [result async for result in session.results()]
         said = str(caught.value)
-        assert said.startswith("the judge gpt-x was retired on 2026-05-01: choose another with")
+        begins = "the judge gpt-x was retired on 2026-05-01 and does not answer: choose another"
+        assert said.startswith(begins)
         assert "--judge gpt-y" in said
         assert "stored verdicts are scored" in said
         assert "capeval bridge plan gpt-x gpt-y" in said
@@ -287,6 +314,17 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     assert "its verdicts so far are by gpt-4.1@tuna-cap-v2; gpt-4o-2024-08-06" in notice
     assert await notices(judge="gpt-4o-mini") == []
     assert await notices(judge="gpt-4.1") == []
-    # The effort that the rule gives makes another judge too.
+    # In Python, too; once for each run.
+    found: list[str] = []
+    await judge_async("mine", **given, on_notice=found.append)
+    (said,) = found
+    assert said == notice
+    await judge_async("mine", **given, on_notice=found.append)
+    assert len(found) == 1
+    # The effort that the rule gives makes another judge too, but not of a judge that is new.
+    assert await notices(judge="gpt-6-luna") == []
+    await judge_async("mine", **given, judge="gpt-6-luna", reasoning="default")
+    assert await notices(judge="gpt-6-luna", reasoning="low") == []
     (notice,) = await notices(judge="gpt-6-luna")
+    assert "so far are by gpt-6-luna@tuna-cap-v2; gpt-6-luna" in notice
     assert "the least effort that it takes, unless --reasoning names another" in notice

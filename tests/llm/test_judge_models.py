@@ -53,6 +53,7 @@ def test_entries_agree_with_themselves(entry: JudgeModel) -> None:
     assert (entry.price is None) == (entry.priced_on is None)
     assert entry.open_weights == bool(entry.serve)
     assert entry.default_effort in (None, *entry.efforts)
+    assert entry.snapshot not in packaged_judges()
     assert list(entry.efforts) == sorted(entry.efforts, key=EFFORTS.index)
     assert entry.shutdown is None or not entry.open_weights
     assert not (entry.announced and entry.shutdown) or entry.announced < entry.shutdown
@@ -116,13 +117,52 @@ def test_users_add_and_change_entries(tmp_path: Path) -> None:
     assert changed == before.model_copy(update={"shutdown": date(2027, 6, 30)})
     assert judges["gpt-4.1"].priced_on is None
     prices = read_prices(file)
-    assert set(prices) == {"our-judge", "ours", "gpt-4.1"}
+    dated = {"gpt-4o", "gpt-4o-2024-08-06", "gpt-4.1-2025-04-14"}
+    assert set(prices) == {"our-judge", "ours", "gpt-4.1"} | dated
     assert price_of("our-judge", prices) == Price(input=1, output=2)
     assert price_of("ours", prices) == Price(input=5, output=6)
     assert price_of("gpt-4.1-2025-04-14", prices) == Price(input=9, output=9)
     assert price_of("gpt-4o", prices) == price_of("gpt-4o")
     assert read_judges(tmp_path / "none.toml") == packaged_judges()
     assert (priced_on("gpt-4o"), priced_on("our-judge")) == ("2025-08-07", None)
+
+
+def read(text: str, folder: Path) -> tuple[dict[str, JudgeModel], dict[str, Price]]:
+    file = folder / "capeval.toml"
+    file.write_text(text, encoding="utf-8")
+    return read_judges(file), read_prices(file)
+
+
+def test_a_snapshot_is_a_name_of_its_model(tmp_path: Path) -> None:
+    for snapshot, name in (("gpt-4-0613", "gpt-4"), ("gpt-3.5-turbo-0125", "gpt-3.5-turbo")):
+        entry = find_judge(snapshot)
+        assert entry is not None
+        assert entry.name == name
+        assert price_of(snapshot) == entry.price
+    text = '[judges."m"]\nsnapshot = "m-v3"\nprice = {input = 1, output = 2}\n'
+    judges, prices = read(text, tmp_path)
+    assert find_judge("m-v3", judges) is judges["m"]
+    assert price_of("m-v3", prices) == Price(input=1, output=2)
+    # The name of an entry comes before the snapshot of another.
+    _, prices = read(text.replace("m-v3", "gpt-5"), tmp_path)
+    assert price_of("gpt-5", prices) == price_of("gpt-5")
+
+
+def test_another_name_of_a_packaged_model(tmp_path: Path) -> None:
+    # A new alias has the price of its model.
+    judges, prices = read('[judges."gpt-5"]\naliases = ["our-deployment"]\n', tmp_path)
+    assert find_judge("our-deployment", judges) is judges["gpt-5"]
+    assert price_of("our-deployment", prices) == price_of("gpt-5")
+    # A packaged alias can be given to another model.
+    judges, _ = read('[judges."gpt-4o-2024-11-20"]\naliases = ["gpt-4o"]\n', tmp_path)
+    assert find_judge("gpt-4o", judges) is judges["gpt-4o-2024-11-20"]
+    # What an entry under an alias leaves out is as it was.
+    before = packaged_judges()["gpt-4o-2024-08-06"]
+    judges, prices = read('[judges."gpt-4o"]\nshutdown = 2028-01-01\n', tmp_path)
+    changes = {"name": "gpt-4o", "aliases": (), "shutdown": date(2028, 1, 1)}
+    assert find_judge("gpt-4o", judges) == before.model_copy(update=changes)
+    assert price_of("gpt-4o", prices) == before.price
+    assert judges["gpt-4o-2024-08-06"] == before
 
 
 @pytest.mark.parametrize(
@@ -133,7 +173,20 @@ def test_users_add_and_change_entries(tmp_path: Path) -> None:
         ('[judges."m"]\nprice = 1\n', 'judges."m".price', "must be a table, not 1"),
         ('[judges."m"]\nprice = {input = 1}\n', 'judges."m".price.output', "is missing"),
         ('[judges."m"]\nprice = {input = -1, output = 1}\n', 'judges."m".price.input', "at least"),
-        ('[judges."m"]\nshutdown = "soon"\n', 'judges."m".shutdown', "is not valid"),
+        ('[judges."m"]\nshutdown = "soon"\n', 'judges."m".shutdown', "must be a date such as"),
+        ('[judges."m"]\nshutdown = 1796083200\n', 'judges."m".shutdown', "must be a date such as"),
+        ('[judges."m"]\nprice = {input = true, output = 1}\n', ".price.input", "be a number"),
+        ('[judges."m"]\nprice = {input = "1", output = 1}\n', ".price.input", "be a number"),
+        ('[judges."m"]\ncontext = "4096"\n', 'judges."m".context', "a whole number"),
+        ('[judges."m"]\nseed = "yes"\n', 'judges."m".seed', "true or false"),
+        ('[judges."m"]\nopen_weights = 1\n', 'judges."m".open_weights', "true or false"),
+        ('[judges."m"]\naliases = [""]\n', 'judges."m".aliases.1', "must not be empty"),
+        ('[judges."m"]\naliases = ["gpt-5"]\n', 'judges."m".aliases.1', 'the judge "gpt-5"'),
+        (
+            '[judges."m"]\naliases = ["z"]\n[judges."n"]\naliases = ["y", "z"]\n',
+            'judges."n".aliases.2',
+            '"z" already names the judge "m"',
+        ),
         ('[judges."m"]\nefforts = ["huge"]\n', 'judges."m".efforts.1', '"huge" is unknown'),
         ('[judges."m"]\nefforts = "low"\n', 'judges."m".efforts', "must be a list"),
         ('[judges."m"]\ntemperature = 1\n', 'judges."m".temperature', "1 is unknown"),
@@ -149,9 +202,9 @@ def test_a_wrong_entry_names_file_and_field(
 ) -> None:
     file = tmp_path / "capeval.toml"
     file.write_text(text, encoding="utf-8")
-    for read in (read_judges, read_prices):
+    for read_file in (read_judges, read_prices):
         with pytest.raises(InputError) as caught:
-            read(file)
+            read_file(file)
         said = str(caught.value)
         assert str(file) in said
         assert field in said
@@ -173,6 +226,8 @@ def test_a_wrong_entry_names_file_and_field(
         (None, None),
         ({"shutdown_date": ""}, None),
         ({"shutdown_date": "soon"}, None),
+        ({"shutdown_date": "0001-01-01T00:00:00Z"}, None),
+        ({"shutdown_date": "9999-12-31"}, None),
         ({"shutdown_date": "2027-13-45"}, None),
         ({"shutdown_date": 0}, None),
         ({"shutdown_date": -1}, None),

@@ -353,3 +353,32 @@ def test_a_type_that_nobody_labelled_is_left_out() -> None:
     found = agreement_by_type(files, {"i": KeyedItem("v", "s", (5,))}, [typed_annotation()])
     assert list(found) == ["camera"]
     assert isinstance(found["camera"].alpha, Missing)
+
+
+def test_strata_of_the_key_are_in_human_csv(tmp_path: Path) -> None:
+    videos = [annotation("v", "Low-Dynamic"), annotation("w", "High-Dynamic")]
+    sheet = sample_sheet(videos, {"a": {"v": "x", "w": "y"}})
+    key = read_key(key_file(tmp_path, key_csv(sheet)))
+    assert {item.stratum for item in key.values()} == {
+        ("Low-Dynamic", 1, 1),
+        ("High-Dynamic", 1, 1),
+    }
+    labels = {
+        (item.item_id, element): "lack" for item in sheet.items for element in ("1.1", "1.2", "2.1")
+    }
+    file = RatedFile("ann", tmp_path / "ann.csv", labels, ())  # type: ignore[arg-type]
+    human = tmp_path / "human.csv"
+    human.write_text(human_csv([file], key), encoding="utf-8")
+    table = load_human(human)
+    assert isinstance(table, LabelTable)
+    assert set(table.strata or ()) == {("Low-Dynamic", 1, 1), ("High-Dynamic", 1, 1)}
+
+
+def test_edited_stratum_of_a_key_is_refused(tmp_path: Path) -> None:
+    sheet = sample_sheet([annotation("v", "Low-Dynamic")], {"a": {"v": "x"}})
+    text = key_csv(sheet)
+    for old, new in ((",1,1,", ",9,1,"), ("Low-Dynamic", "High-Dynamic")):
+        with pytest.raises(InputError, match="check: the row is not as `capeval rate sheet` wrote"):
+            read_key(key_file(tmp_path, text.replace(old, new)))
+    with pytest.raises(InputError, match='the column "stratum_sampled" is missing'):
+        read_key(key_file(tmp_path, text.replace("stratum_sampled", "other")))

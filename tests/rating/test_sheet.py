@@ -171,3 +171,49 @@ def test_spreadsheet_runs_nothing_and_changes_no_id() -> None:
     assert not any(row["label"] or row["rater"] for row in found)
     for row in found:
         assert not any(cell.lstrip()[:1] in tuple("=+-@") for cell in row.values())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "videos"),
+    [((96, 3, 1), 10), ((60, 39, 1), 50), ((1, 1, 1, 97), 20), ((50, 50), 1), ((99, 1), 100)],
+)
+def test_every_video_can_be_sampled(sizes: tuple[int, ...], videos: int) -> None:
+    kinds = [tag for tag, size in zip(TAGS, sizes, strict=False) for _ in range(size)]
+    several = [annotation(f"v{n:03}", tag) for n, tag in enumerate(kinds)]
+    sheet = sample_sheet(several, captions(several, ("alpha",)), videos=videos)
+    sampled = Counter(item.stratum for item in sheet.items)
+    strata = {stratum: size for (_, stratum), size in sheet.sizes.items()}
+    assert sum(strata.values()) == len(several)
+    # Each stratum is sampled, and within one every video is as likely as any other.
+    assert sampled.keys() == strata.keys()
+    for stratum, size in strata.items():
+        assert abs(sampled[stratum] - size * videos / len(several)) < 1
+    drawn = {item.annotation.index for item in sheet.items}
+    for seed in range(1, 40):
+        more = sample_sheet(several, captions(several, ("alpha",)), videos=videos, seed=seed)
+        drawn |= {item.annotation.index for item in more.items}
+    assert len(drawn) > 0.9 * min(len(several), 40 * videos * 0.3)
+
+
+def test_key_names_the_stratum_of_each_caption_and_its_sizes() -> None:
+    some = captions(systems=("alpha", "beta"))
+    del some["beta"]["v00"]
+    sheet = sample_sheet(ANNOTATIONS, some, videos=40, per_video=1)
+    key = rows(key_csv(sheet))
+    cells = Counter((row["system"], row["stratum"]) for row in key)
+    for row in key:
+        assert int(row["stratum_sampled"]) == cells[row["system"], row["stratum"]]
+        missing = row["system"] == "beta" and row["stratum"] == "Low-Dynamic"
+        assert int(row["stratum_videos"]) == 20 - missing
+    assert {row["stratum"] for row in key} == {
+        *("Low-Dynamic", "High-Dynamic", "High-Dynamic, Multi-Scene", "no characteristic")
+    }
+
+
+def test_strata_too_small_for_a_video_are_pooled() -> None:
+    several = [annotation(f"v{n:02}", TAGS[0 if n < 38 else n - 37]) for n in range(40)]
+    sheet = sample_sheet(several, captions(several), videos=20)
+    assert {stratum: size for (_, stratum), size in sheet.sizes.items()} == {
+        "Low-Dynamic": 38,
+        "High-Dynamic / High-Dynamic, Multi-Scene": 2,
+    }

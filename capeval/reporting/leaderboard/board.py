@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,14 +19,22 @@ from capeval.reporting.leaderboard.stored import (
     StoredScores,
     Unfinished,
     parameters_of,
+    read_bridged_row,
     read_stored,
 )
 from capeval.reporting.numbers import plain_number, share
+from capeval.reporting.probe_tables import card_line
 from capeval.reporting.score_tables import OVERALL, Means
+from capeval.runs.drawn_videos import is_sample
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.garbage import without_garbage_collection
 from capeval.runs.resolve import RUNS, find_judges
 from capeval.runs.sources import files_read
 from capeval.runs.verdicts import judged_again
+from capeval.text import counted
+from capeval.trust.cards import card_for
+
+BRIDGED_NOTE = "‡ bridged: an estimate of what the old judge would say, not judged by it"
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class Section:
     footnotes: tuple[Footnote, ...] = ()
     data: str | None = None
     """SHA-256 of the annotations."""
+    bridged: bool = False
+    """Whether these are scores carried from one judge to another."""
 
     @property
     def has_no_f1(self) -> bool:
@@ -103,8 +111,17 @@ def make_leaderboard(
     found = {folder.path.resolve(): folder for folder in searched}
     catalogue, references = read_catalogue(CONFIG), References(annotations)
     read: list[StoredScores] = []
-    with _without_garbage_collection():
+    notices: list[str] = []
+    samples = [path for path, folder in (found | asked).items() if is_sample(folder)]
+    if samples:
+        notices.append(
+            f"{counted(len(samples), 'random sample')} of videos for `capeval bridge` "
+            f"{'is' if len(samples) == 1 else 'are'} not ranked"
+        )
+    with without_garbage_collection():
         for path, folder in (found | asked).items():
+            if path in samples:
+                continue
             try:
                 with reading():
                     read.append(read_stored(folder, references, catalogue))
@@ -116,14 +133,17 @@ def make_leaderboard(
                 if path in asked:
                     raise
                 left.append(LeftOutRun(folder.path, str(fault), unfinished))
-    sections = _sections(read, least_coverage)
+    rows = [read_bridged_row(one) for one in read]
+    notices += [why for _, why in rows if why]
+    sections = _sections([*read, *(row for row, _ in rows if row)], least_coverage)
     if published:
         sections.append(_published(sections, catalogue))
     if not sections and not left:
         raise InputError("has no judged run; judge one with `capeval judge`", file=runs)
     shown = ((one.entry.folder, one.entry.name) for one in read)
     again = (judged_again(JudgeFolder(path).judgments, name) for path, name in shown if path)
-    return Leaderboard(tuple(sections), tuple(left), tuple(filter(None, again)))
+    notices += filter(None, again)
+    return Leaderboard(tuple(sections), tuple(left), tuple(notices))
 
 
 def files_of(
@@ -152,29 +172,15 @@ def _all_judges(runs: Path) -> tuple[list[JudgeFolder], list[LeftOutRun]]:
     return found, left
 
 
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Put off Python's search for reference cycles, which takes a third of the time of reading many
-    large files of numbers and finds nothing in them.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Section]:
     # The signature has only the beginning of the data's hash; sets are compared by the whole.
-    groups: dict[tuple[tuple[str, ...], str, bool], list[StoredScores]] = {}
+    groups: dict[tuple[tuple[str, ...], str, bool, bool], list[StoredScores]] = {}
     for one in read:
         parts = tuple(one.signature.get(part, "") for part in COMPARED)
-        key = (parts, one.data, one.baseline)
+        key = (parts, one.data, one.baseline, one.bridged)
         groups.setdefault(key, []).append(one)
     sections = []
-    for (_, data, baseline), members in groups.items():
+    for (_, data, baseline, bridged), members in groups.items():
         names = Counter(one.entry.name for one in members)
         distinct = [
             replace(e, name=f"{e.name} ({e.folder})") if names[e.name] > 1 else e
@@ -186,13 +192,18 @@ def _sections(read: Sequence[StoredScores], least_coverage: float) -> list[Secti
                 signature=members[0].signature,
                 entries=tuple(entries),
                 baseline=baseline,
-                notes=tuple(_notes(entries, least_coverage)),
+                notes=(
+                    *([BRIDGED_NOTE] if bridged else []),
+                    *_notes(entries, least_coverage),
+                    *_card_notes(entries),
+                ),
                 data=data,
+                bridged=bridged,
             )
         )
     sections.sort(
         key=lambda s: (
-            *(s.has_no_f1, s.baseline, -len(s.entries)),
+            *(s.has_no_f1, s.baseline, s.bridged, -len(s.entries)),
             *(tuple(s.signature.values()), s.data),
         )
     )
@@ -244,6 +255,12 @@ def _notes(entries: Sequence[Entry], least_coverage: float) -> list[str]:
     if len(addresses) > 1:
         notes.append(f"judged at several endpoints: {', '.join(addresses)}")
     return notes
+
+
+def _card_notes(entries: Sequence[Entry]) -> list[str]:
+    """Return what the cards of the section's judge say; of several snapshots there are several."""
+    files = [JudgeFolder(entry.folder).judgments for entry in entries if entry.folder]
+    return list(dict.fromkeys(card_line(card) for file in files if (card := card_for(file))))
 
 
 def _published(own: Sequence[Section], catalogue: Mapping[str, ModelEntry]) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.errors import CapevalError, InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.reading import read_text
-from capeval.reporting.score_tables import ScoreRow, means_of
+from capeval.reporting.score_tables import ScoreRow, bridged_means, means_of
 from capeval.runs.checking import why_stale
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.human_labels import labels_of
 from capeval.runs.sources import annotations_named_by, annotations_of
 from capeval.runs.stored_scores import load_scores
 from capeval.runs.verdicts import stored_judgments, summarise
 from capeval.scoring import AnnotationArrays, Scores, Signature
+from capeval.scoring.result import Bridged, Calibrated
+from capeval.trust.bridge_stored import why_outdated
 
 COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
 _OPTIONAL = {"reasoning"}
@@ -29,7 +32,8 @@ _OPTIONAL = {"reasoning"}
 class Entry(ScoreRow):
     """One run judged by one judge, or one row of the paper.
 
-    `scores` are all the numbers of a run, None for a row of the paper. `rank` is None for a run
+    `scores` are all the numbers of a run, None for a row of the paper; `bridged` takes their place
+    in a row of bridged scores. `rank` is None for a run
     that has too few videos to be ranked.
     """
 
@@ -37,6 +41,7 @@ class Entry(ScoreRow):
     base_url: str | None = None
     folder: Path | None = None
     scores: Scores | None = None
+    bridged: Bridged | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -54,6 +59,7 @@ class StoredScores:
     signature: Mapping[str, str]
     baseline: bool
     data: str
+    bridged: bool = False
 
 
 class Unfinished(CapevalError):
@@ -84,7 +90,8 @@ def read_stored(
     signature = _parts(scores.signature, folder.scores)
     run = folder.run
     manifest = run.read_manifest() if run else {}
-    if stale := _why_stale(scores, folder, run, references):
+    calibrated, stale = _recomputed(scores, folder, run, references)
+    if stale:
         raise InputError(
             f"does not belong to the verdicts beside it: {stale}; "
             "run the same `capeval judge` command again, or `capeval score` with --out",
@@ -103,11 +110,12 @@ def read_stored(
         cells=means_of(scores),
         low=f1.low,
         high=f1.high,
+        calibrated=calibrated,
         version=signature.get("v"),
         base_url=_text(scores.settings.get("base_url")),
         folder=folder.path,
         # Of hundreds of runs, those of every video may not fit in memory.
-        scores=scores.model_copy(update={"videos": {}}),
+        scores=scores.model_copy(update={"videos": {}, "calibrated": calibrated}),
     )
     parts = dict(signature.parts)
     shared = {name: parts[name] for name in COMPARED if name in parts}
@@ -115,12 +123,41 @@ def read_stored(
     return StoredScores(entry, shared, baseline, str(scores.settings.get("data")))
 
 
-def _why_stale(
+def read_bridged_row(stored: StoredScores) -> tuple[StoredScores | None, str | None]:
+    """Return the row of the bridged scores in a run's file, or why they are left out.
+
+    A run whose overall F1 is refused has no row.
+    """
+    entry = stored.entry
+    scores = entry.scores
+    if scores is None or entry.folder is None or scores.bridged is None:
+        return None, None
+    bridged = scores.bridged
+    if why := why_outdated(scores, JudgeFolder(entry.folder)):
+        return None, f"{entry.name}: its bridged scores are left out: {why}"
+    f1 = bridged.overall.all.f1
+    if f1.value is None:
+        return None, None
+    signature = Signature.parse(bridged.signature)
+    row = replace(
+        entry,
+        cells=bridged_means(bridged),
+        low=f1.low,
+        high=f1.high,
+        base_url=None,
+        bridged=bridged,
+    )
+    shared = {name: value for name in COMPARED if (value := signature.get(name))}
+    return StoredScores(row, shared, stored.baseline, stored.data, bridged=True), None
+
+
+def _recomputed(
     scores: Scores, folder: JudgeFolder, run: RunFolder | None, references: References
-) -> str | None:
+) -> tuple[Calibrated | None, str | None]:
+    """Return the calibrated scores by the run's human labels, and why the file is stale."""
     reference, data = references.of(run, folder, scores)
     if scores.settings.get("data") != data:
-        return "the annotations have changed since"
+        return None, "the annotations have changed since"
     judgments, captioned = stored_judgments(folder.judgments, reference.annotations)
     ours = summarise(
         reference,
@@ -129,8 +166,9 @@ def _why_stale(
         seed=0,
         draws=0,
         data=data,
+        labels=labels_of(run, reference.annotations) if run else None,
     )
-    return why_stale(scores, ours)
+    return ours.calibrated, why_stale(scores, ours)
 
 
 def _parts(signature: str, path: Path) -> Signature:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from capeval.files.jsonl import dumps
+from capeval.reporting.calibrated_tables import with_calibrated
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.leaderboard.board import Leaderboard, Section
 from capeval.reporting.leaderboard.published import Footnote
@@ -48,7 +49,7 @@ _TABLE_OF: dict[View, int] = {"types": 8, "characteristics": 9, "events": 10, "e
 # In words: what looks like one of capeval's signatures would be copied as one.
 _OF_PAPER = "the paper's own judge (GPT-4o), prompts and data (TUNA-1K, 1,000 videos), one repeat"
 # What the marks of a table mean; in LaTeX these go where the table goes.
-_MARKS = ("†", "Not ranked")
+_MARKS = ("†", "‡", "Not ranked")
 
 
 def print_leaderboard(
@@ -94,13 +95,15 @@ def leaderboard_headline(board: Leaderboard) -> str:
             f"{name}: F1 {percent(f1)}, the highest of {len(section.entries)} published models; "
             f"published, not computed here{of}."
         )
-    baseline = "the baseline " if section.baseline else ""
+    how = "judged by the baseline" if section.baseline else "judged by"
+    if section.bridged:
+        how = "by the bridge"
     count = len(section.entries)
     highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
     over = over_videos(best.scored or 0, best.annotated or 0, best.captioned or 0)
     return (
         f"{name}: F1 {percent(f1)} [{ends}] {over}"
-        f"{highest}, judged by {baseline}{one_line(section.signature['judge'])}{of}."
+        f"{highest}, {how} {one_line(section.signature['judge'])}{of}."
     )
 
 
@@ -117,9 +120,13 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
     rows = [_row(entry, section, views, footnotes) for entry in section.entries]
     signature = "|".join(f"{key}:{value}" for key, value in section.signature.items())
     kind = "Published" if section.published else "Baseline" if section.baseline else "Runs"
-    if number and not section.published:
+    if section.bridged:
+        kind = f"Bridged scores, {one_line(section.signature['judge'])}"
+    elif number and not section.published:
         baseline = "the baseline " if section.baseline else ""
-        kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}"
+        effort = section.signature.get("reasoning")
+        how = f", reasoning {one_line(effort)}" if effort else ""
+        kind = f"Runs judged by {baseline}{one_line(section.signature['judge'])}{how}"
     warnings = [note for note in section.notes if note.startswith(_MARKS)]
     notes = [note for note in section.notes if note not in warnings]
     about = (
@@ -131,7 +138,7 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
             if key in section.signature
         )
     )
-    return Page(
+    page = Page(
         [
             table
             for view in views
@@ -144,6 +151,8 @@ def _page(section: Section, views: Sequence[View], number: str) -> Page:
         warnings=[*([BASELINE_NOTE] if section.baseline else []), *warnings],
         signatures=[] if section.published else [one_line(signature, 600)],
     )
+    found = {entry.name: entry.calibrated for entry in section.entries if entry.calibrated}
+    return with_calibrated(page, found)
 
 
 def _row(
@@ -155,7 +164,7 @@ def _row(
             if note.model == entry.name and _shows(view, note):
                 for place in note.places:
                     numbers[view, place] = (*numbers.get((view, place), ()), number)
-    name = one_line(entry.name) + ("†" if section.published else "")
+    name = one_line(entry.name) + ("†" if section.published else "‡" if section.bridged else "")
     return replace(entry, name=name, footnotes=numbers)
 
 
@@ -184,6 +193,12 @@ def leaderboard_csv(board: Leaderboard) -> str:
     if any("reasoning" in section.signature for section in board.sections):
         about.insert(5, "reasoning")
     numbers = [f"{measure}{end}" for measure in MEASURES for end in ("", "_low", "_high")]
+    entries = [entry for section in board.sections for entry in section.entries]
+    # Files of runs without human labels keep their columns.
+    calibrated = any(entry.calibrated for entry in entries)
+    if calibrated:
+        numbers += [f"{m}_calibrated{end}" for m in MEASURES for end in ("", "_low", "_high")]
+        numbers += ["labelled"]
     rows: list[list[object]] = []
     tables = {id(entry): _table(entry) for section in board.sections for entry in section.entries}
     for group in _groups(tables.values()):
@@ -197,6 +212,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 row += [getattr(entry, name) for name in _PLAIN.values()]
                 row += [*group, of["n"]]
                 row += [of[m][end] for m in MEASURES for end in ("value", "low", "high")]
+                row += _calibrated(entry, group) if calibrated else []
                 notes = [
                     f"table {note.table}: {note.text}"
                     for note in section.footnotes
@@ -204,6 +220,24 @@ def leaderboard_csv(board: Leaderboard) -> str:
                 ]
                 rows.append([*row, "; ".join(notes)])
     return csv_text([*about, *_PLAIN, "by", "bucket", "type", "n", *numbers, "notes"], rows)
+
+
+def _calibrated(entry: Entry, group: _Group) -> list[object]:
+    """Return the calibrated numbers of a bucket and type, as many Nones where there are none."""
+    way, bucket, of = group
+    found = entry.calibrated
+    if found is None:
+        return [None] * (3 * len(MEASURES) + 1)
+    at = found.overall if way == "overall" else getattr(found.by, way).get(bucket)
+    scores = None if at is None else getattr(at, of)
+    if scores is None:
+        return [None] * (3 * len(MEASURES) + 1)
+    ends = [
+        getattr(getattr(scores, measure), end)
+        for measure in MEASURES
+        for end in ("value", "low", "high")
+    ]
+    return [*ends, scores.labelled]
 
 
 def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
@@ -217,9 +251,10 @@ def _table(entry: Entry) -> dict[_Group, dict[str, Any]]:
             | {"n": None}
             for place, of in entry.cells.items()
         }
-    stored = entry.scores.model_dump(mode="json", include={"overall", "by"})
+    stored = (entry.bridged or entry.scores).model_dump(mode="json", include={"overall", "by"})
     buckets = {("overall", ""): stored["overall"]}
-    buckets |= {(way, name): of for way in _WAYS for name, of in stored["by"][way].items()}
+    by = stored["by"] or {}
+    buckets |= {(way, name): of for way in _WAYS for name, of in by.get(way, {}).items()}
     return {(*bucket, group): of[group] for bucket, of in buckets.items() for group in GROUPS}
 
 
@@ -254,6 +289,7 @@ def leaderboard_json(board: Leaderboard) -> dict[str, Any]:
                 "data": section.data,
                 "published": section.published,
                 "baseline": section.baseline,
+                **({"bridged": True} if section.bridged else {}),
                 "entries": [
                     {key: getattr(entry, name) for key, name in _PLAIN.items()}
                     | {"path": entry.folder and str(entry.folder), "coverage": entry.coverage}
@@ -289,7 +325,8 @@ def _nested(entry: Entry) -> dict[str, Any]:
         way, bucket, of = group
         at = overall if way == "overall" else by[way].setdefault(bucket, {})
         at[of] = table[group]
-    return {"overall": overall, "by": by}
+    derived = {"calibrated": entry.calibrated.model_dump(mode="json")} if entry.calibrated else {}
+    return {"overall": overall, "by": by, **derived}
 
 
 def _path(place: Place) -> str:

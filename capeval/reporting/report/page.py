@@ -14,6 +14,8 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.html_page import policy_hash, script_json
 from capeval.llm.judge_models import Price
 from capeval.llm.prices import price_of, priced_on
+from capeval.reporting.bridge_tables import bridged_headline, bridged_note
+from capeval.reporting.calibrated_tables import calibrated_sentence, main_estimate
 from capeval.reporting.numbers import (
     NOTHING,
     deviation,
@@ -26,6 +28,7 @@ from capeval.reporting.numbers import (
     points_interval,
     thousands,
 )
+from capeval.reporting.probe_tables import card_line
 from capeval.reporting.report.charts import breakdowns, shares
 from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
@@ -36,7 +39,9 @@ from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
 from capeval.scoring import FEWEST
+from capeval.scoring.result import Calibrated
 from capeval.text import one_line, storable
+from capeval.trust.cards import card_for
 
 MARK = '<meta name="generator" content="capeval report">'
 """This is near the beginning of every report: only reports may be overwritten."""
@@ -171,10 +176,34 @@ def _head(one: Shown, prices: Mapping[str, Price] | None) -> dict[str, Any]:
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
+        "calibrated": _calibrated(scores.calibrated),
+        "bridged": _bridged(one),
         "findings": findings,
         "drawn": shares(f"weight-{one.letter}", title, findings.shares),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
+        "card": card_line(card) if (card := card_for(one.run.file)) else None,
+    }
+
+
+def _calibrated(found: Calibrated | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "sentence": calibrated_sentence(found),
+        "alone": interval(main_estimate(found).human),
+        "warnings": found.warnings,
+    }
+
+
+def _bridged(one: Shown) -> dict[str, str] | None:
+    found = one.run.scores.bridged
+    if found is None:
+        return None
+    return {
+        "sentence": bridged_headline(one.name, found),
+        "note": bridged_note(found),
+        "signature": found.signature,
     }
 
 

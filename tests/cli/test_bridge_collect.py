@@ -1,0 +1,317 @@
+"""`capeval bridge collect`: random videos judged by both judges, resumed after a kill."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import BudgetReached, InputError, UsageError
+from capeval.runs.stored_scores import load_scores
+from capeval.schema import Annotation, Verdict
+from tests.cli.conftest import Endpoint, Workspace, end_of, start_server, stop_server
+
+NEW, OLD = "lexical-1", "judge-model@tuna-cap-v2"
+
+
+def collecting(work: Workspace, *more: str, videos: int = 5) -> tuple[str, ...]:
+    """Collect for the run of `fill`, which the lexical judge has judged."""
+    base = ("bridge", "collect", "judge-model", "lexical", "captions", "--old-base-url", work.url)
+    return (*base, "--videos", str(videos), *more)
+
+
+@pytest.fixture
+def judged(work: Workspace) -> Workspace:
+    """Twelve videos, judged by the lexical judge."""
+    arguments = ("judge", "captions.jsonl", "--annotations", "annotations.json")
+    assert work.run(*arguments, "--judge", "lexical").code == 0
+    return work
+
+
+def drawn(work: Workspace, judge: str = OLD) -> dict[str, Any]:
+    file = work.folder / "runs" / "captions" / judge / "anchors.json"
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def lines(work: Workspace, judge: str = OLD) -> list[dict[str, Any]]:
+    file = work.folder / "runs" / "captions" / judge / "judgments.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_drawn_videos_are_judged_and_recorded(judged: Workspace) -> None:
+    said = judged.run(*collecting(judged))
+    assert said.code == 0, said.err
+    found = drawn(judged)
+    assert (found["n"], found["N"], found["seed"]) == (5, 12, 0)
+    assert {one["index"] for one in lines(judged)} == {*found["indexes"]}
+    assert len(lines(judged, NEW)) == 12
+    assert not (judged.folder / "runs" / "captions" / NEW / "anchors.json").exists()
+    assert said.out.startswith("10 of 10 drawn verdicts collected, 5 of them now")
+    assert f"Next: capeval bridge {OLD} {NEW}" in said.err
+
+
+def test_again_it_does_nothing_and_asks_nothing(judged: Workspace, endpoint: Endpoint) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    files = {p: p.read_bytes() for p in (judged.folder / "runs").rglob("*") if p.is_file()}
+    calls = endpoint.requests()
+    said = judged.run(*collecting(judged))
+    assert said.code == 0
+    assert "0 of them now" in said.out
+    assert endpoint.requests() == calls
+    assert files == {p: p.read_bytes() for p in (judged.folder / "runs").rglob("*") if p.is_file()}
+
+
+def test_a_larger_sample_contains_the_smaller(judged: Workspace) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    few = drawn(judged)["indexes"]
+    assert judged.run(*collecting(judged, videos=8)).code == 0
+    assert drawn(judged)["indexes"][:5] == few
+    assert len(lines(judged)) == 8
+    # A smaller one keeps what there is.
+    assert judged.run(*collecting(judged, videos=3)).code == 0
+    assert drawn(judged)["n"] == 8
+
+
+def test_a_dry_run_shows_the_cost_and_does_nothing(judged: Workspace, endpoint: Endpoint) -> None:
+    said = judged.run(*collecting(judged, "--dry-run"))
+    assert said.code == 0
+    assert "5 of 5 drawn videos to judge; 12 captioned, seed 0" in said.out
+    assert "15 calls" in said.out
+    assert "no price is known for judge-model" in said.out
+    assert "nothing was called" in said.out
+    assert endpoint.requests() == 0
+    assert not (judged.folder / "runs" / "captions" / OLD).exists()
+    as_json = judged.run(*collecting(judged, "--dry-run", "--json")).json
+    assert as_json["old"]["runs"]["captions"] == {
+        "drawn": 5,
+        "captioned": 12,
+        "seed": 0,
+        "to_judge": 5,
+    }
+    assert as_json["new"]["runs"]["captions"]["to_judge"] == 0
+
+
+def test_the_new_judge_judges_what_it_has_not(work: Workspace) -> None:
+    arguments = (*collecting(work)[:4], "captions.jsonl", *collecting(work)[5:])
+    said = work.run(*arguments, "--annotations", "annotations.json")
+    assert said.code == 0, said.err
+    assert drawn(work) == drawn(work, NEW)
+    assert len(lines(work, NEW)) == 5
+
+
+def test_a_run_judged_in_full_keeps_its_place(judged: Workspace) -> None:
+    done = judged.run("judge", "captions", "--judge", "judge-model", "--base-url", judged.url)
+    assert done.code == 0
+    said = judged.run(*collecting(judged))
+    assert said.code == 0
+    assert not (judged.folder / "runs" / "captions" / OLD / "anchors.json").exists()
+    assert "judged by judge-model" in judged.run("score", "captions", "--judge", "judge-model").out
+
+
+def test_a_sample_may_become_a_whole_run(judged: Workspace) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    before = judged.run("leaderboard")
+    assert "1 random sample of videos for `capeval bridge` is not ranked" in before.err
+    done = judged.run("judge", "captions", "--judge", "judge-model", "--base-url", judged.url)
+    assert done.code == 0
+    after = judged.run("leaderboard")
+    assert "judged by snapshot-1" in after.out or "judge-model" in after.out
+    assert "random sample" not in after.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--seed", "7"), "its videos were drawn with seed 0; add --seed 0"),
+        (("--repeats", "3"), "its verdicts would be replaced (the repeats changed)"),
+        (("--old-prompts", "tuna-cap-v1"), None),
+    ],
+)
+def test_other_settings_are_refused_or_another_judge(
+    judged: Workspace, more: tuple[str, ...], message: str | None
+) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    before = lines(judged)
+    said = judged.run(*collecting(judged, *more))
+    assert lines(judged) == before
+    if message is None:
+        assert said.code == 0, said.err
+        assert drawn(judged, "judge-model@tuna-cap-v1")["indexes"] == drawn(judged)["indexes"]
+    else:
+        assert said.code == 2
+        assert message in said.err
+
+
+def test_a_failure_leaves_the_video_for_another_time(judged: Workspace, endpoint: Endpoint) -> None:
+    first = json.loads(judged.run(*collecting(judged, "--dry-run", "--json")).out)
+    assert first["old"]["calls"] == 15
+    order = _order(judged, 5)
+    endpoint.mood(filter=[f"unit{int(order[0][1:]):03}"])
+    said = judged.run(*collecting(judged))
+    assert said.code == 3
+    assert "is unscored" in said.err + said.out
+    endpoint.mood()
+    assert judged.run(*collecting(judged)).code == 0
+    assert all(one["status"] == "scored" for one in lines(judged))
+
+
+def _order(work: Workspace, n: int) -> list[str]:
+    from capeval.runs.drawn_videos import drawing_order
+
+    return drawing_order([f"V{number:03}" for number in range(12)], 0)[:n]
+
+
+DAMAGED = {
+    "no JSON": ("{", "broken JSON"),
+    "list": ("[1]", "must be a JSON object"),
+    "missing": ("{}", "seed: is missing"),
+    "text": ('{"seed": "0", "n": 1, "N": 2, "indexes": ["a"]}', "must be a whole number"),
+    "wrong n": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a"]}', "n must be the number"),
+    "repeated": ('{"seed": 0, "n": 2, "N": 2, "indexes": ["a", "a"]}', "n must be the number"),
+    "not at random": (
+        '{"drawn": "by hand", "seed": 0, "n": 1, "N": 2, "indexes": ["a"]}',
+        '"by hand" is unknown',
+    ),
+    "unknown key": ('{"seed": 0, "n": 1, "N": 2, "indexes": ["a"], "x": 1}', "is not a known key"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_record_is_one_line(judged: Workspace, name: str) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    text, message = DAMAGED[name]
+    file = judged.folder / "runs" / "captions" / OLD / "anchors.json"
+    file.write_text(text)
+    for arguments in (collecting(judged), ("bridge", OLD, NEW, "captions")):
+        said = judged.run(*arguments)
+        assert said.code == 2
+        assert len(said.lines) == 1
+        assert "anchors.json" in said.err
+        assert message in said.err
+
+
+def test_names_are_checked_before_anything_is_called(judged: Workspace, endpoint: Endpoint) -> None:
+    for arguments, message in (
+        (("lexical", "lexical", "captions"), "OLD and NEW are both lexical-1; name two judges"),
+        (
+            ("judge-model", "lexical", "nothing", "--old-base-url", judged.url),
+            "nothing: is neither a captions file nor a run",
+        ),
+    ):
+        said = judged.run("bridge", "collect", *arguments)
+        assert said.code == 2
+        assert message in said.err
+    assert endpoint.requests() == 0
+
+
+class Lenient:
+    """A judge that finds every element in every caption but the first ones' cameras."""
+
+    name = "lenient-1"
+    is_baseline = True
+
+    def judge(self, annotation: Annotation, caption: str) -> Verdict:
+        events = len(annotation.events)
+        return Verdict(
+            candidate_events=tuple(f"Event {n}" for n in range(events)),
+            matches=tuple(range(1, events + 1)),
+            relations=tuple(
+                tuple(
+                    "lack" if (len(caption) + len(e.content)) % 3 == 0 else "entailment"
+                    for e in event.visual_elements
+                )
+                for event in annotation.events
+            ),
+        )
+
+
+def test_judges_of_ones_own_are_bridged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    work = Workspace(tmp_path, "")
+    work.fill(40)
+    capeval.judge("captions.jsonl", "annotations.json", judge="lexical")
+    found = capeval.bridge_collect(Lenient(), "lexical", "captions", videos=15)
+    assert found.complete
+    assert [(one.judge, one.judged, one.new) for one in found.runs] == [
+        ("lenient-1", 15, 15),
+        ("lexical-1", 15, 0),
+    ]
+    bridged = capeval.bridge("lenient", "lexical").runs["captions"]
+    assert (bridged.method, bridged.anchored, bridged.overall.all.n) == ("own_anchor", 15, 40)
+    assert bridged.signature.count("bridged:lenient-1<-lexical-1@") == 1
+    assert any("below 20" in line for line in bridged.warnings)
+    file = Path("runs/captions/lexical-1")
+    assert load_scores(file / "scores.json").bridged == bridged
+    # Judged again with the same verdicts they stay, with others they go.
+    capeval.judge("captions", judge="lexical")
+    assert load_scores(file / "scores.json").bridged == bridged
+    text = (file / "judgments.jsonl").read_text()
+    (file / "judgments.jsonl").write_text(text.replace('"entailment"', '"lack"', 1))
+    capeval.judge("captions", judge="lexical")
+    assert load_scores(file / "scores.json").bridged is None
+    # All the other videos judged too, the score is known.
+    capeval.judge("captions", judge=Lenient())
+    assert capeval.bridge("lenient", "lexical").whole == ("captions",)
+
+
+def test_a_cost_cap_stops_it(judged: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged.write("capeval.toml", '[prices."judge-model"]\ninput = 100.0\noutput = 100.0\n')
+    said = judged.run(*collecting(judged, "--max-cost", "0.01"))
+    assert said.code == 3
+    assert "Raise --max-cost and run the same command again" in said.out
+    monkeypatch.chdir(judged.folder)
+    with pytest.raises(BudgetReached):
+        capeval.bridge_collect(
+            "judge-model", "lexical", "captions", old_base_url=judged.url, videos=5, max_cost=0
+        )
+    assert judged.run(*collecting(judged, "--max-cost", "100")).code == 0
+    assert len(lines(judged)) == 5
+
+
+@pytest.mark.parametrize("name", ["", "a@b@c", "sample/../x"])
+def test_hostile_names_end_in_one_line(judged: Workspace, name: str) -> None:
+    said = judged.run("bridge", name, "lexical")
+    assert (said.code, len(said.lines)) == (2, 1)
+    monkey = (InputError, UsageError)
+    with pytest.raises(monkey):
+        capeval.bridge(name, "lexical", runs=judged.folder / "runs")
+
+
+def test_killed_anywhere_it_goes_on(tmp_path: Path) -> None:
+    server = start_server(tmp_path / "server", "answer", latency_ms=20)
+    try:
+        work = Workspace(tmp_path / "work", server.url)
+        work.fill(40)
+        arguments = ("judge", "captions.jsonl", "--annotations", "annotations.json")
+        assert work.run(*arguments, "--judge", "lexical").code == 0
+        rng, folder = random.Random(1), work.folder / "runs" / "captions" / OLD
+        command = collecting(work, "--max-concurrency", "2", videos=20)
+        kills = 0
+        for _ in range(4):
+            process = work.start(*command)
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "judging" in line:
+                    break
+            time.sleep(rng.uniform(0.0, 0.5))
+            kills += process.poll() is None
+            process.kill()
+            process.communicate()
+            # Verdicts without the record would be taken for an interrupted run.
+            if (folder / "judgments.jsonl").exists():
+                assert drawn(work)["n"] == 20
+                assert work.run("bridge", "show", OLD, NEW).code in (0, 2)
+        assert kills
+        said = end_of(work.start(*command))
+        assert said.code == 0, said.err
+        assert sorted(one["index"] for one in lines(work)) == sorted(drawn(work)["indexes"])
+        # Four processes were killed with at most three captions of three calls under way each.
+        assert 60 <= server.calls() <= 60 + 4 * 9
+    finally:
+        stop_server(server)
