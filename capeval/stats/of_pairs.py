@@ -150,7 +150,7 @@ class Pairs:
 
             return each(value)
 
-        def count(name: str) -> Floats:
+        def counted(name: str) -> Floats:
             if name == "score":
                 return form(signs(x, threshold) * signs(y))
             if name == "agreeing":
@@ -163,7 +163,20 @@ class Pairs:
                 return form(np.abs(signs(x, threshold)))
             return untied(x if name == "untied_x" else y)
 
-        classes = float(min(len(np.unique(x)), len(np.unique(y))))
+        known: dict[str, Floats] = {}
+        distinct = {
+            "untied_x": 0 if threshold else len(np.unique(x)),
+            "untied_y": len(np.unique(y)),
+        }
+
+        def count(name: str) -> Floats:
+            # A side without ties ties a caption with its copies alone, which are no pairs.
+            same = "pairs" if distinct.get(name) == len(x) else name
+            if same not in known:
+                known[same] = counted(same)
+            return known[same]
+
+        classes = float(min(len(np.unique(x)), distinct["untied_y"]))
         return PairCounts(float(len(x)), classes, count)
 
     def derivatives(

@@ -96,7 +96,7 @@ def _without_errors(means: Floats, observed: Floats, videos: int) -> Floats:
             matrix[:, side, side] = np.maximum(matrix[:, side, side], least)
         limit = _IN_LINE * np.sqrt(matrix[:, 0, 0] * matrix[:, 1, 1])
         matrix[:, 0, 1] = matrix[:, 1, 0] = np.clip(matrix[:, 0, 1], -limit, limit)
-    mapped = np.einsum("dij,djk,dks->dis", _root(left), _inverse(_root(whole)), unit)
+    mapped = _root(left) @ _inverse(_root(whole)) @ unit
     mapped[constant] = 0.0
     return np.asarray(steady(mapped, 1.0).reshape(means.shape))
 

@@ -6,7 +6,7 @@ video repeats, that is the ordinary bootstrap of captions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from capeval.stats.values import Floats, Grouping, Mask, Missing
 _PAIRS, _ROWS, _GROUPS = 12_000_000, 100_000, 1_000
 # Sums of resamples are kept for the other statistics up to so many numbers, 40 MB.
 _KEPT = 5_000_000
+# Counts that are worked on at once: larger arrays are allocated anew each time, which takes longer.
+_CELLS = 100_000
 
 
 def too_large(design: Design, grouping: Grouping) -> bool:
@@ -105,10 +107,12 @@ def weighted_sums(
 ) -> object:
     """Return the sums that a statistic of a group is a function of, if videos have weights."""
     video = pair.design.video[rows]
-    alone = np.array_equal(video, np.arange(pair.design.videos))
+    step = max(1, _CELLS // len(rows))
 
-    def drawn() -> Iterable[Counts]:
-        return (counts if alone else counts[:, video] for counts in of_videos())
+    def drawn() -> Iterator[Counts]:
+        for counts in of_videos():
+            for start in range(0, len(counts), step):
+                yield counts[start : start + step, video]
 
     return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, drawn)
 
