@@ -22,13 +22,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.judging import Row
-from capeval.stats.comparison import paired_permutation
-from capeval.stats.correlation import kendall_tau_b
+from capeval.correlation.joining import Joined
+from capeval.correlation.protocols import EVERYTHING
+from capeval.correlation.video_level import Settings, analyse
+from capeval.files.ratings import Keys
+from capeval.stats.comparison import compare
 from capeval.stats.design import Design
 from capeval.stats.intervals import interval
-from capeval.stats.jackknife import jackknife_estimates
+from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
-from capeval.stats.values import STATISTICS, Floats, Missing
+from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.values import Floats, Grouping, Missing
 
 __all__ = ["measure"]
 
@@ -63,13 +67,22 @@ def _grid(systems: int, videos: int) -> Design:
 def _jackknife() -> Callable[[], object]:
     x, y = _scores(1_000_000)
     design = _one_each(1_000_000)
-    return lambda: (kendall_tau_b(x, y), interval(x, y, design, "kendall_b", "pooled"))
+    return lambda: (
+        correlate_arrays(x, y, "kendall_b"),
+        interval(x, y, design, "kendall_b", "pooled"),
+    )
 
 
 def _estimates() -> Callable[[], object]:
     x, y = _scores(1_000_000, levels=50)
     design = _one_each(1_000_000)
-    return lambda: jackknife_estimates(x, y, design, STATISTICS)
+
+    def work() -> object:
+        pair = Pair.of(x, y, design)
+        ways = [(x, y, design, statistic, "pooled") for statistic in STATISTICS]
+        return [interval(*way, ci="analytic", pair=pair) for way in ways]  # type: ignore[arg-type]
+
+    return work
 
 
 def _bootstrap() -> Callable[[], object]:
@@ -84,18 +97,49 @@ def _tied_bootstrap() -> Callable[[], object]:
     return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
 
 
-def _permutation() -> Callable[[], object]:
+def _two_metrics(grouping: Grouping) -> Callable[[], object]:
     x, y = _scores(2_500)
     other = x + np.random.default_rng(1).random(2_500)
     design = _grid(5, 500)
-    return lambda: paired_permutation(x, other, y, design, "kendall_b", "item", draws=1_000)
+
+    def work() -> object:
+        pairs = [Pair.of(scores, y, design) for scores in (x, other)]
+        return compare(pairs, ["kendall_b"], grouping, draws=1_000)
+
+    return work
+
+
+def _permutation() -> Callable[[], object]:
+    return _two_metrics("item")
 
 
 def _pooled_permutation() -> Callable[[], object]:
-    x, y = _scores(2_500)
-    other = x + np.random.default_rng(1).random(2_500)
-    design = _grid(5, 500)
-    return lambda: paired_permutation(x, other, y, design, "kendall_b", "pooled", draws=1_000)
+    return _two_metrics("pooled")
+
+
+def _systems() -> Callable[[], object]:
+    """Twelve metrics of 120,000 captions, compared by the means of five systems."""
+    x, y = _scores(120_000)
+    noise = np.random.default_rng(1).random((12, 120_000))
+    design = _grid(5, 24_000)
+
+    def work() -> object:
+        pairs = [Pair.of(x + (1 + n) * own / 4, y, design) for n, own in enumerate(noise)]
+        return compare(pairs, list(STATISTICS), "system", draws=6_600)
+
+    return work
+
+
+def _six_metrics() -> Callable[[], object]:
+    """Six metrics of 1,760 captions: 110 of each of 16 systems, on 1,650 videos."""
+    rng = np.random.default_rng(0)
+    video = np.concatenate([rng.choice(1_650, 110, replace=False) for _ in range(16)])
+    keys = [(f"v{v:04d}", f"s{n // 110:02d}") for n, v in enumerate(video.tolist())]
+    y = rng.random(len(keys))
+    metrics = {f"m{n}": y + (1 + n / 4) * rng.random(len(keys)) for n in range(6)}
+    design = Design.of([v for v, _ in keys], [s for _, s in keys])
+    both = Joined("score", Keys.of(keys), ("rater",), y[None], metrics, design, ())
+    return lambda: analyse(both, Settings(EVERYTHING))
 
 
 def _calibration() -> Callable[[], object]:
@@ -132,9 +176,17 @@ _LOADS = {
     "bootstrap": _Load("tau-b, n = 687: 10,000 bootstrap resamples", 1.5, _bootstrap),
     "tied-bootstrap": _Load("the same of tied scores", 1.5, _tied_bootstrap),
     "permutation": _Load(
-        "paired permutation of tau-b within item, 5 x 500, 1,000 permutations", 0.5, _permutation
+        "two metrics compared by tau-b within item, 5 x 500, 1,000 permutations", 0.5, _permutation
     ),
     "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
+    "systems": _Load(
+        "12 metrics of 120,000 captions compared by system means, 6,600 swaps", 0.0, _systems
+    ),
+    "six-metrics": _Load(
+        "6 metrics of 1,760 captions of 1,650 videos, all statistics and groupings",
+        0.0,
+        _six_metrics,
+    ),
     "calibration": _Load(
         "acc_eq of 5,000 captions calibrated in-sample and cross-fitted", 0.0, _calibration
     ),

@@ -70,7 +70,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         path = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], path, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])
-    found = correlate_files(request, settings)
+    found = correlate_files(request, settings, o.progress)
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found

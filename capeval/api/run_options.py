@@ -12,6 +12,7 @@ from capeval.options import FRACTION, OUTPUT, declares, option, python_only, req
 
 if TYPE_CHECKING:
     from capeval.api.reports import Strips
+    from capeval.runs.engine import Progress
     from capeval.schema import Annotation
 
 judged_runs_argument = partial(
@@ -284,6 +285,7 @@ class CorrelateOptions:
     statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
     grouping : Only these of pooled, item, within_system, system.
     published : Add the TUNA paper's table 3 for reference.
+    progress : Shows the progress, with a method `update(status)`.
     """
 
     human: FilePath = required(metavar="FILE")
@@ -313,6 +315,7 @@ class CorrelateOptions:
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
 
 
 @declares

@@ -50,12 +50,15 @@ def correlate(
     none of yours, the judged sample.
     """
     from capeval.api import correlating
+    from capeval.cli.session import Session
     from capeval.reporting.correlations.summary import warning_lines
     from capeval.reporting.correlations.tables import print_correlations
 
     check_format(form, as_json=as_json)
     output = Output(quiet=quiet)
-    found = correlating.correlate(**declared, on_notice=output.warning)
+    session = Session(as_json=as_json, quiet=quiet)
+    with session.showing():
+        found = correlating.correlate(**declared, on_notice=output.warning, progress=session)
     for line in warning_lines(found, full=full):
         output.warning(line)
     if as_json:

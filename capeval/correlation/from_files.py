@@ -22,7 +22,8 @@ from capeval.correlation.metric_sources import (
 )
 from capeval.correlation.protocols import departure
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
-from capeval.correlation.video_level import Settings, analyse
+from capeval.correlation.steps import Steps
+from capeval.correlation.video_level import Settings, analyse, check_size, steps_of
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.columns import Choice, Known, check_all_found
@@ -36,6 +37,7 @@ from capeval.rating.human_scores import (
     from_labels,
     is_comparable,
 )
+from capeval.runs.engine import Progress
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.schema import Annotation, LabelScale
 from capeval.scoring import Signature
@@ -150,8 +152,10 @@ def _check_annotated(table: LabelTable, annotations: Collection[str]) -> None:
         )
 
 
-def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlations:
-    """Compare metrics with human ratings."""
+def correlate_files(
+    request: CorrelateRequest, settings: Settings, progress: Progress | None = None
+) -> Correlations:
+    """Compare metrics with human ratings, and show progress if it takes long."""
     read = read_inputs(request, binary=settings.protocol.binary)
     table, annotations, sources = read.table, read.annotations, read.sources
     scores, warnings = read.scores, list(read.warnings)
@@ -161,12 +165,18 @@ def correlate_files(request: CorrelateRequest, settings: Settings) -> Correlatio
         metrics = [m for m in sources.metrics.values() if is_comparable(human.name, m.measure)]
         if metrics:
             joined.append(join(human, metrics, request.missing))
+            check_size(joined[-1].ratings, joined[-1].keys, "the human score", human.file)
+            for metric in metrics:
+                values = joined[-1].metrics[metric.name]
+                file = metric.sources[0] if len(metric.sources) == 1 else None
+                check_size(values, joined[-1].keys, metric.name, file)
     if isinstance(table, LabelTable) and annotations is not None:
         elements, more = _elements(table, sources, annotations, request, settings)
         warnings += more
     if joined and (warning := departure(settings.protocol, joined[0].design)):
         warnings.append(warning)
-    found = [analyse(both, settings) for both in joined]
+    steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
+    found = [analyse(both, settings, steps) for both in joined]
     for _, _, more in found:
         warnings += more
     if settings.raters == "each":

@@ -17,9 +17,9 @@ from capeval.correlation.result import (
 )
 from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
-from capeval.stats.agreement import krippendorff_alpha
+from capeval.stats.agreement import Level, alpha_interval, krippendorff_alpha
 from capeval.stats.human_ceiling import RatersApart
-from capeval.stats.values import Missing, Value
+from capeval.stats.values import Floats, Interval, Ints, Missing, Value
 
 
 def agreement_of(
@@ -30,18 +30,23 @@ def agreement_of(
     Alpha is interval for ratings and nominal for labels. A ceiling is computed for every human
     score, statistic and grouping that metrics are evaluated by, on the same captions.
     """
+    level: Level = "interval" if isinstance(table, RatingTable) else "nominal"
     alpha: Value = Missing("there is one rater")
+    bounds: Interval | Missing | None = None
     if len(table.raters) > 1:
-        alpha = (
-            krippendorff_alpha(table.ratings, "interval")
-            if isinstance(table, RatingTable)
-            else _of_labels(table)
-        )
+        if isinstance(table, RatingTable):
+            ratings, video = table.ratings, table.keys.video
+        else:
+            ratings, video = _of_labels(table)
+        alpha = krippendorff_alpha(ratings, level)
+        if settings.ci != "none" and not isinstance(alpha, Missing):
+            draws = settings.bootstrap_resamples
+            bounds = alpha_interval(ratings, video, level, draws=draws, seed=settings.seed)
     return Raters(
         names=table.raters,
         combined=settings.raters,
-        alpha=Coefficient.of(alpha),
-        level="interval" if isinstance(table, RatingTable) else "nominal",
+        alpha=Coefficient.of(alpha, bounds),
+        level=level,
         ceiling=tuple(one for inputs in joined for one in _ceilings(inputs, settings)),
     )
 
@@ -76,7 +81,8 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
     return result
 
 
-def _of_labels(table: LabelTable) -> Value:
+def _of_labels(table: LabelTable) -> tuple[Floats, Ints]:
+    """Return the labels' codes, (raters, elements), and the video of each element."""
     units: dict[object, int] = {}
     columns = [
         units.setdefault(place, len(units))
@@ -85,4 +91,6 @@ def _of_labels(table: LabelTable) -> Value:
     codes = {label: code for code, label in enumerate(dict.fromkeys(table.labels))}
     ratings = np.full((len(table.raters), len(units)), np.nan)
     ratings[table.rater, columns] = [codes[label] for label in table.labels]
-    return krippendorff_alpha(ratings, "nominal")
+    video = np.zeros(len(units), dtype=np.int64)
+    video[columns] = table.keys.video
+    return ratings, video

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from capeval.errors import UsageError
 from capeval.stats.design import Design
-from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Statistic
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import GROUPINGS, Grouping
 from capeval.text import nearest
 
 
@@ -20,7 +21,7 @@ class Protocol:
 
     name: str
     source: str
-    pairs: tuple[tuple[Statistic, Grouping], ...]
+    pairs: tuple[tuple[str, Grouping], ...]
     binary: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from pydantic import Field
 
 from capeval.scoring.result import ResultModel
-from capeval.stats.values import Grouping, Interval, Missing, Statistic, Value
+from capeval.stats.values import Grouping, Interval, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -90,7 +90,7 @@ class Correlation(ResultModel):
     metric: str
     human: str
     rater: str | None = None
-    statistic: Statistic
+    statistic: str
     grouping: Grouping
     value: float | None
     low: float | None = None
@@ -120,7 +120,7 @@ class ComparisonResult(ResultModel):
     second: str
     human: str
     rater: str | None = None
-    statistic: Statistic
+    statistic: str
     grouping: Grouping
     difference: float | None
     p: float | None
@@ -191,7 +191,7 @@ class CeilingResult(ResultModel):
     """
 
     human: str
-    statistic: Statistic
+    statistic: str
     grouping: Grouping
     value: float | None
     low: float | None = None

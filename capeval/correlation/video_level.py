@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import combinations, compress
+from pathlib import Path
 
 import numpy as np
 
@@ -21,10 +22,12 @@ from capeval.correlation.result import (
     number_of,
     reason_of,
 )
+from capeval.errors import InputError
+from capeval.files.ratings import Keys, caption_name
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     MetricComparison,
-    compared,
+    compare,
     holm,
     leave_one_system_out,
     rank_clusters,
@@ -38,7 +41,8 @@ from capeval.stats.pairwise import calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import RESAMPLES, p_value
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, steady
+from capeval.stats.statistic import ACC_EQ
+from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, steady
 from capeval.text import counted
 
 # Below 30 captions, intervals are so wide that users should be warned.
@@ -47,17 +51,15 @@ FEW = 30
 MANY_TIES = 0.3
 # Leaving each system out repeats the statistic; for more captions this would take too long.
 _LEAVE_OUT = 20_000
-# Squares of numbers beyond 2**500 are not far from the limit of floats, 2**1024.
-_LARGE = 500
+# Sums of the squares of larger numbers would leave the range of floats.
+_LARGEST = 1e100
 # Permutations for a comparison, and the p that the best comparison must be able to reach.
 _PERMUTATIONS = 1_000
 _REACHED = 0.01
 # For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
 
-# Human scores as messages name them; others have their own names.
-
-_Way = tuple[Statistic, Grouping]
+_Way = tuple[str, Grouping]
 _Found = tuple[list[Correlation], list[ComparisonResult]]
 
 
@@ -87,16 +89,14 @@ class _Scores:
     metrics: dict[str, Pair]
     design: Design
     systems: tuple[str, ...]
-    exponents: dict[str, int] = field(default_factory=dict)
-    """The power of two that a metric's scores were divided by."""
 
 
 def analyse(
-    joined: Joined, settings: Settings
+    joined: Joined, settings: Settings, step: Callable[[], None] = lambda: None
 ) -> tuple[list[Correlation], list[ComparisonResult], list[str]]:
     """Return correlations, comparisons of the metrics, and warnings.
 
-    The order of the captions does not matter.
+    The order of the captions does not matter. `step` is called `steps_of` times.
     """
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
@@ -109,7 +109,7 @@ def analyse(
         permutations = max(_PERMUTATIONS, 100 * pairs)
     for scores in _scores_of(joined, settings, warnings):
         warnings += _warnings(scores)
-        found = _every_way(scores, settings, permutations)
+        found = _every_way(scores, settings, permutations, step)
         for way in settings.protocol.pairs:
             results += found[way][0]
             comparisons += found[way][1]
@@ -123,7 +123,18 @@ def analyse(
     return results, comparisons, warnings
 
 
-def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_Way, _Found]:
+def steps_of(joined: Joined, settings: Settings) -> int:
+    """Return the number of correlations and of pairs of metrics compared by a grouping."""
+    metrics = len(joined.metrics)
+    groupings = len({grouping for _, grouping in settings.protocol.pairs})
+    humans = len(joined.raters) if settings.raters == "each" else 1
+    tests = metrics * (metrics - 1) // 2 * groupings
+    return humans * (metrics * len(settings.protocol.pairs) + tests)
+
+
+def _every_way(
+    scores: _Scores, settings: Settings, permutations: int, step: Callable[[], None]
+) -> dict[_Way, _Found]:
     """Return the results by statistic and grouping.
 
     Groupings share little work, and numpy releases the interpreter lock while it sorts and adds:
@@ -134,11 +145,11 @@ def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_
     def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
         ways = [way for way in settings.protocol.pairs if way[1] == grouping]
         statistics = [statistic for statistic, _ in ways]
-        compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations)
+        compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations, step)
         result: dict[_Way, _Found] = {}
         for way in ways:
             tests = _compare(scores, way, compared_pairs[way[0]])
-            result[way] = _clustered(_one_way(scores, way, settings), tests), tests
+            result[way] = _clustered(_one_way(scores, way, settings, step), tests), tests
         return result
 
     if len(scores.y) < _AT_ONCE:
@@ -149,22 +160,20 @@ def _every_way(scores: _Scores, settings: Settings, permutations: int) -> dict[_
     return {way: one for part in parts for way, one in part.items()}
 
 
-def _exponent(values: Floats) -> int:
-    """Return the power of two to divide by if squares would overflow or underflow, else 0."""
-    largest = np.nanmax(np.abs(values), initial=0.0)
-    exponent = int(np.frexp(largest)[1])
-    return exponent if abs(exponent) > _LARGE else 0
-
-
-def _divided(values: Floats, exponent: int) -> Floats:
-    return np.ldexp(values, -exponent) if exponent else values
+def check_size(values: Floats, keys: Keys, name: str, file: Path | str | None) -> None:
+    """Refuse scores of which sums of squares would overflow; `values` are (..., captions)."""
+    large = np.argwhere(np.abs(values) > _LARGEST)
+    if len(large):
+        at = tuple(large[0])
+        raise InputError(
+            f"{name} of {caption_name(keys[int(at[-1])])} is {values[at]:g}; numbers above "
+            f"{_LARGEST:g} cannot be correlated: rescale them",
+            file=None if file is None else Path(file),
+        )
 
 
 def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Scores]:
     scores: list[tuple[str | None, Floats]]
-    # Division by a power of two is exact.
-    joined = replace(joined, ratings=_divided(joined.ratings, _exponent(joined.ratings)))
-    exponents = {name: _exponent(values) for name, values in joined.metrics.items()}
     if settings.raters == "each":
         scores = list(zip(joined.raters, joined.ratings, strict=True))
     else:
@@ -197,13 +206,9 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
                 joined.human,
                 rater,
                 y,
-                {
-                    name: Pair.of(_divided(values, exponents[name]), y, design)
-                    for name, values in metrics.items()
-                },
+                {name: Pair.of(values, y, design) for name, values in metrics.items()},
                 design,
                 systems,
-                exponents,
             )
         )
     return result
@@ -236,7 +241,9 @@ def _warnings(scores: _Scores) -> list[str]:
     return found
 
 
-def _one_way(scores: _Scores, way: _Way, settings: Settings) -> list[Correlation]:
+def _one_way(
+    scores: _Scores, way: _Way, settings: Settings, step: Callable[[], None]
+) -> list[Correlation]:
     only: Mask | None = None
     if len(scores.metrics) > 1:
         # A constant metric has no usable group; the other metrics keep theirs.
@@ -244,7 +251,11 @@ def _one_way(scores: _Scores, way: _Way, settings: Settings) -> list[Correlation
         able = [pair for pair in pairs if not np.isnan(pair.values(*way)).all()]
         if able:
             only = common_to(able, *way)
-    return [_one(scores, name, way, settings, only) for name in scores.metrics]
+    found = []
+    for name in scores.metrics:
+        found.append(_one(scores, name, way, settings, only))
+        step()
+    return found
 
 
 def _one(
@@ -255,13 +266,12 @@ def _one(
     data = (pair.x, pair.y, pair.design)
     threshold: Value = 0.0
     accuracies: dict[str, float | None] = {}
-    if statistic == "acc_eq":
+    if statistic == ACC_EQ.name:
         fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
         if grouping != "system":
             threshold = fitted.threshold
-        unscaled = number_of(threshold)
         accuracies = {
-            "threshold": unscaled and float(np.ldexp(unscaled, scores.exponents.get(name, 0))),
+            "threshold": number_of(threshold),
             "cross_fitted": number_of(fitted.cross_fitted),
             "untied": number_of(fitted.untied),
             "constant": number_of(fitted.constant),
@@ -326,34 +336,30 @@ def _one(
 
 def _compared_pairs(
     scores: _Scores,
-    statistics: Sequence[Statistic],
+    statistics: Sequence[str],
     grouping: Grouping,
     settings: Settings,
     permutations: int,
-) -> dict[Statistic, list[MetricComparison]]:
+    step: Callable[[], None],
+) -> dict[str, list[MetricComparison]]:
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
-        if grouping != "item" or "acc_eq" not in statistics:
+        if grouping != "item" or ACC_EQ.name not in statistics:
             return 0.0
         found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
 
-    pairs = list(combinations(scores.metrics.values(), 2))
-    tests = [
-        compared(
-            one,
-            two,
-            statistics,
-            grouping,
-            draws=permutations,
-            seed=settings.seed,
-            thresholds=(threshold(one), threshold(two)),
-            tests=len(pairs),
-        )
-        for one, two in pairs
-    ]
-    return {statistic: [found[statistic] for found in tests] for statistic in statistics}
+    metrics = list(scores.metrics.values())
+    return compare(
+        metrics,
+        statistics,
+        grouping,
+        draws=permutations,
+        seed=settings.seed,
+        thresholds=list(map(threshold, metrics)),
+        step=step,
+    )
 
 
 def _compare(

@@ -1,6 +1,5 @@
 """Pure numbers: no files, no models."""
 
-from capeval.stats.agreement import accuracy, cohen_kappa, confusion_matrix, macro_f1
 from capeval.stats.mean_intervals import FEWEST_FOR_PRECISION, FEWEST_VIDEOS, mean_intervals
 from capeval.stats.values import Interval, Missing, Value
 
@@ -10,9 +9,5 @@ __all__ = [
     "Interval",
     "Missing",
     "Value",
-    "accuracy",
-    "cohen_kappa",
-    "confusion_matrix",
-    "macro_f1",
     "mean_intervals",
 ]

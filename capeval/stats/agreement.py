@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, draw_counts
-from capeval.stats.values import Floats, Interval, Ints, Missing, Value, known
-
-Matrix = NDArray[np.int64] | NDArray[np.float64]
+from capeval.stats.values import Floats, Interval, Ints, Mask, Missing, Value, known
 
 Coefficient = Literal["accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha"]
 COEFFICIENTS: tuple[Coefficient, ...] = (
@@ -31,32 +29,20 @@ COEFFICIENTS: tuple[Coefficient, ...] = (
 )
 
 
-@overload
-def confusion_matrix(
-    truth: Sequence[Hashable], given: Sequence[Hashable], labels: Sequence[Hashable]
-) -> NDArray[np.int64]: ...
-@overload
-def confusion_matrix(
-    truth: Sequence[Hashable],
-    given: Sequence[Hashable],
-    labels: Sequence[Hashable],
-    *,
-    weights: ArrayLike,
-) -> Floats: ...
 def confusion_matrix(
     truth: Sequence[Hashable],
     given: Sequence[Hashable],
     labels: Sequence[Hashable],
     *,
     weights: ArrayLike | None = None,
-) -> Matrix:
+) -> Floats:
     """Return the (labels, labels) counts: rows are `truth`, columns are `given`.
 
     Parameters
     ----------
     truth, given : (n,) labels
     labels : all that there can be
-    weights : (n,), what each counts; whole counts without
+    weights : (n,), what each counts; 1 without
 
     Raises
     ------
@@ -64,14 +50,13 @@ def confusion_matrix(
         The sequences differ in length or hold an unknown label.
 
     >>> confusion_matrix(["a", "b", "b"], ["a", "a", "b"], ["a", "b"]).tolist()
-    [[1, 0], [1, 1]]
+    [[1.0, 0.0], [1.0, 1.0]]
     >>> confusion_matrix(["a", "b"], ["a", "a"], ["a", "b"], weights=[3, 1]).tolist()
     [[3.0, 0.0], [1.0, 0.0]]
     """
     zeros = np.zeros(len(truth), dtype=np.int64)
-    weighted = confusion_by_video(truth, given, labels, zeros, weights=weights)
-    whole = weighted[0] if len(weighted) else np.zeros((len(labels), len(labels)))
-    return whole if weights is not None else whole.astype(np.int64)
+    by_video = confusion_by_video(truth, given, labels, zeros, weights=weights)
+    return np.asarray(by_video.sum(axis=0))
 
 
 def confusion_by_video(
@@ -129,7 +114,7 @@ class ClassScores:
     support: float
 
 
-def class_scores(matrix: Matrix) -> list[ClassScores]:
+def class_scores(matrix: ArrayLike) -> list[ClassScores]:
     """Return precision, recall and F1 of every class of a confusion matrix.
 
     Parameters
@@ -154,55 +139,13 @@ def class_scores(matrix: Matrix) -> list[ClassScores]:
     ]
 
 
-def accuracy(matrix: Matrix) -> float:
-    """Return the share on the diagonal; NaN without labels.
+def coefficients(matrix: ArrayLike) -> dict[Coefficient, Value]:
+    """Return all coefficients of a confusion matrix.
 
-    >>> accuracy(np.array([[1, 0], [1, 2]]))
-    0.75
-    """
-    return float(_all(matrix)["accuracy"])
-
-
-def macro_f1(matrix: Matrix) -> float:
-    """Return the mean over classes of F1; a class that neither side has is left out.
-
-    >>> macro_f1(np.array([[2, 0], [0, 2]]))
-    1.0
-    """
-    return float(_all(matrix)["macro_f1"])
-
-
-def cohen_kappa(matrix: Matrix) -> float:
-    """Return agreement beyond chance (Cohen, 1960); NaN where chance already agrees fully.
-
-    >>> round(cohen_kappa(np.array([[20, 5], [10, 15]])), 12)
-    0.4
-    """
-    return float(_all(matrix)["kappa"])
-
-
-def gwet_ac1(matrix: Matrix) -> float:
-    """Return Gwet's AC1 (2008), with chance from the mean share of each class; NaN without labels.
-
-    The number of classes is that of the matrix, whether or not all occur.
-
-    >>> round(gwet_ac1(np.array([[118, 5], [2, 0]])), 4)
-    0.9408
-    """
-    return float(_all(matrix)["ac1"])
-
-
-def brennan_prediger(matrix: Matrix) -> float:
-    """Return agreement beyond 1 / classes (Brennan and Prediger, 1981); PABAK for two classes.
-
-    >>> brennan_prediger(np.array([[3, 1], [0, 4]]))
-    0.75
-    """
-    return float(_all(matrix)["brennan_prediger"])
-
-
-def coefficients(matrix: Matrix) -> dict[Coefficient, Value]:
-    """Return all coefficients of a confusion matrix, alpha as of two raters and nominal.
+    The share on the diagonal; the mean over classes that there are of F1; agreement beyond chance
+    by Cohen's kappa (1960), by Gwet's AC1 (2008), of which the number of classes is that of the
+    matrix, and by Brennan and Prediger (1981; PABAK for two classes); Krippendorff's alpha as of
+    two raters, nominal.
 
     >>> coefficients(np.array([[4, 0], [0, 0]]))["kappa"]
     Missing(reason='both sides give one class only')
@@ -211,7 +154,7 @@ def coefficients(matrix: Matrix) -> dict[Coefficient, Value]:
         return dict.fromkeys(COEFFICIENTS, Missing("there are no labels"))
     return {
         name: known(float(value), "both sides give one class only")
-        for name, value in _all(matrix).items()
+        for name, value in _all(np.asarray(matrix)).items()
     }
 
 
@@ -277,11 +220,11 @@ def _beyond(agreed: Floats, chance: Floats) -> Floats:
     return np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
 
 
+Level = Literal["nominal", "interval"]
+
+
 def krippendorff_alpha(
-    ratings: ArrayLike,
-    level: Literal["nominal", "interval"] = "nominal",
-    *,
-    weights: ArrayLike | None = None,
+    ratings: ArrayLike, level: Level = "nominal", *, weights: ArrayLike | None = None
 ) -> Value:
     """Return Krippendorff's alpha (2011) of any number of raters, with gaps.
 
@@ -306,6 +249,57 @@ def krippendorff_alpha(
     >>> krippendorff_alpha([[1, 2, 3, gap], [1, 2, 3, 4]], "interval")
     1.0
     """
+    parts, reason, _ = _alpha_parts(ratings, level, weights)
+    return Missing(reason) if reason else float(_alpha(parts.sum(axis=1)[:, None], level)[0])
+
+
+def alpha_interval(
+    ratings: ArrayLike,
+    video: Ints,
+    level: Level = "nominal",
+    *,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> Interval | Missing:
+    """Return the expanded percentile interval of Krippendorff's alpha, over whole videos.
+
+    Parameters
+    ----------
+    ratings, level : as for `krippendorff_alpha`
+    video : (units,), the video of each unit: integers from 0
+    draws : number of resamples
+    seed : of `numpy.random.default_rng`
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 3, 60)
+    >>> ratings = np.where(rng.random((2, 60)) < 0.8, truth, rng.integers(0, 3, (2, 60)))
+    >>> found = alpha_interval(ratings, np.arange(60) // 3, draws=500)
+    >>> round(found.low, 2), round(found.high, 2)
+    (0.27, 0.55)
+    """
+    parts, reason, paired = _alpha_parts(ratings, level, None)
+    if reason:
+        return Missing(reason)
+    names, units = np.unique(video[paired], return_inverse=True)
+    if len(names) < FEWEST:
+        few = "1 video is" if len(names) == 1 else f"{len(names)} videos are"
+        return Missing(f"{few} too few to resample: at least {FEWEST}")
+    by_video = np.zeros((len(names), len(parts)))
+    np.add.at(by_video, units, parts.T)
+    drawn = draw_counts(len(names), draws, np.random.default_rng(seed))
+    values = np.concatenate([_alpha((counts @ by_video).T, level) for counts in drawn])
+    value = float(_alpha(parts.sum(axis=1)[:, None], level)[0])
+    return percentiles(values, units=len(names), around=value)
+
+
+def _alpha_parts(
+    ratings: ArrayLike, level: Level, weights: ArrayLike | None
+) -> tuple[Floats, str, Mask]:
+    """Return the (sums, units) that alpha is made of, or why there is none, and the units used.
+
+    The sums are the number of ratings and the observed disagreement; then those of each label, or
+    of values and their squares.
+    """
     values = np.asarray(ratings, dtype=np.float64)
     if values.ndim != 2 or np.isinf(values).any():
         raise ValueError("(raters, units) of finite numbers, NaN where there is none")
@@ -316,27 +310,31 @@ def krippendorff_alpha(
     paired = (there.sum(axis=0) >= 2) & (weight > 0)
     values, there, weight = values[:, paired], there[:, paired], weight[paired]
     if not values.size:
-        return Missing("no unit has two ratings")
+        return np.empty((0, 0)), "no unit has two ratings", paired
+    if np.ptp(values[there]) == 0:
+        return np.empty((0, 0)), "all ratings are equal", paired
     size = there.sum(axis=0).astype(np.float64)
-    total = float((weight * size).sum())
     if level == "nominal":
         given, codes = np.unique(values[there], return_inverse=True)
         unit = np.broadcast_to(np.arange(values.shape[1]), values.shape)[there]
         cells = np.bincount(codes * values.shape[1] + unit, minlength=len(given) * len(size))
-        counts = cells.reshape(len(given), len(size)).astype(np.float64)
-        differ = size**2 - (counts**2).sum(axis=0)
-        shares = counts @ weight
-        expected = total**2 - float((shares**2).sum())
+        sums = cells.reshape(len(given), len(size)).astype(np.float64)
+        differ = size**2 - (sums**2).sum(axis=0)
     else:
         # Sums of squared differences of all pairs: n sum v^2 - (sum v)^2, on centred values.
-        middle = values[there].mean()
-        centred = np.where(there, values - middle, 0.0)
-        differ = 2 * (size * (centred**2).sum(axis=0) - centred.sum(axis=0) ** 2)
-        expected = 2 * float(
-            total * (weight * (centred**2).sum(axis=0)).sum()
-            - (weight * centred.sum(axis=0)).sum() ** 2
-        )
-    if np.ptp(values[there]) == 0:
-        return Missing("all ratings are equal")
-    observed = float((weight * differ / (size - 1)).sum())
-    return 1 - (total - 1) * observed / expected
+        centred = np.where(there, values - values[there].mean(), 0.0)
+        sums = np.stack([centred.sum(axis=0), (centred**2).sum(axis=0)])
+        differ = 2 * (size * sums[1] - sums[0] ** 2)
+    return np.vstack([weight * size, weight * differ / (size - 1), weight * sums]), "", paired
+
+
+def _alpha(sums: Floats, level: Level) -> Floats:
+    """Return alpha of (sums, samples); NaN where all ratings are equal."""
+    total, observed = sums[:2]
+    if level == "nominal":
+        expected = total**2 - (sums[2:] ** 2).sum(axis=0)
+    else:
+        expected = 2 * (total * sums[3] - sums[2] ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = 1 - (total - 1) * observed / expected
+    return np.asarray(np.where(expected > 0, found, np.nan))

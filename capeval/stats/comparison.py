@@ -1,34 +1,41 @@
 """Is one metric closer to human ratings than another? Paired tests, corrected; rank clusters.
 
-The paired permutation swaps the two metrics in whole videos (in the manner of Deutsch, Dror and
-Roth, 2021), after putting them on one scale: on ranks for statistics of order, standardised for
-Pearson's r (`swapping`). If the two are equally good, a video does not care which is which.
+Over captions, the difference of two metrics on Fisher's scale is compared with its standard error
+by the jackknife of whole videos. Swapping the metrics in whole videos (Deutsch, Dror and Roth,
+2021) would take their errors as exchangeable: metrics that are equally good and err differently,
+such as one that fails on some videos, would then differ too often. Within videos, the differences
+themselves change sign. Means of systems are few, and one video mostly moves their order by nothing:
+there the metrics are swapped, after standardising them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.correlation import correlate_rows, why_missing
-from capeval.stats.design import Design
+from capeval.stats.design import Design, group_means
 from capeval.stats.grouping import Grouped, common_to, grouped
-from capeval.stats.influence import jackknife_variance
-from capeval.stats.jackknife import video_influence
+from capeval.stats.jackknife import without_each_video
 from capeval.stats.pair import Pair
-from capeval.stats.resampling import FEWEST, LARGEST, coins, too_few
-from capeval.stats.significance import add_one, sign_flip
-from capeval.stats.swapping import GroupSwap, SystemSwap
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Statistic, Value, as_pairs
+from capeval.stats.percentiles import add_one
+from capeval.stats.resampling import FEWEST, coins, too_few
+from capeval.stats.sign_flips import TINY, sign_flip
+from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
+from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, as_pairs
 
-_CHUNK = 400_000
 _SLACK = 1e-9
+# With fewer swaps, p adjusted for several pairs of metrics would be too coarse.
 _FEWEST = 999
+# Systems times metrics times swaps that fit into memory.
 _CELLS = 20_000_000
-_PRODUCTS = 3e10
+# Means that differ in later digits are equal, whatever was added to get them.
+_DIGITS = 10
+# Fisher's scale is infinite at 1.
+_PERFECT = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,110 +53,65 @@ class MetricComparison:
     dropped: int
 
 
-def paired_permutation(
-    first: ArrayLike,
-    second: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    statistic: Statistic,
+def compare(
+    metrics: Sequence[Pair],
+    statistics: Sequence[Statistic | str],
     grouping: Grouping,
     *,
     draws: int = 1_000,
     seed: int = 0,
-    thresholds: tuple[float, float] = (0.0, 0.0),
-) -> MetricComparison:
-    """Test whether two metrics agree with human ratings equally well.
+    thresholds: Sequence[float] = (),
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, list[MetricComparison]]:
+    """Test whether every two metrics agree with human ratings equally well.
 
-    Both are taken on the groups where both have a value. Each permutation swaps the metrics in a
-    random half of the videos, in all captions of a video at once; p is the share of permutations,
-    with the observed one, whose difference is at least as large either way. Of the means of few
-    systems, tau and rho take few values, and the test is conservative: with 4 it rejects equals 1%
-    of the time at 5%, with 12 as it should.
+    Both are taken on the groups where both have a value. Of the means of few systems, tau and rho
+    take few values, and the test is conservative: with 4 it rejects equals 1% of the time at 5%,
+    with 12 as it should.
 
     Parameters
     ----------
-    first, second, human : (n,), finite
-    design : of the same n rows
-    draws : number of random swaps
+    metrics : of the same human scores and design
+    draws : number of random swaps of systems' means, and of signs by `item`
     seed : of `numpy.random.default_rng`; every pair of metrics sees the same swaps
-    thresholds : of the metrics, for acc_eq; other than 0 for grouping `item` alone, because
-        a threshold has no meaning on another metric's scale
+    thresholds : of each metric, for pairwise accuracy by `item`; none without, and there is no
+        comparison by another grouping, as a threshold has no meaning on another metric's scale
+    step : called when a pair of metrics is done
 
-    Raises
-    ------
-    ValueError
-        The lengths differ or a value is not finite.
+    Returns
+    -------
+    For each statistic's name the tests of the pairs, in the order of `itertools.combinations`.
 
     >>> rng = np.random.default_rng(0)
-    >>> human = rng.random(60)
-    >>> good, poor = human + rng.random(60) / 5, rng.random(60)
-    >>> design = Design.of(range(60))
-    >>> paired_permutation(good, poor, human, design, "kendall_b", "pooled", draws=999).p
-    0.001
+    >>> human, design = rng.random(60), Design.of(range(60))
+    >>> scores = [human + rng.random(60) / 5, rng.random(60)]
+    >>> found = compare([Pair.of(x, human, design) for x in scores], ["kendall_b"], "pooled")
+    >>> found["kendall_b"][0].p < 0.001
+    True
     """
-    one, two = Pair.of(first, human, design), Pair.of(second, human, design)
-    return compared(one, two, [statistic], grouping, draws=draws, seed=seed, thresholds=thresholds)[
-        statistic
-    ]
-
-
-def compared(
-    first: Pair,
-    second: Pair,
-    statistics: Sequence[Statistic],
-    grouping: Grouping,
-    *,
-    draws: int = 1_000,
-    seed: int = 0,
-    thresholds: tuple[float, float] = (0.0, 0.0),
-    tests: int = 1,
-) -> dict[Statistic, MetricComparison]:
-    """Return the same of several statistics, which share their work.
-
-    Where fewer than 999 swaps are affordable, whatever `draws` asks for, the difference is tested
-    against its standard error by the jackknife of videos instead, or there is no p and a reason.
-
-    Parameters
-    ----------
-    first, second : of the same human scores and design
-    tests : how many pairs of metrics have to share what is affordable
-
-    >>> scores = [1, 2, 3, 4, 5, 6]
-    >>> design = Design.of("aabbcc", "xyxyxy")
-    >>> one, two = Pair.of(scores, scores, design), Pair.of(scores[::-1], scores, design)
-    >>> found = compared(one, two, ["kendall_b", "spearman"], "pooled", draws=99)
-    >>> {name: round(test.difference, 6) for name, test in found.items()}
-    {'kendall_b': 2.0, 'spearman': 2.0}
-    """
-    if any(thresholds) and grouping != "item":
-        missing = Missing("a threshold cannot be swapped between metrics; compare by item")
-        return dict.fromkeys(statistics, MetricComparison(missing, missing, "permutation", 0, 0, 0))
-    affordable = _affordable(first.design, grouping, tests)
-    many = min(draws, affordable) if affordable >= _FEWEST else 0
-    result: dict[Statistic, MetricComparison] = {}
-    seen: dict[Statistic, _Seen] = {}
-    for statistic in statistics:
-        tied = thresholds if statistic == "acc_eq" else (0.0, 0.0)
-        found = _seen(first, second, statistic, grouping, tied)
-        if isinstance(found, MetricComparison):
-            result[statistic] = found
-        elif grouping == "item":
-            # Swapping two metrics in a video swaps their values for that video.
-            p: Value = sign_flip(found.gaps[found.use], draws=draws, seed=seed)
-            result[statistic] = found.result(p, "permutation")
-        elif not many:
-            result[statistic] = _jackknifed(first, second, statistic, grouping, found)
-        else:
-            seen[statistic] = found
-    if seen:
-        swapped = _swapped(first, second, seen, grouping, many, seed)
-        for statistic, differences in swapped.items():
-            observed = seen[statistic].difference
-            # A swap without a value counts against a difference.
-            extreme = ~(np.abs(differences) < abs(observed) - _SLACK)
-            p = add_one(int(extreme.sum()), many)
-            result[statistic] = seen[statistic].result(p, "permutation")
-    return {statistic: result[statistic] for statistic in statistics}
+    asked = [statistic_of(which) for which in statistics]
+    ties = thresholds or [0.0] * len(metrics)
+    result: dict[str, list[MetricComparison]] = {statistic.name: [] for statistic in asked}
+    swaps = SystemSwaps(metrics, draws, seed) if grouping == "system" and len(metrics) > 1 else None
+    for a, b in combinations(range(len(metrics)), 2):
+        two = (metrics[a], metrics[b])
+        for statistic in asked:
+            tied = (0.0, 0.0) if statistic.chance is not None else (ties[a], ties[b])
+            found = _seen(two, statistic, grouping, tied)
+            if isinstance(found, _Seen):
+                if swaps is not None:
+                    test = found.result(swaps.p(a, b, statistic, found.difference), "permutation")
+                elif grouping == "item":
+                    # Swapping two metrics in a video swaps their values for that video.
+                    flipped = sign_flip(found.gaps[found.use], draws=draws, seed=seed)
+                    test = found.result(flipped.p, "permutation")
+                else:
+                    test = found.result(_jackknife_p(two, statistic, grouping, found), "jackknife")
+                result[statistic.name].append(test)
+            else:
+                result[statistic.name].append(found)
+        step()
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +119,7 @@ class _Seen:
     """Two metrics as observed: `use` are the groups of both, `gaps` the differences in each."""
 
     difference: float
+    values: tuple[float, float]
     gaps: Floats
     use: Mask
     n: int
@@ -168,95 +131,114 @@ class _Seen:
 
 
 def _seen(
-    first: Pair,
-    second: Pair,
+    metrics: tuple[Pair, Pair],
     statistic: Statistic,
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    use = common_to([first, second], statistic, grouping)
+    if any(thresholds) and grouping != "item":
+        missing = Missing("a threshold cannot be swapped between metrics; compare by item")
+        return MetricComparison(missing, missing, "permutation", 0, 0, 0)
+    use = common_to(metrics, statistic, grouping)
     one, two = (
         grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
-        for pair, t in ((first, thresholds[0]), (second, thresholds[1]))
+        for pair, t in zip(metrics, thresholds, strict=True)
     )
     if isinstance(one.value, Missing) or isinstance(two.value, Missing):
-        missing = two.value if isinstance(two.value, Missing) else one.value
-        return MetricComparison(missing, missing, "permutation", 0, 0, one.dropped)
-    gaps = first.values(statistic, grouping, threshold=thresholds[0]) - second.values(
-        statistic, grouping, threshold=thresholds[1]
+        lacking = two.value if isinstance(two.value, Missing) else one.value
+        return MetricComparison(lacking, lacking, "permutation", 0, 0, one.dropped)
+    first, second = (
+        pair.values(statistic, grouping, threshold=t)
+        for pair, t in zip(metrics, thresholds, strict=True)
     )
-    return _Seen(one.value - two.value, gaps, use, one.n, one.used, one.dropped)
+    values = (one.value, two.value)
+    difference = one.value - two.value
+    return _Seen(difference, values, first - second, use, one.n, one.used, one.dropped)
 
 
-def _affordable(design: Design, grouping: Grouping, tests: int) -> int:
-    """Return how many swaps can be tried for each of `tests` pairs of metrics."""
-    if grouping == "system":
-        return int(_CELLS // max(design.systems * tests, 1))
-    sizes = np.bincount(design.groups(grouping)).astype(np.float64)
-    if sizes.max() > LARGEST:
-        return int(_CELLS // (design.rows * tests))
-    work = np.minimum(sizes, design.videos) @ (sizes + 50)
-    return int(_PRODUCTS // (work * tests))
-
-
-def _swapped(
-    first: Pair,
-    second: Pair,
-    seen: dict[Statistic, _Seen],
-    grouping: Grouping,
-    draws: int,
-    seed: int,
-) -> dict[Statistic, Floats]:
-    """Return the differences in each draw, (draws,)."""
-    design = first.design
-    groups: list[tuple[int, GroupSwap | SystemSwap]] = []
-    if grouping == "system":
-        groups.append((0, SystemSwap(first.x, second.x, first.y, design)))
-    else:
-        groups += [
-            (int(number), GroupSwap(first.x[r], second.x[r], first.y[r], design.video[r]))
-            for numbers, block in first.blocks(grouping)
-            for number, r in zip(numbers, block, strict=True)
-            if any(found.use[number] for found in seen.values())
-        ]
-    step = max(1, _CHUNK // design.rows)
-    result = {statistic: np.zeros(draws) for statistic in seen}
-    start = 0
-    for chunk in coins(design.videos, draws, seed):
-        for at in range(0, len(chunk), step):
-            swapped = chunk[at : at + step]
-            place = slice(start, start + len(swapped))
-            start += len(swapped)
-            for number, swap in groups:
-                wanted = [one for one, found in seen.items() if found.use[number]]
-                for one, values in swap.differences(swapped, wanted).items():
-                    result[one][place] += values / seen[one].used
-    return result
-
-
-def _jackknifed(
-    first: Pair, second: Pair, statistic: Statistic, grouping: Grouping, seen: _Seen
-) -> MetricComparison:
+def _jackknife_p(
+    metrics: tuple[Pair, Pair], statistic: Statistic, grouping: Grouping, seen: _Seen
+) -> Value:
+    """Return p of the difference on Fisher's scale, from the values without each video."""
     from scipy.special import stdtr
 
-    videos = first.design.videos
-    if grouping == "system":
-        reason = f"{first.design.systems} systems are too many to swap metrics in"
-        return seen.result(Missing(reason), "permutation")
+    design = metrics[0].design
+    videos = design.videos
     if videos < FEWEST:
-        return seen.result(too_few(videos, first.design), "jackknife")
-    moved = [video_influence(pair, statistic, grouping, only=seen.use) for pair in (first, second)]
-    a, b = moved
-    if isinstance(a, Missing):
-        return seen.result(a, "jackknife")
-    if isinstance(b, Missing):
-        return seen.result(b, "jackknife")
-    error = np.sqrt(jackknife_variance(a[1] - b[1]))
+        return too_few(videos, design)
+    sides = []
+    for pair in metrics:
+        without = without_each_video(pair, statistic, grouping, seen.use)
+        if isinstance(without, Missing):
+            return without
+        sides.append(_fisher(without, statistic))
+    each = sides[0] - sides[1]
+    # A video without which there is no value moves nothing that could be known.
+    each = each[~np.isnan(each)]
+    of_first, of_second = _fisher(np.array(seen.values), statistic)
+    error = np.sqrt((len(each) - 1) ** 2 / len(each) * each.var(ddof=1)) if len(each) > 1 else 0.0
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
-        return seen.result(1.0 if same else Missing("no video moves the difference"), "jackknife")
-    p = 2 * float(stdtr(videos - 1, -abs(seen.difference) / error))
-    return seen.result(max(p, float(np.finfo(float).tiny)), "jackknife")
+        return 1.0 if same else Missing("no video moves the difference")
+    return max(2 * float(stdtr(videos - 1, -abs(of_first - of_second) / error)), TINY)
+
+
+def _fisher(values: Floats, statistic: Statistic) -> Floats:
+    """Return values on Fisher's scale, of shares as of correlations."""
+    low = statistic.lowest
+    return np.arctanh(np.clip((2 * values - 1 - low) / (1 - low), -_PERFECT, _PERFECT))
+
+
+class SystemSwaps:
+    """Differences of every two metrics after the same swaps, for the means of systems.
+
+    By how much a swap moves a mean is a sum over the videos that are swapped, of each metric by
+    itself: it is summed once for every metric, and what is left are a few columns of means.
+
+    Parameters
+    ----------
+    metrics : of the same human scores and design
+    draws, seed : of the swaps
+    """
+
+    def __init__(self, metrics: Sequence[Pair], draws: int, seed: int) -> None:
+        design = metrics[0].design
+        systems = self._systems = design.systems
+        affordable = _CELLS // (systems * max(len(metrics) * (len(metrics) - 1) // 2, 1))
+        self._draws = min(draws, affordable) if affordable >= _FEWEST else 0
+        if not self._draws:
+            return
+        self._y = group_means(metrics[0].y, design.system)[None]
+        # Means of ranks would order the systems otherwise than means do: so standardised always.
+        scores = [_standardised(metric.x) for metric in metrics]
+        self._means = [group_means(values, design.system) for values in scores]
+        sizes = np.bincount(design.system)[design.system]
+        parts = np.zeros((design.videos, len(metrics) * systems))
+        for number, values in enumerate(scores):
+            parts[design.video, number * systems + design.system] = values / sizes
+        swapped = coins(design.videos, self._draws, seed)
+        sums = np.concatenate([here.astype(np.float64) @ parts for here in swapped])
+        self._sums = sums.reshape(self._draws, len(metrics), systems)
+
+    def p(self, first: int, second: int, statistic: Statistic, observed: float) -> Value:
+        """Return p of the observed difference of two of the metrics, by their numbers."""
+        if not self._draws:
+            return Missing(f"{self._systems} systems are too many to swap metrics in")
+        moved = self._sums[:, second] - self._sums[:, first]
+        sides = [self._means[first] + moved, self._means[second] - moved]
+        if statistic.kind.ordinal:
+            sides = [np.round(side, _DIGITS) for side in sides]
+        one, two = (statistic.rows(side, self._y) for side in sides)
+        # A swap without a value counts against a difference.
+        extreme = ~(np.abs(one - two) < abs(observed) - _SLACK)
+        return add_one(int(extreme.sum()), self._draws)
+
+
+def _standardised(values: Floats) -> Floats:
+    """Return values with mean 0 and standard deviation 1: the swap must not see another unit."""
+    centred = values - values.mean()
+    spread = centred.std()
+    return np.asarray(centred / (spread if spread > 0 else 1.0))
 
 
 def williams(
@@ -298,8 +280,8 @@ def williams(
         return none(f"{n} pairs; Williams' test needs 4")
     for values in (a, b):
         if np.ptp(values) == 0 or np.ptp(y) == 0:
-            return none(why_missing(values, y, "pearson"))
-    ay, by, ab = correlate_rows(np.stack([a, b, a]), np.stack([y, y, b]), "pearson")
+            return none(why_missing(values, y, PEARSON))
+    ay, by, ab = PEARSON.rows(np.stack([a, b, a]), np.stack([y, y, b]))
     difference = float(ay - by)
     left = 1 - ay**2 - by**2 - ab**2 + 2 * ay * by * ab
     spread = 2 * left * (n - 1) / (n - 3) + ((ay + by) / 2) ** 2 * (1 - ab) ** 3
@@ -308,7 +290,7 @@ def williams(
     from scipy.special import stdtr
 
     t = difference * np.sqrt((n - 1) * (1 + ab) / spread)
-    p = max(2 * float(stdtr(n - 3, -abs(t))), float(np.finfo(float).tiny))
+    p = max(2 * float(stdtr(n - 3, -abs(t))), TINY)
     return MetricComparison(difference, p, "williams", n, 1, 0)
 
 
@@ -360,7 +342,7 @@ def leave_one_system_out(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    statistic: Statistic,
+    statistic: Statistic | str,
     grouping: Grouping,
     *,
     threshold: float = 0.0,

@@ -146,13 +146,13 @@ class Totals:
     classes_x: Ints
     classes_y: Ints
 
-
-def joined_totals(parts: Sequence[Totals]) -> Totals:
-    """Return the counts of several lots of rankings as those of all of them."""
-    if len(parts) == 1:
-        return parts[0]
-    names = [field.name for field in fields(Totals)]
-    return Totals(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+    @classmethod
+    def joined(cls, parts: Sequence[Totals]) -> Totals:
+        """Return the counts of several lots of rankings as those of all of them."""
+        if len(parts) == 1:
+            return parts[0]
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
 
 def totals(x: Ints, y: Ints) -> Totals:

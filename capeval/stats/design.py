@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
+
+_T = TypeVar("_T")
+
+
+class Kept:
+    """Results that are made once and kept, by key; threads that ask at once wait for one of them.
+
+    >>> kept = Kept()
+    >>> kept("key", lambda: 1), kept("key", lambda: 2)
+    (1, 1)
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+        self._making: dict[Hashable, Lock] = {}
+
+    def __call__(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what `make` returned when `key` was first asked for."""
+        with self._making.setdefault(key, Lock()):
+            if key not in self._found:
+                self._found[key] = make()
+        found: _T = self._found[key]
+        return found
 
 
 @dataclass(frozen=True)
@@ -27,6 +52,8 @@ class Design:
 
     video: Ints
     system: Ints
+    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
+    """What every metric of these captions shares, such as permutations."""
 
     @classmethod
     def of(cls, video: Sequence[Hashable], system: Sequence[Hashable] | None = None) -> Design:

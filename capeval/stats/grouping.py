@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
 from capeval.stats.pair import Pair
-from capeval.stats.values import SMALLEST, Floats, Grouping, Mask, Missing, Statistic, Value
+from capeval.stats.statistic import Statistic, statistic_of, why_missing
+from capeval.stats.values import Grouping, Mask, Missing, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def grouped(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    statistic: Statistic,
+    which: Statistic | str,
     grouping: Grouping,
     *,
     threshold: float = 0.0,
@@ -55,7 +55,7 @@ def grouped(
     metric, human : (n,), finite
     design : of the same n rows
     threshold : for acc_eq, the largest difference of the metric that is a tie
-    only : (groups,), the groups to use, as `common_groups` finds them; default all
+    only : (groups,), the groups to use, as `common_to` finds them; default all
     pair : of these very scores, if more is taken of them
 
     Raises
@@ -67,47 +67,28 @@ def grouped(
     >>> grouped([1, 2, 3, 4], [2, 1, 3, 4], design, "kendall_b", "item")
     Grouped(value=0.0, n=4, used=2, dropped=0)
     """
+    statistic = statistic_of(which)
     pair = Pair.of(metric, human, design) if pair is None else pair
     values = pair.values(statistic, grouping, threshold=threshold)
-    use = ~np.isnan(values) if only is None else only & ~np.isnan(values)
+    use = pair.used(statistic, grouping, threshold=threshold, only=only)
     used = int(use.sum())
     x, y, group = pair.sides(grouping)
     if not used:
         reason = (
             why_missing(x, y, statistic)
             if len(values) == 1
-            else f"none of {len(values)} groups has {SMALLEST[statistic]} captions that differ"
+            else f"none of {len(values)} groups has {statistic.smallest} captions that differ"
         )
         return Grouped(Missing(reason), 0, 0, max(len(values), 1))
     sizes = np.bincount(group)
     return Grouped(float(values[use].mean()), int(sizes[use].sum()), used, len(values) - used)
 
 
-def common_groups(
-    metrics: Sequence[Floats],
-    human: Floats,
-    design: Design,
-    statistic: Statistic,
-    grouping: Grouping,
-) -> Mask:
+def common_to(pairs: Sequence[Pair], statistic: Statistic | str, grouping: Grouping) -> Mask:
     """Return the (groups,) in which the statistic has a value for every metric.
 
     Metrics are compared on these alone: a metric must not gain by having no value where the
     others do badly.
-
-    >>> design = Design.of([0, 0, 1, 1], [0, 1, 0, 1])
-    >>> metrics = [np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 3, 3])]
-    >>> common_groups(metrics, np.array([1.0, 2, 1, 2]), design, "kendall_b", "item").tolist()
-    [True, False]
-    """
-    if not metrics:
-        raise ValueError("no metrics")
-    pairs = [Pair.of(metric, human, design) for metric in metrics]
-    return common_to(pairs, statistic, grouping)
-
-
-def common_to(pairs: Sequence[Pair], statistic: Statistic, grouping: Grouping) -> Mask:
-    """Return the same of pairs that are at hand.
 
     >>> design = Design.of([0, 0, 1, 1], [0, 1, 0, 1])
     >>> common_to([Pair.of([1, 2, 3, 3], [1, 2, 1, 2], design)], "kendall_b", "item").tolist()

@@ -8,19 +8,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
+from capeval.stats.intervals import bootstrap_bounds
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import percentiles
 from capeval.stats.raters import How, combine_others
 from capeval.stats.resampling import FEWEST
-from capeval.stats.values import SMALLEST, Grouping, Interval, Ints, Missing, Statistic, Value
+from capeval.stats.statistic import Statistic, statistic_of, why_missing
+from capeval.stats.values import Grouping, Interval, Ints, Missing, Value
 from capeval.stats.video_bootstrap import bootstrap_values
 
+# Each rater is resampled: with more raters, captions or resamples it would take minutes.
 _RATERS = 10
 _CAPTIONS = 1_500
 _DRAWS = 1_000
-_SLACK = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,9 @@ class RatersApart:
         """Whether there are two raters, who are compared with each other and have one value."""
         return len(self.ratings) == 2
 
-    def ceiling(self, statistic: Statistic, grouping: Grouping = "pooled") -> Ceiling:
+    def ceiling(self, which: Statistic | str, grouping: Grouping = "pooled") -> Ceiling:
         """Return each rater's agreement with the others, and the mean over raters."""
+        statistic = statistic_of(which)
         if len(self.ratings) < 2:
             return Ceiling(Missing("one rater alone sets no ceiling"), ())
         pair, owner = self._pair(grouping)
@@ -95,7 +96,7 @@ class RatersApart:
 
     def interval(
         self,
-        statistic: Statistic,
+        which: Statistic | str,
         grouping: Grouping = "pooled",
         *,
         draws: int | None = None,
@@ -110,6 +111,7 @@ class RatersApart:
         draws : number of resamples; 1,000 without
         seed : of `numpy.random.default_rng`
         """
+        statistic = statistic_of(which)
         if not 2 <= len(self.ratings) <= _RATERS or self.design.rows > _CAPTIONS:
             return Missing(f"above {_RATERS} raters or {_CAPTIONS:,} captions none is taken")
         if not self._there.all():
@@ -118,24 +120,19 @@ class RatersApart:
             return Missing(f"fewer than {FEWEST} videos are too few to resample")
         found = []
         for own, others in zip(self.ratings, self.others, strict=True):
-            values = bootstrap_values(
-                own, others, self.design, statistic, grouping, draws=draws or _DRAWS, seed=seed
-            )
+            pair = Pair.of(own, others, self.design)
+            values = bootstrap_values(pair, statistic, grouping, draws=draws or _DRAWS, seed=seed)
             if isinstance(values, Missing):
                 return values
             found.append(values)
             if self.symmetric:
                 break
-        again = self.design.repeats or statistic == "pearson"
-        bounds = percentiles(np.mean(found, axis=0), units=self.design.videos if again else None)
-        if isinstance(bounds, Missing):
-            return bounds
-        if bounds.high - bounds.low <= _SLACK:
-            return Missing("all resamples have one value")
         value = self.ceiling(statistic, grouping).value
         if isinstance(value, Missing):
             return value
-        return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
+        values, videos = np.mean(found, axis=0), self.design.videos
+        one = grouping == "system"
+        return bootstrap_bounds(values, value, statistic, self.design, 0.95, videos, one=one)
 
     def _pair(self, grouping: Grouping) -> tuple[Pair, Ints]:
         """Return the scores in one group for each rater and group, and whose each group is."""
@@ -164,8 +161,8 @@ class RatersApart:
         # Groups are numbered, and rows ordered, rater by rater.
         first, end = np.searchsorted(owner, [rater, rater + 1])
         if end - first > 1:
-            smallest = SMALLEST[statistic]
-            return Missing(f"none of {end - first} groups has {smallest} captions that differ")
+            lacking = f"has {statistic.smallest} captions that differ"
+            return Missing(f"none of {end - first} groups {lacking}")
         rows = slice(*np.searchsorted(pair.design.video, [first, end]))
         reason = why_missing(pair.x[rows], pair.y[rows], statistic)
         return Missing(reason.replace("the metric", "the rater"))

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import fisher_interval, t_interval
-from capeval.stats.correlation import why_missing
 from capeval.stats.design import Design
 from capeval.stats.jackknife import jackknife_interval
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
-from capeval.stats.values import Grouping, Interval, Mask, Missing, Statistic
+from capeval.stats.statistic import PEARSON, Statistic, missing_of, statistic_of
+from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 Kind = Literal["bootstrap", "analytic", "none"]
 
+# Values of resamples that differ by less are one value.
 _SLACK = 1e-12
 
 
@@ -31,7 +32,7 @@ def interval(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    statistic: Statistic,
+    which: Statistic | str,
     grouping: Grouping,
     *,
     ci: Kind | None = None,
@@ -45,7 +46,8 @@ def interval(
     """Return the confidence interval of a statistic by a grouping.
 
     By default a percentile bootstrap of whole videos, expanded where videos repeat and for r, whose
-    plain one covers 92% instead of 95% of 40 videos; Fisher's for a pooled r when no video
+    plain one covers 92% instead of 95% of 40 videos, and for systems' means without and with a
+    correction for their errors; Fisher's for a pooled r when no video
     repeats; the jackknife where a group has more than 1,500 captions; Student's t for the mean of
     more than 20,000 videos.
 
@@ -71,20 +73,22 @@ def interval(
     >>> found.method, round(found.low, 2), round(found.high, 2)
     ('fisher', 0.45, 0.81)
     """
+    statistic = statistic_of(which)
     pair = Pair.of(metric, human, design) if pair is None else pair
-    x, y = pair.x, pair.y
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
     if ci == "none":
         return Missing("no interval was asked for")
-    fisher = statistic == "pearson" and grouping == "pooled" and not design.repeats
+    # Fisher's is right for bounded scores; with heavy tails (Student's t with 3 degrees of freedom,
+    # n = 40) it covers 77% of the time where the bootstrap covers 93%.
+    fisher = statistic is PEARSON and grouping == "pooled" and not design.repeats
     if fisher and ci != "bootstrap":
-        value = float(pair.values("pearson", "pooled")[0])
+        value = float(pair.values(statistic, "pooled")[0])
         if np.isnan(value):
-            return Missing(why_missing(x, y, statistic))
-        return fisher_interval(value, len(x), confidence)
+            return missing_of(pair.x, pair.y, statistic)
+        return fisher_interval(value, len(pair.x), confidence)
     values = pair.values(statistic, grouping, threshold=threshold)
-    values = values[~np.isnan(values) if only is None else only & ~np.isnan(values)]
+    values = values[pair.used(statistic, grouping, threshold=threshold, only=only)]
     units = len(values) if grouping == "item" else design.videos
     if not len(values):
         return pair.no_group(statistic, grouping)
@@ -101,26 +105,40 @@ def interval(
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
     found = bootstrap_values(
-        x,
-        y,
-        design,
-        statistic,
-        grouping,
-        draws=draws,
-        seed=seed,
-        threshold=threshold,
-        only=only,
-        pair=pair,
+        pair, statistic, grouping, draws=draws, seed=seed, threshold=threshold, only=only
     )
     if isinstance(found, Missing):
         return found
-    bounds = percentiles(
-        found, confidence, units=units if design.repeats or statistic == "pearson" else None
-    )
+    value = float(values.mean())
+    one = grouping == "system" and all(np.ptp(side) > 0 for side in pair.sides("system")[:2])
+    return bootstrap_bounds(found, value, statistic, design, confidence, units, one=one)
+
+
+def bootstrap_bounds(
+    found: Floats,
+    value: float,
+    statistic: Statistic,
+    design: Design,
+    confidence: float,
+    units: int,
+    *,
+    one: bool = False,
+) -> Interval | Missing:
+    """Return the interval of bootstrap values around the observed value, within the scale.
+
+    Parameters
+    ----------
+    found, confidence, units : as for `percentiles`
+    one : whether resamples that all have one value make an interval of it. If all have one order
+        of the systems, that is what they say; if captions have, it is not.
+    """
+    # The plain percentiles of r cover 92% instead of 95% of 40 videos.
+    expanded = design.repeats or not statistic.kind.ordinal
+    bounds = percentiles(found, confidence, units=units if expanded else None, around=value)
     if isinstance(bounds, Missing):
         return bounds
-    if bounds.high - bounds.low <= _SLACK:
+    if bounds.high - bounds.low <= _SLACK and not one:
         return Missing("all resamples have one value")
-    # The copies in a resample can push all of it to one side of a value near an end of the scale.
-    value = float(values.mean())
-    return Interval(min(bounds.low, value), max(bounds.high, value), bounds.method)
+    # Resamples with one value may differ from it by rounding.
+    low, high = min(max(bounds.low, statistic.lowest), value), max(min(bounds.high, 1.0), value)
+    return Interval(low, high, bounds.method)

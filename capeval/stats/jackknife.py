@@ -1,62 +1,43 @@
-"""The infinitesimal jackknife over videos: intervals of groups too large for a bootstrap.
+"""The jackknife over videos: for groups too large for a bootstrap, and to compare two metrics.
 
-What each caption moves a statistic by, `influence` says; here it is summed over each video.
+The infinitesimal jackknife sums up what each caption of a video moves a statistic by
+(`Statistic.influence`). The jackknife proper leaves out one video at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.correlation import why_missing
-from capeval.stats.design import Design
-from capeval.stats.influence import influence, jackknife_variance
 from capeval.stats.pair import Pair
-from capeval.stats.values import OF_PAIRS, Floats, Grouping, Interval, Mask, Missing, Statistic
+from capeval.stats.resampling import LARGEST, Counts
+from capeval.stats.statistic import Statistic, missing_of
+from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
+from capeval.stats.video_bootstrap import mean_of_groups, weighted_sums
 
+# More groups would take minutes.
 _GROUPS = 5_000
 _PERFECT = 1 - 1e-12
 _SLACK = 1e-12
+# Videos that are left out at a time.
+_AT_ONCE = 256
+# With so many videos, the infinitesimal jackknife is as good as the other.
+_MANY = 100
 
 
-def jackknife_estimates(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    statistics: Sequence[Statistic],
-    *,
-    confidence: float = 0.95,
-) -> dict[Statistic, tuple[float, float, Interval] | Missing]:
-    """Return pooled statistics with their standard errors and jackknife intervals, all at once.
+def jackknife_variance(moved: Floats) -> float:
+    """Return the variance from derivatives, each that of all captions of a unit together.
 
-    The pairs are counted once for tau-b, tau-c and acc_eq (with threshold 0). O(n log n) time,
-    O(n) memory: 1,000,000 captions take seconds.
+    Parameters
+    ----------
+    moved : (units,) derivatives
 
-    Returns
-    -------
-    For each statistic its value, the standard error and the interval, or why there is none.
-
-    >>> x = np.arange(50.0)
-    >>> found = jackknife_estimates(x, x % 7, Design.of(range(50)), ["kendall_b", "acc_eq"])
-    >>> [round(number[0], 4) for number in found.values()]
-    [0.0917, 0.48]
+    >>> jackknife_variance(np.array([0.5, -0.5]))
+    1.0
     """
-    pair = Pair.of(metric, human, design)
-    return {one: _pooled_jackknife(pair, one, confidence) for one in statistics}
-
-
-def _pooled_jackknife(
-    pair: Pair, statistic: Statistic, confidence: float
-) -> tuple[float, float, Interval] | Missing:
-    found = video_influence(pair, statistic, "pooled")
-    if isinstance(found, Missing):
-        return found
-    value, moved = found
-    variance = jackknife_variance(moved)
-    around = _around(value, variance, pair.design.videos, statistic, confidence)
-    return around if isinstance(around, Missing) else (value, float(np.sqrt(variance)), around)
+    units = len(moved)
+    return float(moved @ moved * units / (units - 1)) if units > 1 else float("nan")
 
 
 def video_influence(
@@ -73,31 +54,38 @@ def video_influence(
     -------
     value, derivatives : a number and (videos,)
 
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("aabb", "xyxy"))
-    >>> video_influence(pair, "kendall_b", "pooled")[1].round(6).tolist()
+    >>> video_influence(pair, KENDALL_B, "pooled")[1].round(6).tolist()
     [0.333333, -0.333333]
     """
 
     def make() -> tuple[float, Floats] | Missing:
-        fine = ~np.isnan(pair.values(statistic, grouping))
-        use = fine if only is None else only & fine
+        use = pair.used(statistic, grouping, only=only)
         count = np.count_nonzero(use)
         if not count:
             return pair.no_group(statistic, grouping)
         if count > _GROUPS:
             return Missing(f"{count} groups are too many for a jackknife")
         total, value = np.zeros(len(pair.x)), 0.0
-        a, b = pair.codes()
+        codes = pair.codes()
+        x, y = codes if statistic.kind.ordinal else (pair.x, pair.y)
         for groups, block in pair.blocks(grouping):
             for number, rows in zip(groups, block, strict=True):
                 if not use[number]:
                     continue
-                # The others have no value in a group that is constant.
-                if statistic == "acc_eq" and (np.ptp(a[rows]) == 0 or np.ptp(b[rows]) == 0):
+                # Some statistics have a value in a group that is constant, but no derivative.
+                if any(np.ptp(side[rows]) == 0 for side in codes):
                     if grouping == "pooled":
-                        return Missing(why_missing(pair.x, pair.y, statistic))
+                        return missing_of(pair.x, pair.y, statistic)
                     return Missing("a group is constant")
-                one, moved = _influence(pair, statistic, grouping, int(number), rows)
+                counted = (
+                    pair.concordance(grouping, int(number), rows)
+                    if statistic.kind.pairwise
+                    else None
+                )
+                one, moved = statistic.influence(x[rows], y[rows], counted=counted)
                 value += one / count
                 total[rows] = moved / count
         sums = np.bincount(pair.design.video, weights=total, minlength=pair.design.videos)
@@ -105,16 +93,6 @@ def video_influence(
 
     chosen = None if only is None else only.tobytes()
     return pair.kept(("influence", statistic, pair.alike(grouping), chosen), make)
-
-
-def _influence(
-    pair: Pair, statistic: Statistic, grouping: Grouping, number: int, rows: NDArray[np.intp]
-) -> tuple[float, Floats]:
-    if statistic == "pearson":
-        return influence(pair.x[rows], pair.y[rows], statistic)
-    a, b = pair.codes()
-    counted = pair.concordance(grouping, number, rows) if statistic in OF_PAIRS else None
-    return influence(a[rows], b[rows], statistic, pairs=counted)
 
 
 def jackknife_interval(
@@ -127,47 +105,75 @@ def jackknife_interval(
 ) -> Interval | Missing:
     """Return the jackknife interval by `pooled` or `within_system`; parameters as of `interval`.
 
+    It is put around correlations on Fisher's scale, where it ends before 1.
+
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> x = np.arange(50.0)
     >>> pair = Pair.of(x, x % 7, Design.of(range(50)))
-    >>> isinstance(jackknife_interval(pair, "kendall_b", "pooled"), Interval)
+    >>> isinstance(jackknife_interval(pair, KENDALL_B, "pooled"), Interval)
     True
     """
+    from scipy.special import stdtrit
 
-    def make() -> Interval | Missing:
-        if grouping == "pooled":
-            found = _pooled_jackknife(pair, statistic, confidence)
-            return found if isinstance(found, Missing) else found[2]
-        return _within_jackknife(pair, statistic, confidence, only)
-
-    chosen = None if only is None else only.tobytes()
-    return pair.kept(("jackknife", statistic, pair.alike(grouping), confidence, chosen), make)
-
-
-def _within_jackknife(
-    pair: Pair, statistic: Statistic, confidence: float, only: Mask | None
-) -> Interval | Missing:
-    found = video_influence(pair, statistic, "within_system", only=only)
+    found = video_influence(pair, statistic, grouping, only=only)
     if isinstance(found, Missing):
         return found
     value, moved = found
-    variance = jackknife_variance(moved)
-    return _around(value, variance, pair.design.videos, statistic, confidence)
-
-
-def _around(
-    value: float, variance: float, units: int, statistic: Statistic, confidence: float
-) -> Interval | Missing:
-    """Put an interval round a value, for correlations on Fisher's scale: it ends before 1."""
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(units - 1, (1 + confidence) / 2)) * np.sqrt(variance)
+    error = np.sqrt(jackknife_variance(moved))
+    half = float(stdtrit(pair.design.videos - 1, (1 + confidence) / 2)) * error
     if not np.isfinite(half):
         return Missing("too few videos for an interval")
     if half <= _SLACK:
         return Missing("no video moves the value")
-    if statistic == "acc_eq":
+    if statistic.lowest == 0:
         return Interval(float(max(value - half, 0)), float(min(value + half, 1)), "jackknife")
     if abs(value) >= _PERFECT:
         return Missing("a perfect correlation has no analytic interval")
     middle, half = np.arctanh(value), half / (1 - value**2)
     return Interval(float(np.tanh(middle - half)), float(np.tanh(middle + half)), "jackknife")
+
+
+def without_each_video(
+    pair: Pair, statistic: Statistic, grouping: Grouping, only: Mask
+) -> Floats | Missing:
+    """Return a statistic by `pooled` or `within_system` without each video in turn: (videos,).
+
+    Each is the statistic of a resample that lacks one video. In a group of more than 1,500 captions
+    of more than 100 videos, it is the value less what the video moves it by instead.
+
+    >>> from capeval.stats.design import Design
+    >>> from capeval.stats.statistic import KENDALL_B
+    >>> pair = Pair.of([1, 2, 4, 3], [1, 2, 3, 4], Design.of("abcd"))
+    >>> only = np.array([True])
+    >>> without_each_video(pair, KENDALL_B, "pooled", only).round(2).tolist()
+    [0.33, 0.33, 1.0, 1.0]
+    """
+    videos = pair.design.videos
+    use = pair.used(statistic, grouping, only=only)
+    groups = pair.groups(grouping, use)
+
+    def left_out() -> Iterator[Counts]:
+        for start in range(0, videos, _AT_ONCE):
+            here = np.arange(start, min(start + _AT_ONCE, videos))
+            counts = np.ones((len(here), videos), dtype=np.float32)
+            counts[np.arange(len(here)), here] = 0.0
+            yield counts
+
+    def anew(video: int) -> float:
+        kept = (rows[pair.design.video[rows] != video] for rows in groups)
+        found = (statistic.rows(pair.x[None, rows], pair.y[None, rows])[0] for rows in kept)
+        return float(np.nanmean(list(found)))
+
+    def make() -> Floats | Missing:
+        if max(map(len, groups)) <= LARGEST:
+            sums: Iterable[object] = (
+                weighted_sums(pair, statistic, rows, left_out) for rows in groups
+            )
+            return mean_of_groups(map(statistic.values, sums))
+        if videos <= _MANY:
+            return np.array([anew(video) for video in range(videos)])
+        found = video_influence(pair, statistic, grouping, only=use)
+        return found if isinstance(found, Missing) else found[0] - found[1]
+
+    return pair.kept(("without", statistic, pair.alike(grouping), use.tobytes()), make)

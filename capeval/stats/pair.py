@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from threading import Lock
-from typing import Any, TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Concordance, Totals, concordance, joined_totals
-from capeval.stats.correlation import correlate_rows, count_pairs, from_totals, why_missing
-from capeval.stats.design import Design, group_means, same_sized
+from capeval.stats.concordance import Concordance, Totals, concordance
+from capeval.stats.design import Design, Kept, group_means, same_sized
+from capeval.stats.of_pairs import PairCounts, count_pairs, of_totals
 from capeval.stats.ranks import dense_codes, tie_share
-from capeval.stats.values import (
-    OF_PAIRS,
-    SMALLEST,
-    Floats,
-    Grouping,
-    Ints,
-    Missing,
-    Statistic,
-    as_pairs,
-)
-
-_T = TypeVar("_T")
-
-_LONG = 1_500
+from capeval.stats.resampling import LARGEST
+from capeval.stats.statistic import Statistic, missing_of, statistic_of
+from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, as_pairs
 
 
 class Pair:
@@ -47,8 +32,7 @@ class Pair:
 
     def __init__(self, x: Floats, y: Floats, design: Design) -> None:
         self.x, self.y, self.design = x, y, design
-        self._kept: dict[Hashable, Any] = {}
-        self._making: dict[Hashable, Lock] = {}
+        self.kept = Kept()
 
     @classmethod
     def of(cls, metric: ArrayLike, human: ArrayLike, design: Design) -> Pair:
@@ -63,14 +47,6 @@ class Pair:
         if len(x) != design.rows:
             raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
         return cls(x, y, design)
-
-    def kept(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` made when `key` was first asked for; made once, by whatever thread."""
-        with self._making.setdefault(key, Lock()):
-            if key not in self._kept:
-                self._kept[key] = make()
-        found: _T = self._kept[key]
-        return found
 
     def sides(self, grouping: Grouping) -> tuple[Floats, Floats, Ints]:
         """Return the scores that a grouping is of, the systems' means for `system`, and groups."""
@@ -110,7 +86,7 @@ class Pair:
                 count, width = rows.shape
                 if width > 1:
                     # What tau counts anyway.
-                    found = self._totals(grouping, block)
+                    found = self._counts(grouping, block)
                     untied += found.untied_x.sum(), found.untied_y.sum()
                     pairs += count * width * (width - 1) / 2
             tied = 1 - untied / pairs if pairs else np.full(2, np.nan)
@@ -128,28 +104,44 @@ class Pair:
         group = self.sides(grouping)[2]
         return self.kept(("blocks", self.alike(grouping)), lambda: list(same_sized(group)))
 
-    def values(self, statistic: Statistic, grouping: Grouping, *, threshold: float = 0.0) -> Floats:
+    def values(
+        self, which: Statistic | str, grouping: Grouping, *, threshold: float = 0.0
+    ) -> Floats:
         """Return the statistic of every group, (groups,); NaN where there is none."""
+        statistic = statistic_of(which)
 
         def make() -> Floats:
             x, y, group = self.sides(grouping)
             result = np.full(int(group.max(initial=-1)) + 1, np.nan)
             # A difference up to a threshold is no matter of order.
-            if statistic == "spearman" or (statistic in OF_PAIRS and not threshold):
+            if statistic.kind.ordinal and not threshold:
                 x, y = self.codes(grouping)  # type: ignore[assignment]
             for block, (groups, rows) in enumerate(self.blocks(grouping)):
-                width = rows.shape[1]
-                if width < SMALLEST[statistic]:
+                if rows.shape[1] < statistic.smallest:
                     continue
-                if statistic in OF_PAIRS and not threshold:
-                    result[groups] = from_totals(self._totals(grouping, block), width, statistic)
+                if statistic.kind.pairwise and not threshold:
+                    result[groups] = statistic.values(self._counts(grouping, block))
                 else:
-                    result[groups] = correlate_rows(
-                        x[rows], y[rows], statistic, threshold=threshold
-                    )
+                    result[groups] = statistic.rows(x[rows], y[rows], threshold=threshold)
             return result
 
         return self.kept(("values", statistic, self.alike(grouping), threshold), make)
+
+    def used(
+        self,
+        statistic: Statistic,
+        grouping: Grouping,
+        *,
+        threshold: float = 0.0,
+        only: Mask | None = None,
+    ) -> Mask:
+        """Return which groups have a value, (groups,), of those in `only`."""
+        there = ~np.isnan(self.values(statistic, grouping, threshold=threshold))
+        return there if only is None else there & only
+
+    def groups(self, grouping: Grouping, use: Mask) -> list[NDArray[np.intp]]:
+        """Return the rows of each group that is used."""
+        return [row for numbers, rows in self.blocks(grouping) for row in rows[use[numbers]]]
 
     def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
         """Return the concordance of each caption of a group with the others."""
@@ -160,55 +152,20 @@ class Pair:
     def no_group(self, statistic: Statistic, grouping: Grouping) -> Missing:
         """Return why there is nothing to resample where no group has a value."""
         if grouping in ("pooled", "system"):
-            x, y, _ = self.sides(grouping)
-            return Missing(why_missing(x, y, statistic))
+            return missing_of(*self.sides(grouping)[:2], statistic)
         return Missing("no group has a value")
 
-    def _totals(self, grouping: Grouping, block: int) -> Totals:
+    def _counts(self, grouping: Grouping, block: int) -> PairCounts:
         groups, rows = self.blocks(grouping)[block]
 
         def make() -> Totals:
             a, b = self.codes(grouping)
-            if rows.shape[1] > _LONG:
+            if rows.shape[1] > LARGEST:
                 # The jackknife will ask for the count of every caption.
-                return joined_totals(
-                    [
-                        self.concordance(grouping, int(number), row).totals()
-                        for number, row in zip(groups, rows, strict=True)
-                    ]
-                )
+                each = zip(groups, rows, strict=True)
+                counted = [self.concordance(grouping, int(n), row) for n, row in each]
+                return Totals.joined([one.totals() for one in counted])
             return count_pairs(a[rows], b[rows])
 
-        return self.kept(("totals", self.alike(grouping), block), make)
-
-
-def group_values(
-    metric: Floats,
-    human: Floats,
-    group: Ints,
-    statistic: Statistic,
-    *,
-    threshold: float = 0.0,
-) -> Floats:
-    """Return the statistic of every group; NaN where there is none.
-
-    Parameters
-    ----------
-    metric, human : (n,)
-    group : (n,), integers from 0
-    threshold : for acc_eq, the largest difference of the metric that is a tie
-
-    Returns
-    -------
-    (groups,)
-
-    >>> group_values(np.array([1.0, 2, 1]), np.array([2.0, 1, 1]), np.array([0, 0, 1]), "kendall_b")
-    array([-1., nan])
-    """
-    result = np.full(int(group.max(initial=-1)) + 1, np.nan)
-    for groups, rows in same_sized(group):
-        if rows.shape[1] >= SMALLEST[statistic]:
-            result[groups] = correlate_rows(
-                metric[rows], human[rows], statistic, threshold=threshold
-            )
-    return result
+        found = self.kept(("totals", self.alike(grouping), block), make)
+        return of_totals(found, rows.shape[1])

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from capeval.stats.design import Design, same_sized
 from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
+from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
 
 CALIBRATED = 5_000
@@ -126,7 +127,7 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
     if not groups:
         none = Missing("no group has a pair")
         return Calibration(none, none, none, none, none, 0, dropped)
-    untied = float(np.nanmean(pair.values("acc_eq", grouping)))
+    untied = float(np.nanmean(pair.values(ACC_EQ, grouping)))
     constant = constant_accuracy(pair.codes(grouping)[1], group)
     reason = ""
     if grouping == "system":

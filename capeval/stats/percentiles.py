@@ -8,7 +8,11 @@ from capeval.stats.values import Floats, Interval, Missing
 
 
 def percentiles(
-    values: Floats, confidence: float = 0.95, *, units: int | None = None
+    values: Floats,
+    confidence: float = 0.95,
+    *,
+    units: int | None = None,
+    around: float | None = None,
 ) -> Interval | Missing:
     """Return the percentile interval of bootstrap values; NaN marks a resample without one.
 
@@ -18,24 +22,32 @@ def percentiles(
 
     Parameters
     ----------
-    values : (draws,)
+    values : (draws,), or (kinds, draws): the interval has that of each kind in it
     confidence : between 0 and 1
     units : number of videos that were resampled; plain percentiles without
+    around : the observed value. If it is outside, which ties and the copies in a resample can
+        cause, the interval is that of the same share of resamples nearest to it instead
 
     >>> percentiles(np.arange(5.0), 0.5)
     Interval(low=1.0, high=3.0, method='bootstrap')
+    >>> percentiles(np.arange(5.0), 0.5, around=0.0)
+    Interval(low=-2.0, high=2.0, method='bootstrap around the value')
     """
-    fine = values[~np.isnan(values)]
-    if 2 * len(fine) < len(values) or not len(fine):
-        return Missing("most resamples have no value")
     tail = (1 - confidence) / 2
     if units is not None:
         from scipy.special import ndtr, stdtrit
 
         wide = (units / (units - 1)) ** 0.5
         tail = float(ndtr(wide * stdtrit(units - 1, tail)))
-    low, high = np.quantile(fine, [tail, 1 - tail])
-    return Interval(float(low), float(high), "bootstrap")
+    kinds = [kind[~np.isnan(kind)] for kind in np.atleast_2d(values)]
+    if any(2 * len(kind) < values.shape[-1] or not len(kind) for kind in kinds):
+        return Missing("most resamples have no value")
+    ends = np.array([np.quantile(kind, [tail, 1 - tail]) for kind in kinds])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    if around is None or low <= around <= high:
+        return Interval(low, high, "bootstrap")
+    half = max(float(np.quantile(np.abs(kind - around), 1 - 2 * tail)) for kind in kinds)
+    return Interval(around - half, around + half, "bootstrap around the value")
 
 
 def bootstrap_p(values: Floats, units: int) -> float:
@@ -61,3 +73,14 @@ def bootstrap_p(values: Floats, units: int) -> float:
     share = min((beyond + 1) / (len(values) + 1), 0.5)
     wide = (units / (units - 1)) ** 0.5
     return min(1.0, 2 * float(stdtr(units - 1, ndtri(share) / wide)))
+
+
+def add_one(at_least: int, draws: int) -> float:
+    """Return the p-value of `at_least` of `draws` resamples as extreme as what was observed.
+
+    The observed arrangement is one of the possible ones (Phipson and Smyth, 2010).
+
+    >>> add_one(0, 999)
+    0.001
+    """
+    return (at_least + 1) / (draws + 1)

@@ -1,4 +1,4 @@
-"""Ranks and ties, one row of numbers or many at a time."""
+"""Ranks and ties, one row of numbers or many at a time, and of resamples."""
 
 from __future__ import annotations
 
@@ -109,3 +109,27 @@ def tie_share(values: ArrayLike) -> float:
         return float("nan")
     sizes = np.bincount(dense_codes(given)).astype(np.float64)
     return float((sizes * (sizes - 1)).sum() / (given.size * (given.size - 1.0)))
+
+
+class Classes:
+    """Sums of counts over captions of equal value."""
+
+    def __init__(self, values: Floats) -> None:
+        codes = dense_codes(values)
+        self.single = len(np.unique(codes)) == len(codes)
+        self.order = np.argsort(codes, kind="stable")
+        ordered = codes[self.order]
+        self.starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self.sizes = np.diff(self.starts, append=len(codes))
+
+    def sums(self, counts: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return (draws, classes) sums, in the order of the values where any are tied."""
+        return counts if self.single else group_sums(counts[:, self.order], self.starts)
+
+    def ranks(self, counts: NDArray[np.floating]) -> Floats:
+        """Return (draws, n) ranks in the resample, less half of one."""
+        sums = group_sums(counts[:, self.order], self.starts).astype(np.float64)
+        middle = np.cumsum(sums, axis=1) - sums / 2
+        back = np.empty(counts.shape)
+        back[:, self.order] = middle if self.single else np.repeat(middle, self.sizes, axis=1)
+        return back

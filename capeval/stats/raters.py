@@ -61,7 +61,7 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     values = _ratings(ratings)
     if how != "zmean" and len(values) == 1:
         return np.array(values[0])
-    values, power = _scaled(values, how)
+    values = _standardised(values) if how == "zmean" else values
     rated = ~np.isnan(values).all(axis=0)
     result = np.full(values.shape[1], np.nan)
     if how == "median":
@@ -69,7 +69,7 @@ def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     else:
         total, count = _sums(values)
         result[rated] = total[rated] / count[rated]
-    return steady(np.ldexp(result, power), float(np.ldexp(_top(values), power)))
+    return steady(result, _top(values))
 
 
 def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
@@ -90,7 +90,7 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
     [[4.0, 6.0], [3.0, 2.0], [2.0, 4.0]]
     """
     given = _ratings(ratings)
-    values, power = _scaled(given, how)
+    values = _standardised(given) if how == "zmean" else given
     there = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         if how == "median":
@@ -106,28 +106,19 @@ def combine_others(ratings: ArrayLike, how: How = "mean") -> Floats:
             everyone[:] = combine(values)
         everyone[~constant_raters(given)] = others
         others = everyone
-    return steady(np.ldexp(others, power), float(np.ldexp(_top(values), power)))
+    return steady(others, _top(values))
 
 
-def _scaled(values: Floats, how: How) -> tuple[Floats, int]:
-    """Return numbers of which sums are finite, and the power of two that was taken from them.
-
-    For "zmean" they are standardised, and raters without a deviation are left out.
-    """
-    top = _top(values)
-    power = int(np.frexp(top)[1])
-    values = np.ldexp(values, -power)
-    if how != "zmean":
-        return values, power
+def _standardised(values: Floats) -> Floats:
+    """Return each rater's numbers with mean 0 and deviation 1, without raters who have none."""
     values = values[~constant_raters(values)]
     there = ~np.isnan(values)
     count = there.sum(axis=1, keepdims=True)
     centred = values - np.where(there, values, 0.0).sum(axis=1, keepdims=True) / count
-    # Scaled again, lest squares of very small deviations vanish.
-    top_each = np.where(there, np.abs(centred), 0.0).max(axis=1, keepdims=True, initial=0.0)
-    centred /= top_each
+    # Scaled, lest squares of very small deviations vanish.
+    centred /= np.where(there, np.abs(centred), 0.0).max(axis=1, keepdims=True, initial=0.0)
     squares = np.where(there, centred**2, 0.0).sum(axis=1, keepdims=True)
-    return centred / np.sqrt(squares / (count - 1)), 0
+    return np.asarray(centred / np.sqrt(squares / (count - 1)))
 
 
 def _sums(values: Floats) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,22 +13,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-Statistic = Literal["kendall_b", "kendall_c", "spearman", "pearson", "acc_eq"]
 Grouping = Literal["pooled", "item", "within_system", "system"]
-STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-
-SMALLEST: dict[Statistic, int] = {
-    "kendall_b": 2,
-    "kendall_c": 2,
-    "spearman": 3,
-    "pearson": 3,
-    "acc_eq": 2,
-}
-"""The fewest pairs that a statistic is taken of."""
-
-OF_PAIRS: tuple[Statistic, ...] = ("kendall_b", "kendall_c", "acc_eq")
-"""The statistics that only count pairs: of concordant, discordant and tied ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +35,28 @@ Value = float | Missing
 class Interval:
     """A confidence interval and how it was made.
 
-    `method` is "bootstrap" (percentile), "fisher", "jackknife" (infinitesimal), or "t".
+    `method` is "bootstrap" (percentile), "bootstrap around the value" (for a value that is outside
+    its percentiles), "fisher", "jackknife" (infinitesimal), or "t".
     """
 
     low: float
     high: float
     method: str
+
+
+@dataclass(frozen=True, slots=True)
+class PValue:
+    """A two-sided p-value.
+
+    `method` is "bootstrap of videos" or "jackknife of videos", "permutation of captions", "of
+    videos" or "of systems", or "sign flips of videos"; with "exact" before it where every
+    arrangement was tried, with "normal" where there are too many videos to try any. `least` is the
+    smallest p that it can give with so many videos, systems and resamples; None without a bound.
+    """
+
+    p: float
+    method: str
+    least: float | None = field(default=None, compare=False, repr=False)
 
 
 def known(value: float, reason: str) -> Value:

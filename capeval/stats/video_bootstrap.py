@@ -6,21 +6,24 @@ video repeats, that is the ordinary bootstrap of captions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.design import Design
 from capeval.stats.pair import Pair
-from capeval.stats.resampling import LARGEST, Counts, resampled, resampled_taus, same_draws
+from capeval.stats.resampling import LARGEST, Counts, same_draws
+from capeval.stats.statistic import Statistic
 from capeval.stats.system_means import system_values
-from capeval.stats.values import OF_PAIRS, Floats, Grouping, Mask, Missing, Statistic
+from capeval.stats.values import Floats, Grouping, Mask, Missing
 
-_CELLS = 20_000_000
-_PAIRS = 12_000_000
-_ROWS = 100_000
-_GROUPS = 1_000
+# Pairs of captions, captions and groups above which 10,000 resamples take a minute and more.
+_PAIRS, _ROWS, _GROUPS = 12_000_000, 100_000, 1_000
+# Sums of resamples are kept for the other statistics up to so many numbers, 40 MB.
+_KEPT = 5_000_000
+# Counts that are worked on at once: larger arrays are allocated anew each time, which takes longer.
+_CELLS = 100_000
 
 
 def too_large(design: Design, grouping: Grouping) -> bool:
@@ -37,9 +40,7 @@ def too_large(design: Design, grouping: Grouping) -> bool:
 
 
 def bootstrap_values(
-    metric: Floats,
-    human: Floats,
-    design: Design,
+    pair: Pair,
     statistic: Statistic,
     grouping: Grouping,
     *,
@@ -47,89 +48,84 @@ def bootstrap_values(
     seed: int = 0,
     threshold: float = 0.0,
     only: Mask | None = None,
-    pair: Pair | None = None,
 ) -> Floats | Missing:
     """Return the (draws,) values of a statistic by a grouping in resamples of whole videos.
 
-    NaN where a resample has no value. Parameters are those of `interval`. Means of systems over
-    more than 20,000 videos are drawn from their normal distribution.
+    NaN where a resample has no value; (2, draws) for `system`, see `system_values`. Parameters are
+    those of `interval`. Pairs of a caption and its own copy are left out where they would count as
+    agreement: they are tied in both. The classes in tau-c's scale are those of the whole sample:
+    fewer in a resample is no property of the metric.
 
+    >>> from capeval.stats.statistic import KENDALL_B
     >>> design = Design.of([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
-    >>> x, y = np.array([1.0, 2, 2, 1, 1, 3]), np.array([1.0, 2, 1, 2, 3, 4])
-    >>> found = bootstrap_values(x, y, design, "kendall_b", "item", draws=50)
+    >>> pair = Pair.of([1, 2, 2, 1, 1, 3], [1, 2, 1, 2, 3, 4], design)
+    >>> found = bootstrap_values(pair, KENDALL_B, "item", draws=50)
     >>> np.unique(found.round(2)).tolist()
     [-1.0, -0.33, 0.33, 1.0]
     """
-    pair = Pair.of(metric, human, design) if pair is None else pair
     if grouping == "system":
         return system_values(pair, statistic, draws, seed)
-    values = pair.values(statistic, grouping, threshold=threshold)
-    use = ~np.isnan(values) if only is None else only & ~np.isnan(values)
+    use = pair.used(statistic, grouping, threshold=threshold, only=only)
     if grouping == "item":
-        values = values[use]
+        values = pair.values(statistic, grouping, threshold=threshold)[use]
         if len(values) < 2:
             return Missing("fewer than two groups have a value")
         counted = same_draws(len(values), draws, seed)
         return np.concatenate([counts @ values / len(values) for counts in counted])
     if not use.any():
         return pair.no_group(statistic, grouping)
-    groups = [
-        rows
-        for numbers, block in pair.blocks(grouping)
-        for number, rows in zip(numbers, block, strict=True)
-        if use[number]
-    ]
-    if statistic in OF_PAIRS and max(map(len, groups)) > LARGEST:
+    groups = pair.groups(grouping, use)
+    if statistic.kind.pairwise and max(map(len, groups)) > LARGEST:
         return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
-    tau = statistic in {"kendall_b", "kendall_c"}
 
-    def prepare(rows: NDArray[np.intp]) -> Callable[[Counts], Floats]:
-        if tau:
-            return resampled_taus(pair.x[rows], pair.y[rows])
-        return resampled(pair.x[rows], pair.y[rows], statistic, threshold=threshold)
+    def make() -> Floats:
+        few = len(groups) * draws <= _KEPT
 
-    # The interval and p use the same resamples.
-    found = pair.kept(
-        ("drawn", "tau" if tau else statistic, grouping, draws, seed, threshold, use.tobytes()),
-        lambda: _resampled_means(prepare, groups, design, draws, seed),
-    )
-    return np.asarray(found[int(statistic == "kendall_c")] if tau else found)
+        def value(rows: NDArray[np.intp]) -> Floats:
+            def sums() -> object:
+                def drawn() -> Iterable[Counts]:
+                    return same_draws(pair.design.videos, draws, seed)
+
+                return weighted_sums(pair, statistic, rows, drawn, threshold)
+
+            # Other statistics of the same sums, and the p of this one, use the same resamples.
+            key = ("sums", statistic.kind, draws, seed, threshold, rows.tobytes())
+            return statistic.values(pair.kept(key, sums) if few else sums())
+
+        return mean_of_groups(map(value, groups))
+
+    key = ("drawn", statistic, grouping, draws, seed, threshold, use.tobytes())
+    return pair.kept(key, make)
 
 
-def _resampled_means(
-    prepare: Callable[[NDArray[np.intp]], Callable[[Counts], Floats]],
-    groups: list[NDArray[np.intp]],
-    design: Design,
-    draws: int,
-    seed: int,
-) -> Floats:
-    """Return the means over groups in each resample, along the last axis."""
-    sums, number = np.zeros(draws), np.zeros(draws)
-    for batch in _batches(groups):
-        of_group = [(prepare(rows), rows) for rows in batch]
-        parts = []
-        for counts in same_draws(design.videos, draws, seed):
-            found = [value(counts[:, design.video[rows]]) for value, rows in of_group]
-            there = [~np.isnan(one) for one in found]
-            parts.append(
-                (
-                    sum(np.where(fine, one, 0.0) for fine, one in zip(there, found, strict=True)),
-                    sum(fine.astype(np.float64) for fine in there),
-                )
-            )
-        sums = sums + np.concatenate([part[0] for part in parts], axis=-1)
-        number = number + np.concatenate([part[1] for part in parts], axis=-1)
+def weighted_sums(
+    pair: Pair,
+    statistic: Statistic,
+    rows: NDArray[np.intp],
+    of_videos: Callable[[], Iterable[Counts]],
+    threshold: float = 0.0,
+) -> object:
+    """Return the sums that a statistic of a group is a function of, if videos have weights."""
+    video = pair.design.video[rows]
+    step = max(1, _CELLS // len(rows))
+
+    def drawn() -> Iterator[Counts]:
+        for counts in of_videos():
+            for start in range(0, len(counts), step):
+                yield counts[start : start + step, video]
+
+    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, drawn)
+
+
+def mean_of_groups(values: Iterable[Floats]) -> Floats:
+    """Return the mean over groups of their values, (draws,) each, where they have one.
+
+    >>> mean_of_groups([np.array([1.0, np.nan]), np.array([0.0, np.nan])]).tolist()
+    [0.5, nan]
+    """
+    sums, number = np.zeros(1), np.zeros(1)
+    for found in values:
+        there = ~np.isnan(found)
+        sums = sums + np.where(there, found, 0.0)
+        number = number + there
     return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
-
-
-def _batches(groups: list[NDArray[np.intp]]) -> Iterator[list[NDArray[np.intp]]]:
-    """Yield as many groups at a time as have room for their matrices of all pairs."""
-    batch: list[NDArray[np.intp]] = []
-    cells = 0
-    for rows in groups:
-        if batch and cells + len(rows) ** 2 > _CELLS:
-            yield batch
-            batch, cells = [], 0
-        batch.append(rows)
-        cells += len(rows) ** 2
-    yield batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from capeval.correlation.video_level import Settings, analyse
 from capeval.files.ratings import Keys
 from capeval.stats.design import Design
 from capeval.stats.values import Floats
+from tests.correlation.making import correlate
 
 KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 
@@ -91,14 +93,14 @@ def test_means_that_are_equal_as_typed_are_equal(raters: Any) -> None:
     assert {one.value for one in of_systems} == {None}
 
 
-def test_very_large_and_very_small_numbers_are_as_good_as_others() -> None:
+def test_large_and_very_small_numbers_are_as_good_as_others() -> None:
     rng = np.random.default_rng(0)
     ratings, metrics = rng.random((2, 24)), {"a": rng.random(24), "b": rng.random(24)}
     usual = joined(KEYS, ratings, metrics)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = analyse(usual, Settings(EVERYTHING, resamples=50))[0]
-        for power in (1023, -1000):
+        for power in (330, -600):
             extreme = joined(
                 KEYS,
                 np.ldexp(ratings, power),
@@ -111,6 +113,15 @@ def test_very_large_and_very_small_numbers_are_as_good_as_others() -> None:
                 assert one.p == pytest.approx(other.p)
                 if other.threshold is not None:
                     assert one.threshold == np.ldexp(other.threshold, power)
+
+
+def test_numbers_that_are_too_large_are_refused_with_their_place(tmp_path: Path) -> None:
+    rows = "".join(f"v{n},{n % 5},{n}\n" for n in range(8))
+    (tmp_path / "human.csv").write_text(f"video_id,score,m\n{rows}v9,1e150,3\n", "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", "--metric-columns", "m")
+    assert done.code == 2
+    assert "human.csv" in done.err
+    assert "the human score of v9 is 1e+150; numbers above 1e+100 cannot be correlated" in done.err
 
 
 def test_draws_grow_so_that_the_best_comparison_can_be_significant() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from capeval.stats.comparison import MetricComparison, compare
 from capeval.stats.design import Design
+from capeval.stats.pair import Pair
 from capeval.stats.resampling import Counts, draw_counts
-from capeval.stats.values import Floats
+from capeval.stats.statistic import Statistic
+from capeval.stats.values import Floats, Grouping
 
-__all__ = ["counts", "scores"]
+__all__ = ["compared", "counts", "scores"]
 
 
 def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Design]:
@@ -21,3 +26,20 @@ def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, De
 
 def counts(units: int, draws: int) -> Counts:
     return np.concatenate(list(draw_counts(units, draws, np.random.default_rng(0))))
+
+
+def compared(
+    first: Floats,
+    second: Floats,
+    human: Floats,
+    design: Design,
+    statistic: Statistic | str,
+    grouping: Grouping,
+    *,
+    draws: int = 1_000,
+    thresholds: Sequence[float] = (),
+) -> MetricComparison:
+    """Compare two metrics by one statistic."""
+    pairs = [Pair.of(x, human, design) for x in (first, second)]
+    (found,) = compare(pairs, [statistic], grouping, draws=draws, thresholds=thresholds).values()
+    return found[0]

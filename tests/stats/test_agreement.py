@@ -8,19 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.stats.agreement import (
-    brennan_prediger,
+    Coefficient,
+    Level,
+    alpha_interval,
     class_scores,
     coefficient_intervals,
     coefficients,
-    cohen_kappa,
     confusion_by_video,
     confusion_matrix,
-    gwet_ac1,
     krippendorff_alpha,
-    macro_f1,
 )
 from capeval.stats.raters import combine, constant_raters
-from capeval.stats.values import Interval, Missing
+from capeval.stats.values import Floats, Interval, Missing
 
 LABELS = ("entailment", "lack", "contradiction")
 PAIRS = st.lists(
@@ -28,6 +27,14 @@ PAIRS = st.lists(
     min_size=1,
     max_size=30,
 )
+
+
+def of(name: Coefficient, matrix: Floats) -> float:
+    """Return one coefficient of a confusion matrix, NaN where it is missing."""
+    value = coefficients(matrix)[name]
+    return float("nan") if isinstance(value, Missing) else value
+
+
 GAP = float("nan")
 
 # Krippendorff's data of three coders with gaps, as in the Wikipedia article on his alpha.
@@ -48,7 +55,7 @@ def test_kappa_and_class_scores_are_sklearns(pairs: list[tuple[str, str, int]]) 
     assert matrix.tolist() == expected.tolist()
     if len({*truth, *given_}) > 1:
         kappa = metrics.cohen_kappa_score(truth, given_, sample_weight=weights)
-        assert cohen_kappa(matrix) == pytest.approx(kappa, abs=1e-10)
+        assert of("kappa", matrix) == pytest.approx(kappa, abs=1e-10)
     scores = metrics.precision_recall_fscore_support(
         truth, given_, labels=LABELS, sample_weight=weights, zero_division=np.nan
     )
@@ -63,7 +70,7 @@ def test_kappa_and_class_scores_are_sklearns(pairs: list[tuple[str, str, int]]) 
     macro = metrics.f1_score(
         truth, given_, labels=present, average="macro", sample_weight=weights, zero_division=0
     )
-    assert macro_f1(matrix) == pytest.approx(macro, abs=1e-10)
+    assert of("macro_f1", matrix) == pytest.approx(macro, abs=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
@@ -74,7 +81,7 @@ def test_kappa_is_statsmodels(pairs: list[tuple[str, str, int]]) -> None:
     truth, given_, _ = zip(*pairs, strict=True)
     matrix = confusion_matrix(truth, given_, LABELS)
     if len({*truth, *given_}) > 1:
-        found = cohen_kappa(matrix)
+        found = of("kappa", matrix)
         assert found == pytest.approx(rater.cohens_kappa(matrix).kappa, abs=1e-10)
         # Brennan and Prediger's chance is Randolph's: statsmodels has it for tables of subjects.
         table = np.zeros((len(truth), 3))
@@ -82,7 +89,7 @@ def test_kappa_is_statsmodels(pairs: list[tuple[str, str, int]]) -> None:
             table[row, LABELS.index(one)] += 1
             table[row, LABELS.index(two)] += 1
         randolph = rater.fleiss_kappa(table, method="randolph")
-        assert brennan_prediger(matrix) == pytest.approx(randolph, abs=1e-10)
+        assert of("brennan_prediger", matrix) == pytest.approx(randolph, abs=1e-10)
 
 
 @given(pairs=PAIRS)
@@ -92,15 +99,15 @@ def test_ac1_is_its_definition(pairs: list[tuple[str, str, int]]) -> None:
     agreed = np.mean([a == b for a, b, _ in pairs])
     shares = [(truth.count(name) + given_.count(name)) / (2 * len(pairs)) for name in LABELS]
     chance = sum(share * (1 - share) for share in shares) / 2
-    found = gwet_ac1(confusion_matrix(truth, given_, LABELS))
+    found = of("ac1", confusion_matrix(truth, given_, LABELS))
     assert found == pytest.approx((agreed - chance) / (1 - chance))
 
 
 def test_prevalence_moves_kappa_and_not_ac1() -> None:
     # Gwet (2008, table 2): 118, 5, 2 and 0 of 125; kappa -.0234, AC1 .9408.
     matrix = np.array([[118, 5], [2, 0]])
-    assert cohen_kappa(matrix) == pytest.approx(-0.0234, abs=5e-5)
-    assert gwet_ac1(matrix) == pytest.approx(0.9408, abs=5e-5)
+    assert of("kappa", matrix) == pytest.approx(-0.0234, abs=5e-5)
+    assert of("ac1", matrix) == pytest.approx(0.9408, abs=5e-5)
 
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.691), ("interval", 0.811)])
@@ -208,3 +215,30 @@ def test_zmean_takes_away_severity_and_leaves_out_who_says_nothing() -> None:
     z = (severe - severe.mean()) / severe.std(ddof=1)
     assert combine([severe, lenient, silent], "zmean") == pytest.approx(z)
     assert np.isnan(combine([silent], "zmean")).all()
+
+
+def test_alpha_of_resampled_videos_is_that_of_their_units_repeated() -> None:
+    rng = np.random.default_rng(3)
+    ratings = rng.integers(0, 4, (3, 40)).astype(float)
+    ratings[rng.random(ratings.shape) < 0.2] = np.nan
+    video = np.arange(40) // 4
+    levels: tuple[Level, ...] = ("nominal", "interval")
+    for level in levels:
+        found = alpha_interval(ratings, video, level, draws=2_000)
+        value = krippendorff_alpha(ratings, level)
+        assert isinstance(found, Interval)
+        assert isinstance(value, float)
+        assert found.low < value < found.high
+        drawn = [rng.integers(0, 10, 10) for _ in range(1_000)]
+        again = []
+        for some in drawn:
+            units = np.concatenate([np.flatnonzero(video == one) for one in some])
+            one = krippendorff_alpha(ratings[:, units], level)
+            again += [one] if isinstance(one, float) else []
+        # The interval is expanded, so that these percentiles are inside it.
+        low, high = np.quantile(again, [0.025, 0.975])
+        assert found.low < low
+        assert found.high > high
+        assert found.high - found.low < 1.5 * (high - low)
+    few = alpha_interval(ratings[:, :12], video[:12])
+    assert few == Missing("3 videos are too few to resample: at least 5")

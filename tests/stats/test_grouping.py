@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from capeval.stats.design import Design
-from capeval.stats.grouping import common_groups, grouped
-from capeval.stats.pair import group_values
+from capeval.stats.grouping import common_to, grouped
+from capeval.stats.pair import Pair
 from capeval.stats.values import Missing
 
 VIDEO, SYSTEM = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)
@@ -61,7 +61,7 @@ def test_metrics_are_compared_on_groups_where_all_have_a_value() -> None:
     design = Design.of([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
     human = np.array([1.0, 2, 1, 2, 1, 2])
     good, gap = np.array([1.0, 2, 2, 1, 1, 2]), np.array([1.0, 2, 1, 1, 1, 2])
-    use = common_groups([good, gap], human, design, "kendall_b", "item")
+    use = common_to([Pair.of(x, human, design) for x in (good, gap)], "kendall_b", "item")
     assert use.tolist() == [True, False, True]
     assert grouped(good, human, design, "kendall_b", "item").value == pytest.approx(1 / 3)
     found = grouped(good, human, design, "kendall_b", "item", only=use)
@@ -72,7 +72,7 @@ def test_groups_of_many_sizes_keep_their_places() -> None:
     rng = np.random.default_rng(0)
     group = rng.integers(0, 40, 500)
     x, y = rng.random((2, 500))
-    values = group_values(x, y, group, "spearman")
+    values = Pair.of(x, y, Design(group, np.arange(500))).values("spearman", "item")
     for one in np.unique(group):
         expected = stats.spearmanr(x[group == one], y[group == one])[0]
         assert values[one] == pytest.approx(expected, abs=1e-10)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
 from capeval.stats.intervals import Kind, interval
-from capeval.stats.values import GROUPINGS, STATISTICS, Interval, Missing, Statistic
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import GROUPINGS, Interval, Missing
 from tests.stats.making import scores
 
 
@@ -19,7 +20,7 @@ from tests.stats.making import scores
     systems=st.integers(1, 3),
 )
 @settings(deadline=None, max_examples=40)
-def test_an_interval_holds_its_value_and_has_a_width(
+def test_an_interval_holds_its_value_and_captions_give_it_a_width(
     rows: list[tuple[int, int]], systems: int
 ) -> None:
     rows = rows * systems
@@ -34,7 +35,7 @@ def test_an_interval_holds_its_value_and_has_a_width(
             if isinstance(found, Interval):
                 assert isinstance(value, float)
                 assert found.low <= value <= found.high
-                assert found.low < found.high
+                assert found.low < found.high or grouping == "system"
 
 
 @pytest.mark.parametrize("size", [4, 5, 27, 30])
@@ -56,9 +57,7 @@ def test_a_perfect_order_has_no_interval(size: int) -> None:
         ("spearman", False, "analytic", "jackknife"),
     ],
 )
-def test_method_follows_design(
-    statistic: Statistic, repeats: bool, ci: Kind | None, method: str
-) -> None:
+def test_method_follows_design(statistic: str, repeats: bool, ci: Kind | None, method: str) -> None:
     x, y, design = scores(20, 2 if repeats else 1)
     found = interval(x, y, design, statistic, "pooled", ci=ci, draws=200)
     assert isinstance(found, Interval)
@@ -86,7 +85,7 @@ def test_no_interval_says_why() -> None:
     x, y, design = scores(10, 2)
     flat = np.ones_like(x)
     for grouping in GROUPINGS:
-        for statistic in STATISTICS[:4]:
+        for statistic in list(STATISTICS)[:4]:
             assert isinstance(interval(flat, y, design, statistic, grouping, draws=50), Missing)
     one = Design.of([0, 0, 0], [0, 1, 2])
     assert interval(x[:3], y[:3], one, "kendall_b", "pooled") == Missing(

@@ -15,7 +15,8 @@ from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Ints
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import GROUPINGS, Grouping, Ints
 
 
 @pytest.mark.parametrize("videos", [12, 1_600])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
-from capeval.stats.correlation import correlate_rows
 from capeval.stats.design import Design
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
+from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Ints, Missing
 
 
@@ -139,6 +139,6 @@ def test_too_few_videos_have_no_cross_fitted_value() -> None:
 def test_long_groups_count_as_short_ones_do() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random(60), rng.integers(0, 3, 60).astype(float)
-    share = correlate_rows(x[None], y[None], "acc_eq", threshold=0.1)[0]
+    share = ACC_EQ.rows(x[None], y[None], threshold=0.1)[0]
     assert share == pytest.approx(accuracy(x, y, np.zeros(60, dtype=np.int64), 0.1))
     assert agreeing_pairs(x, y, 0.1) == round(share * 60 * 59 / 2)

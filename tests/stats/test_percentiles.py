@@ -20,3 +20,21 @@ def test_expanded_percentiles_reach_out_as_far_as_t() -> None:
 def test_most_resamples_need_a_value() -> None:
     found = percentiles(np.array([np.nan, np.nan, 1.0]))
     assert found == Missing("most resamples have no value")
+
+
+def test_a_value_outside_its_resamples_has_an_interval_around_it() -> None:
+    found = percentiles(np.linspace(0.49, 0.75, 1_001), around=0.455)
+    assert isinstance(found, Interval)
+    assert found.method == "bootstrap around the value"
+    assert 0.455 - found.low == pytest.approx(found.high - 0.455)
+    assert found.high == pytest.approx(0.737, abs=1e-3)
+
+
+def test_several_kinds_of_resamples_share_one_interval() -> None:
+    low, high = np.linspace(0, 0.5, 1_001), np.linspace(0.3, 1, 1_001)
+    found = percentiles(np.stack([low, high]))
+    one, other = percentiles(low), percentiles(high)
+    assert isinstance(found, Interval)
+    assert isinstance(one, Interval)
+    assert isinstance(other, Interval)
+    assert (found.low, found.high) == (one.low, other.high)

@@ -5,20 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from capeval.stats.correlation import correlate_arrays
-from capeval.stats.resampling import resampled
-from capeval.stats.values import Missing, Statistic
+from capeval.stats.resampling import Counts
+from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.values import Floats, Missing
 from tests.stats.making import counts
+
+
+def resampled(
+    x: Floats, y: Floats, statistic: str, drawn: Counts, *, threshold: float = 0.0
+) -> Floats:
+    """Return the values of resamples, given as counts."""
+    one = STATISTICS[statistic]
+    return one.values(one.kind.resampled(x, y, threshold, lambda: [drawn[:20], drawn[20:]]))
 
 
 @pytest.mark.parametrize("statistic", ["kendall_b", "spearman", "pearson"])
 @pytest.mark.parametrize("levels", [3, 1000])
-def test_a_resample_is_the_captions_repeated(statistic: Statistic, levels: int) -> None:
+def test_a_resample_is_the_captions_repeated(statistic: str, levels: int) -> None:
     rng = np.random.default_rng(1)
     x = rng.integers(0, levels, 15).astype(float)
     y = x + rng.integers(0, levels, 15)
     drawn = counts(15, 200)
-    found = resampled(x, np.asarray(y, dtype=np.float64), statistic)(drawn)
+    found = resampled(x, np.asarray(y, dtype=np.float64), statistic, drawn)
     for value, row in zip(found, drawn.astype(int), strict=True):
         expected = correlate_arrays(np.repeat(x, row), np.repeat(y, row), statistic)
         if isinstance(expected, Missing):
@@ -35,7 +43,7 @@ def test_a_resample_of_acc_eq_leaves_out_own_copies(threshold: float) -> None:
     signs = np.where(np.abs(dx) <= threshold, 0, np.sign(dx))
     right = signs == np.sign(np.subtract.outer(y, y))
     drawn = counts(12, 50)
-    found = resampled(x, y, "acc_eq", threshold=threshold)(drawn)
+    found = resampled(x, y, "acc_eq", drawn, threshold=threshold)
     for value, row in zip(found, drawn.astype(int), strict=True):
         names = np.repeat(np.arange(12), row)
         pairs = [right[i, j] for i in names for j in names if i != j]
@@ -49,7 +57,7 @@ def test_a_resample_of_tau_c_leaves_out_own_copies_and_keeps_the_scale() -> None
     whole = correlate_arrays(x, y, "kendall_c")
     mean = signs.sum() / (12 * 11)
     drawn = counts(12, 50)
-    found = resampled(x, y, "kendall_c")(drawn)
+    found = resampled(x, y, "kendall_c", drawn)
     for value, row in zip(found, drawn.astype(int), strict=True):
         names = np.repeat(np.arange(12), row)
         pairs = [signs[i, j] for i in names for j in names if i != j]
@@ -59,4 +67,4 @@ def test_a_resample_of_tau_c_leaves_out_own_copies_and_keeps_the_scale() -> None
 def test_no_matrix_of_all_pairs_above_1500() -> None:
     x = np.arange(1501.0)
     with pytest.raises(ValueError, match="too many"):
-        resampled(x, x, "kendall_b")
+        resampled(x, x, "kendall_b", counts(1501, 30))

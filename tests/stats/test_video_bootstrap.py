@@ -7,18 +7,23 @@ import pytest
 
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
-from capeval.stats.values import GROUPINGS, STATISTICS, Grouping, Missing, Statistic
+from capeval.stats.pair import Pair
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import GROUPINGS, Grouping, Missing
 from capeval.stats.video_bootstrap import bootstrap_values
 from tests.stats.making import counts, scores
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_whole_videos_are_resampled(statistic: Statistic, grouping: Grouping) -> None:
+def test_whole_videos_are_resampled(statistic: str, grouping: Grouping) -> None:
     x, y, design = scores(12, 4)
     drawn = counts(12, 100)
-    found = bootstrap_values(x, y, design, statistic, grouping, draws=100, seed=0)
+    found = bootstrap_values(
+        Pair.of(x, y, design), STATISTICS[statistic], grouping, draws=100, seed=0
+    )
     assert not isinstance(found, Missing)
+    found = np.atleast_2d(found)[0]
     if statistic in {"acc_eq", "kendall_c"} and grouping not in {"item", "system"}:
         pytest.skip("own copies are left out; shown above")
     for value, row in zip(found[:20], drawn.astype(int), strict=False):

@@ -118,7 +118,7 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     if len(raters.names) < 2:
         return [], []
     alpha = f"Krippendorff's alpha ({raters.level}) of {len(raters.names)} raters: "
-    alpha += coefficient(raters.alpha.value)
+    alpha += bounded(raters.alpha.value, raters.alpha.low, raters.alpha.high)
     if raters.alpha.value is None:
         alpha += f" ({raters.alpha.reason})"
     tables = []

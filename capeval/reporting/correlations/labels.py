@@ -7,16 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
-from capeval.stats.values import Grouping, Statistic
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import Grouping
 from capeval.text import one_line
 
-STATISTIC_WORDS: dict[Statistic, str] = {
-    "kendall_b": "Kendall tau-b",
-    "kendall_c": "Kendall tau-c",
-    "spearman": "Spearman rho",
-    "pearson": "Pearson r",
-    "acc_eq": "acc_eq",
-}
+STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items()}
 GROUPING_WORDS: dict[Grouping, str] = {
     "pooled": "all captions",
     "item": "captions of one video; mean over videos",

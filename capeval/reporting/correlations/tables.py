@@ -345,7 +345,7 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
 
 def _how(those: Sequence[ComparisonResult]) -> str:
     used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
-    return " or, for many, ".join(used or _METHODS.values())
+    return " or ".join(used or _METHODS.values())
 
 
 def _difference(c: ComparisonResult) -> str:

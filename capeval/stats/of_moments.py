@@ -1,0 +1,146 @@
+"""Sums of products of scores or of their ranks: what Pearson's r and Spearman's rho are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from capeval.stats.ranks import Classes, average_ranks, dense_codes
+from capeval.stats.resampling import Counts
+from capeval.stats.values import Floats, Ints
+
+# Sums of squares of numbers up to 1 that are below this, a caption, are rounding errors.
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSums:
+    """Centred sums of products and squares of two scores; NaN where one is constant."""
+
+    xy: Floats
+    xx: Floats
+    yy: Floats
+
+    def stepped(self, name: str, step: float) -> MomentSums:
+        """Return the sums with a small imaginary part of one of them."""
+        return replace(self, **{name: getattr(self, name) + 1j * step})
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The kind of Pearson's r, and with `ranked` of Spearman's rho."""
+
+    ranked: bool
+
+    @property
+    def pairwise(self) -> bool:
+        """They count no pairs."""
+        return False
+
+    @property
+    def ordinal(self) -> bool:
+        """Whether only the order of the scores counts."""
+        return self.ranked
+
+    def rows(self, x: Any, y: Any, _threshold: float, /) -> MomentSums:
+        """Return the sums of unit vectors of every row."""
+        if self.ranked:
+            x, y = average_ranks(x), average_ranks(y)
+        unit_x, unit_y = _unit(x), _unit(y)
+        products = np.einsum("ij,ij->i", unit_x, np.broadcast_to(unit_y, x.shape))
+        return MomentSums(products, np.ones(len(x)), np.ones(len(x)))
+
+    def resampled(
+        self, x: Floats, y: Floats, _threshold: float, draws: Callable[[], Iterable[Counts]], /
+    ) -> MomentSums:
+        """Return the sums of resamples."""
+        of = _rank_moments(x, y) if self.ranked else _moments(x, y)
+        return _checked(np.concatenate([of(counts) for counts in draws()], axis=1), len(x))
+
+    def derivatives(
+        self, x: Any, y: Any, _counted: object, /
+    ) -> tuple[MomentSums, dict[str, Floats]]:
+        """Return the sums, and by how much each caption's weight moves them."""
+        if not self.ranked:
+            # Scaled, lest squares of very small numbers vanish.
+            a, b = (side - side.mean() for side in (x, y))
+            a, b = (side / (np.abs(side).max() or 1.0) for side in (a, b))
+            moved = {"xy": a * b, "xx": a * a, "yy": b * b}
+        else:
+            x, y = dense_codes(x), dense_codes(y)
+            a, b = (average_ranks(side) - (len(x) + 1) / 2 for side in (x, y))
+            # A weight moves the ranks of all captions above its own too.
+            moved = {
+                "xy": a * b + _above(x, b) + _above(y, a),
+                "xx": a * a + 2 * _above(x, a),
+                "yy": b * b + 2 * _above(y, b),
+            }
+        return MomentSums(*(np.array([float(u @ v)]) for u, v in ((a, b), (a, a), (b, b)))), moved
+
+    def units(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return unit vectors of the scores, of which the product is the correlation."""
+        sides = []
+        for given in (x, y):
+            scores = average_ranks(given) if self.ranked else given
+            scaled = scores / np.abs(scores).max()
+            centred = scaled - scaled.mean()
+            sides.append(centred / np.sqrt(centred @ centred))
+        return sides[0], sides[1]
+
+
+def _checked(sums: Floats, captions: int) -> MomentSums:
+    """Return sums without squares that are only rounding errors."""
+    xy, xx, yy = sums
+    least = _TINY * captions
+    return MomentSums(xy, np.where(xx > least, xx, np.nan), np.where(yy > least, yy, np.nan))
+
+
+def _unit(values: Floats) -> Floats:
+    """Centre each row and give it length 1; a constant row becomes NaN."""
+    constant = (values == values[:, :1]).all(axis=1, keepdims=True)
+    # Scaled first, lest squares of very small or large values leave the range of floats.
+    top = np.abs(values).max(axis=1, keepdims=True)
+    scaled = values / np.where(top > 0, top, 1.0)
+    centred = scaled - scaled.mean(axis=1, keepdims=True)
+    length = np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(constant | (length == 0), np.nan, centred / length))
+
+
+def _moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
+    # Centred and scaled, so that the second moments keep their digits.
+    a, b = (values - values.mean() for values in (x, y))
+    a, b = (values / (np.abs(values).max() or 1.0) for values in (a, b))
+    columns = np.stack([np.ones_like(a), a, b, a * a, b * b, a * b], axis=1)
+
+    def value(counts: Counts) -> Floats:
+        drawn, sum_a, sum_b, aa, bb, ab = (counts.astype(np.float64) @ columns).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.stack(
+                [ab - sum_a * sum_b / drawn, aa - sum_a**2 / drawn, bb - sum_b**2 / drawn]
+            )
+
+    return value
+
+
+def _rank_moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
+    by_x, by_y = Classes(x), Classes(y)
+
+    def value(counts: Counts) -> Floats:
+        half = counts.sum(axis=1, dtype=np.float64)[:, None] / 2
+        a, b = by_x.ranks(counts) - half, by_y.ranks(counts) - half
+        weighted_a, weighted_b = counts * a, counts * b
+        pairs = ((weighted_a, b), (weighted_a, a), (weighted_b, b))
+        return np.stack([np.einsum("ij,ij->i", u, v) for u, v in pairs])
+
+    return value
+
+
+def _above(codes: Ints, ranks: Floats) -> Floats:
+    """Return for each caption the sum of `ranks` over larger codes, and half of it over equal."""
+    sums = np.bincount(codes, weights=ranks)
+    larger = sums.sum() - np.cumsum(sums)
+    return np.asarray((larger + sums / 2)[codes])

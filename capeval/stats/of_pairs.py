@@ -1,0 +1,254 @@
+"""Counts of pairs of captions: what Kendall's tau and pairwise accuracy are made of.
+
+A resample is a row of counts w, of which concordance is the form w'Sw with the matrix S of signs:
+thousands of resamples are a few matrix products, where counting each would be thousands of sorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.stats.concordance import Concordance, Totals, agreeing_pairs, concordance, totals
+from capeval.stats.ranks import Classes, dense_codes
+from capeval.stats.resampling import LARGEST, Counts
+from capeval.stats.values import Floats, Ints
+
+# Up to so many captions, comparing all pairs outright is faster than sorting.
+_FEW = 24
+# Cells that are worked on at once.
+_CHUNK = 4_000_000
+# Sums of whole numbers are exact in single precision below 2**24, so w'Sw is for so many captions.
+_EXACT = 4_000
+
+
+class PairCounts:
+    """Unordered pairs, counted when first asked for: (rows,) each.
+
+    Parameters
+    ----------
+    size : number of captions
+    classes : the smaller number of distinct values of the two scores
+    count : the function from a name to the counts
+
+    `score` is concordant − discordant pairs, `agreeing` concordant ones and those tied in both,
+    `untied_x` and `untied_y` those that one side does not tie, `pairs` all. In a resample, a
+    caption and its own copy are tied, but no pair; `size` and `classes` are those of the sample.
+    """
+
+    def __init__(self, size: float, classes: Any, count: Callable[[str], Any]) -> None:
+        self.size, self.classes, self._count = size, classes, count
+
+    @cached_property
+    def score(self) -> Any:
+        """Concordant less discordant pairs."""
+        return self._count("score")
+
+    @cached_property
+    def agreeing(self) -> Any:
+        """Pairs that both order alike or both tie."""
+        return self._count("agreeing")
+
+    @cached_property
+    def untied_x(self) -> Any:
+        """Pairs that the first side does not tie."""
+        return self._count("untied_x")
+
+    @cached_property
+    def untied_y(self) -> Any:
+        """Pairs that the second side does not tie."""
+        return self._count("untied_y")
+
+    @cached_property
+    def pairs(self) -> Any:
+        """All pairs."""
+        return self._count("pairs")
+
+    def stepped(self, name: str, step: float) -> PairCounts:
+        """Return the counts with a small imaginary part of one of them."""
+        return PairCounts(
+            self.size,
+            self.classes,
+            lambda asked: getattr(self, asked) + (1j * step if asked == name else 0),
+        )
+
+
+def of_totals(found: Totals, size: int) -> PairCounts:
+    """Return the counts of rankings of `size` captions.
+
+    >>> of_totals(count_pairs(np.array([[1, 2, 3]]), np.array([[1, 3, 2]])), 3).score
+    array([1.])
+    """
+    counts = {
+        "score": found.concordant - found.discordant,
+        "agreeing": found.concordant + found.tied_both,
+        "untied_x": found.untied_x,
+        "untied_y": found.untied_y,
+        "pairs": np.full(len(found.concordant), size * (size - 1) / 2),
+    }
+    classes = np.minimum(found.classes_x, found.classes_y).astype(np.float64)
+    return PairCounts(float(size), classes, counts.__getitem__)
+
+
+class Pairs:
+    """The kind of statistics that count pairs."""
+
+    pairwise = True
+    ordinal = True
+
+    def rows(self, x: Any, y: Any, threshold: float, /) -> PairCounts:
+        """Return the counts of every row; a difference of `x` up to the threshold is a tie."""
+        width = x.shape[1]
+        if not threshold or width <= _FEW:
+            return of_totals(count_pairs(x, y, threshold=threshold), width)
+        agreeing = [
+            float(agreeing_pairs(a, b, threshold))
+            for a, b in zip(x, np.broadcast_to(y, x.shape), strict=True)
+        ]
+        known = {"agreeing": np.array(agreeing), "pairs": np.full(len(x), width * (width - 1) / 2)}
+        return PairCounts(float(width), np.nan, known.__getitem__)
+
+    def resampled(
+        self, x: Floats, y: Floats, threshold: float, draws: Callable[[], Iterable[Counts]], /
+    ) -> PairCounts:
+        """Return the counts of resamples of up to 1,500 captions.
+
+        Raises
+        ------
+        ValueError
+            A matrix of all pairs would be too large.
+        """
+        if len(x) > LARGEST:
+            raise ValueError(f"{len(x)} captions are too many for a matrix of all pairs")
+
+        def signs(values: Floats, least: float = 0.0) -> NDArray[np.int8]:
+            apart = np.subtract.outer(values, values)
+            if least:
+                apart[np.abs(apart) <= least] = 0.0
+            return np.sign(apart).astype(np.int8)
+
+        def each(value: Callable[[Any], Floats]) -> Floats:
+            return np.concatenate(
+                [value(c if c[0].sum() <= _EXACT else c.astype(np.float64)) for c in draws()]
+            )
+
+        def form(matrix: NDArray[np.int8]) -> Floats:
+            cells = matrix.astype(np.float32)
+            return each(lambda w: np.einsum("ij,ij->i", w @ cells, w).astype(np.float64)) / 2
+
+        def untied(values: Floats) -> Floats:
+            classes = Classes(values)
+
+            def value(w: Any) -> Floats:
+                sums = classes.sums(w)
+                drawn = w.sum(axis=1, dtype=np.float64)
+                return np.asarray(drawn**2 - np.einsum("ij,ij->i", sums, sums)) / 2
+
+            return each(value)
+
+        def counted(name: str) -> Floats:
+            if name == "score":
+                return form(signs(x, threshold) * signs(y))
+            if name == "agreeing":
+                right = (signs(x, threshold) == signs(y)).astype(np.int8)
+                np.fill_diagonal(right, 0)
+                return form(right)
+            if name == "pairs":
+                return untied(np.arange(len(x), dtype=np.float64))
+            if name == "untied_x" and threshold:
+                return form(np.abs(signs(x, threshold)))
+            return untied(x if name == "untied_x" else y)
+
+        known: dict[str, Floats] = {}
+        distinct = {
+            "untied_x": 0 if threshold else len(np.unique(x)),
+            "untied_y": len(np.unique(y)),
+        }
+
+        def count(name: str) -> Floats:
+            # A side without ties ties a caption with its copies alone, which are no pairs.
+            same = "pairs" if distinct.get(name) == len(x) else name
+            if same not in known:
+                known[same] = counted(same)
+            return known[same]
+
+        classes = float(min(len(np.unique(x)), distinct["untied_y"]))
+        return PairCounts(float(len(x)), classes, count)
+
+    def derivatives(
+        self, x: Any, y: Any, counted: Concordance | None, /
+    ) -> tuple[PairCounts, dict[str, Floats]]:
+        """Return the counts, and the partners of each caption, whose weight moves them so much."""
+        found = concordance(x, y) if counted is None else counted
+        size = len(found.score)
+        moved = {
+            "score": found.score,
+            "agreeing": found.agreeing,
+            "untied_x": found.untied_x,
+            "untied_y": found.untied_y,
+            "pairs": np.full(size, size - 1.0),
+        }
+        sums = {name: np.array([float(partners.sum()) / 2]) for name, partners in moved.items()}
+        return PairCounts(float(size), float(found.classes), sums.__getitem__), moved
+
+    def units(self, _x: Floats, _y: Floats, /) -> None:
+        """Pairs are counted anew in each permutation."""
+
+
+def count_pairs(
+    x: NDArray[np.generic], y: NDArray[np.generic], *, threshold: float = 0.0
+) -> Totals:
+    """Count the pairs of every row, in any number of rows.
+
+    Parameters
+    ----------
+    x : (rows, n)
+    y : (rows, n) or (1, n)
+    threshold : the largest difference of `x` that is a tie; for up to 24 columns
+
+    >>> count_pairs(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 3.0]])).concordant
+    array([2.])
+    """
+    rows, width = x.shape
+    few = width <= _FEW
+    step = max(1, _CHUNK // max(1, width * (width - 1) // 2 if few else width))
+    parts = []
+    for start in range(0, max(rows, 1), step):
+        a = x[start : start + step]
+        b = y if len(y) == 1 else y[start : start + step]
+        parts.append(_few(a, b, threshold) if few else totals(dense_codes(a), dense_codes(b)))
+    return Totals.joined(parts)
+
+
+def _few(x: NDArray[Any], y: NDArray[Any], threshold: float) -> Totals:
+    """Count every pair of short rows outright; the threshold makes ties of the metric's pairs."""
+    first, second = np.triu_indices(x.shape[1], 1)
+    dx = x[:, first] - x[:, second]
+    if threshold:
+        dx[np.abs(dx) <= threshold] = 0.0
+    a = np.sign(dx).astype(np.int8)
+    b = np.sign(y[:, first] - y[:, second]).astype(np.int8)
+    both = a * b
+    rows = len(x)
+
+    def count(of: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+        return np.broadcast_to(np.count_nonzero(of, axis=1).astype(np.float64), rows)
+
+    def classes(values: NDArray[np.generic]) -> Ints:
+        ordered = np.sort(values, axis=1)
+        distinct = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
+        return np.broadcast_to(distinct, rows).astype(np.int64)
+
+    return Totals(
+        concordant=count(both > 0),
+        discordant=count(both < 0),
+        untied_x=count(a != 0),
+        untied_y=count(b != 0),
+        tied_both=count((a == 0) & (b == 0)),
+        classes_x=classes(x),
+        classes_y=classes(y),
+    )

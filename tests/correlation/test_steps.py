@@ -1,0 +1,47 @@
+"""Progress of `correlate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import capeval
+from capeval.correlation import steps
+from capeval.runs.engine import Status
+
+
+class Shown:
+    """Keeps every status."""
+
+    def __init__(self) -> None:
+        self.statuses: list[Status] = []
+
+    def update(self, status: Status) -> None:
+        self.statuses.append(status)
+
+
+def human_file(folder: Path) -> Path:
+    rows = "".join(f"v{n // 2},s{n % 2},{n % 7},{n % 5},{n % 3}\n" for n in range(24))
+    path = folder / "human.csv"
+    path.write_text(f"video_id,system,score,a,b\n{rows}", "utf-8")
+    return path
+
+
+def test_long_work_shows_each_statistic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_SECONDS", 0.0)
+    shown = Shown()
+    found = capeval.correlate(
+        human_file(tmp_path), metric_columns=["a", "b"], resamples=99, progress=shown
+    )
+    # Two metrics by five statistics, and one pair of metrics, by four groupings.
+    assert len(found.results) == 40
+    assert [one.done for one in shown.statuses] == list(range(45))
+    assert {one.total for one in shown.statuses} == {44}
+
+
+def test_short_work_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_SECONDS", 1e9)
+    shown = Shown()
+    capeval.correlate(human_file(tmp_path), metric_columns=["a", "b"], progress=shown)
+    assert shown.statuses == []
