@@ -125,84 +125,186 @@ def calibrate(
     """
     f, y, places = _columns(judge), _columns(human), np.asarray(rows, dtype=np.int64)
     _check(f, y, places)
-    there = ~np.isnan(y) & ~np.isnan(f[places])
-    n = there.sum(axis=0).astype(np.float64)
-    stratum, size = _design(there, strata, sizes)
+    # Cells without a value are NaN until they are left out, and columns without any stay it.
     with np.errstate(invalid="ignore", divide="ignore"):
-        labelled = np.bincount(stratum, there.any(axis=1), len(size)).astype(np.float64)
-        weights = np.where(there, (size / labelled)[stratum][:, None], 0.0)
-        weights /= weights.sum(axis=0)
-        videos, mean, variance = _moments(f)
-        human_mean, y = _centred(y, there, weights)
-        judge_mean, g = _centred(f[places], there, weights)
-        s_ff, s_yf, s_yy = (
-            (weights * one * two).sum(axis=0) for one, two in ((g, g), (y, g), (y, y))
-        )
-        # Rounding errors are no variance: they would give a slope of any size.
-        tiny = (_NO_RESIDUAL * _largest(_columns(human), there)) ** 2
-        s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
-        s_yy = np.where(s_yy > tiny, s_yy, 0.0)
-        steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
-        slope = np.clip(steep, 0.0, 1.0)
-
-        lost, of_sample = _sampling(there, weights, n, videos, stratum, size, labelled)
-        pooled = n / (n - lost - 1)
-        residuals = y - slope * g
-        sampled = pooled * of_sample(residuals)
-        left = (weights * residuals**2).sum(axis=0)
-        explained = slope * (2 * steep - slope) * variance
-        rest = (n / (n - 2) * left + explained) / videos
-        # What the human scores alone give with the same degrees of freedom.
-        alone = pooled * of_sample(y)
-        alone_new = alone + n / (n - 2) * s_yy / videos
-        worse = (sampled + rest > alone_new) | (sampled > alone)
-        # The farther the labelled videos are from the rest, the more an error of the slope moves.
-        apart = np.where(slope > 0, (mean - judge_mean) ** 2 / s_ff, 0.0)
-        same = np.minimum(sampled * (1 + apart), alone)
-        new = np.minimum(sampled * (1 + apart) + rest, alone_new)
-        slope, left = np.where(worse, 0.0, slope), np.where(worse, s_yy, left)
-        explained = np.where(worse, 0.0, explained)
-        same, new = np.where(worse, alone, same), np.where(worse, alone_new, new)
-        human_new = n / (n - lost) * of_sample(y) + n / (n - 1) * s_yy / videos
-
-        value = np.where(n < _FEWEST_FOR_SLOPE, np.nan, human_mean + slope * (mean - judge_mean))
-        r2 = np.where(n < _FEWEST_FOR_SLOPE, np.nan, 1 - left / s_yy)
-        worth = n / (1 - r2 * (1 - n / videos))
-        # With unequal weights, an estimate rests on fewer videos (Satterthwaite).
-        even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
-    reasons = tuple(map(_reason, n, left <= tiny, s_yy == 0))
+        sample = _sample(f, y, places, strata, sizes)
+        line = _line(f, y, places, sample)
+        variances = _variances(line, sample)
+        n = sample.n
+        known = n >= _FEWEST_FOR_SLOPE
+        value = np.where(known, line.human + variances.slope * line.apart, np.nan)
+        r2 = np.where(known, 1 - variances.left / line.s_yy, np.nan)
+        worth = n / (1 - r2 * (1 - n / sample.videos))
+    reasons = tuple(map(_reason, n, variances.left <= line.tiny, line.s_yy == 0))
     sure = np.array([reason is None for reason in reasons], dtype=bool)
-    quantile, human_quantile = (_t(even * (n - spent - lost), confidence) for spent in (1, 0))
+    human_sure = (n >= FEWEST_LABELLED) & (line.s_yy > 0)
 
-    def ends(middle: Floats, squared: Floats, t: Floats, given: Mask) -> tuple[Floats, Floats]:
-        half = np.where(given, t * np.sqrt(np.where(given, squared, 0.0)), np.nan)
+    def ends(
+        middle: Floats, variance: Floats, degrees: Floats, given: Mask
+    ) -> tuple[Floats, Floats]:
+        t = _t(degrees, confidence)
+        half = np.where(given, t * np.sqrt(np.where(given, variance, 0.0)), np.nan)
         return inside(middle - half), inside(middle + half)
 
     def inside(values: Floats) -> Floats:
         return values if bounds is None else np.clip(values, *bounds)
 
-    low, high = ends(value, new, quantile, sure)
-    same_low, same_high = ends(value, same, quantile, sure)
-    human_low, human_high = ends(
-        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > 0)
-    )
+    low, high = ends(value, variances.new, sample.degrees(1), sure)
+    same_low, same_high = ends(value, variances.same, sample.degrees(1), sure)
+    human_low, human_high = ends(line.human, variances.human, sample.degrees(0), human_sure)
     return Calibration(
         value=inside(value),
-        slope=np.where(n < _FEWEST_FOR_SLOPE, np.nan, slope),
+        slope=np.where(known, variances.slope, np.nan),
         low=low,
         high=high,
         same_low=same_low,
         same_high=same_high,
-        human=human_mean,
+        human=line.human,
         human_low=human_low,
         human_high=human_high,
         labelled=n,
-        videos=videos,
+        videos=sample.videos,
         r2=r2,
         worth=worth,
-        residual=n / np.where(n > 2, n - 2, np.nan) * left,
-        explained=explained,
+        residual=n / np.where(n > 2, n - 2, np.nan) * variances.left,
+        explained=variances.explained,
         reasons=reasons,
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The labelled videos of each column, and how they were sampled.
+
+    `there` and `weights` are (labelled videos, columns), the weights of a column sum to 1; `n` and
+    `videos` are those of `Calibration`. `lost` is the number of means that a column spends on its
+    strata, `even` the share of `n` that remains with unequal weights, and `variance` gives the
+    sampling variance of a weighted mean from its residuals, before any correction for degrees of
+    freedom.
+    """
+
+    there: Mask
+    weights: Floats
+    n: Floats
+    videos: Floats
+    lost: Floats
+    even: Floats
+    variance: Callable[[Floats], Floats]
+
+    def degrees(self, spent: int) -> Floats:
+        """Return the degrees of freedom after `spent` slopes; fewer for unequal weights."""
+        return np.asarray(self.even * (self.n - spent - self.lost))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The least-squares line of human scores on the judge's, (columns,) unless said otherwise.
+
+    `y` and `g` are (labelled videos, columns): human and judge's scores, centred. `human` is the
+    mean human score, `apart` how far the judge's mean of all videos is from that of the labelled
+    ones, `steep` the slope before it was kept within 0 and 1, `s_ff` and `s_yy` the variances of
+    labelled scores (divided by n), `tiny` what is a rounding error of the latter, and `variance`
+    that of all of the judge's scores.
+    """
+
+    y: Floats
+    g: Floats
+    human: Floats
+    apart: Floats
+    steep: Floats
+    slope: Floats
+    s_ff: Floats
+    s_yy: Floats
+    tiny: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """Squared standard errors: for these same videos, for new ones, and of human scores alone.
+
+    `slope` is 0 where the judge only adds noise; `left` is the variance of human scores that it
+    leaves (divided by n) and `explained` that of `Calibration`.
+    """
+
+    same: Floats
+    new: Floats
+    human: Floats
+    slope: Floats
+    left: Floats
+    explained: Floats
+
+
+def _sample(
+    f: Floats,
+    y: Floats,
+    places: Ints,
+    strata: ArrayLike | None,
+    sizes: Sequence[int] | None,
+) -> _Sample:
+    there = ~np.isnan(y) & ~np.isnan(f[places])
+    n = there.sum(axis=0).astype(np.float64)
+    videos = (~np.isnan(f)).sum(axis=0).astype(np.float64)
+    stratum, size = _design(there, strata, sizes)
+    labelled = np.bincount(stratum, there.any(axis=1), len(size)).astype(np.float64)
+    weights = np.where(there, (size / labelled)[stratum][:, None], 0.0)
+    weights /= weights.sum(axis=0)
+    lost, variance = _sampling(there, weights, n, videos, stratum, size, labelled)
+    # An estimate with unequal weights rests on fewer videos (Satterthwaite).
+    even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
+    return _Sample(there, weights, n, videos, lost, even, variance)
+
+
+def _line(f: Floats, y: Floats, places: Ints, sample: _Sample) -> _Line:
+    there, weights = sample.there, sample.weights
+    mean, variance = _moments(f)
+    human, of_human = _centred(y, there, weights)
+    labelled, of_judge = _centred(f[places], there, weights)
+    s_ff, s_yf, s_yy = (
+        (weights * one * two).sum(axis=0)
+        for one, two in ((of_judge, of_judge), (of_human, of_judge), (of_human, of_human))
+    )
+    # Rounding errors are no variance: they would give a slope of any size.
+    tiny = (_NO_RESIDUAL * _largest(y, there)) ** 2
+    s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
+    s_yy = np.where(s_yy > tiny, s_yy, 0.0)
+    steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
+    return _Line(
+        y=of_human,
+        g=of_judge,
+        human=human,
+        apart=mean - labelled,
+        steep=steep,
+        slope=np.clip(steep, 0.0, 1.0),
+        s_ff=s_ff,
+        s_yy=s_yy,
+        tiny=tiny,
+        variance=variance,
+    )
+
+
+def _variances(line: _Line, sample: _Sample) -> _Variances:
+    n, videos, lost, slope = sample.n, sample.videos, sample.lost, line.slope
+    pooled = n / (n - lost - 1)
+    residuals = line.y - slope * line.g
+    sampled = pooled * sample.variance(residuals)
+    left = (sample.weights * residuals**2).sum(axis=0)
+    explained = slope * (2 * line.steep - slope) * line.variance
+    rest = (n / (n - 2) * left + explained) / videos
+    # What the human scores alone give with the same degrees of freedom.
+    of_human = sample.variance(line.y)
+    alone = pooled * of_human
+    alone_new = alone + n / (n - 2) * line.s_yy / videos
+    worse = (sampled + rest > alone_new) | (sampled > alone)
+    # The farther the labelled videos are from the rest, the more an error of the slope moves.
+    moved = sampled * (1 + np.where(slope > 0, line.apart**2 / line.s_ff, 0.0))
+    return _Variances(
+        same=np.where(worse, alone, np.minimum(moved, alone)),
+        new=np.where(worse, alone_new, np.minimum(moved + rest, alone_new)),
+        human=n / (n - lost) * of_human + n / (n - 1) * line.s_yy / videos,
+        slope=np.where(worse, 0.0, slope),
+        left=np.where(worse, line.s_yy, left),
+        explained=np.where(worse, 0.0, explained),
     )
 
 
@@ -238,13 +340,13 @@ def _design(
     return stratum, size
 
 
-def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the number, mean and sample variance of what each column has."""
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and sample variance of what each column has."""
     there = ~np.isnan(values)
     n = there.sum(axis=0).astype(np.float64)
     mean = np.where(there, values, 0.0).sum(axis=0) / n
     squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
-    return n, mean, squares / (n - 1)
+    return mean, squares / (n - 1)
 
 
 def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floats]:
