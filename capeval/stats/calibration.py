@@ -14,7 +14,7 @@ on large samples, those here on n - 2 degrees of freedom.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,11 +97,11 @@ def calibrate(
     by more than the degree of freedom of the slope costs: where the judge only adds noise, b = 0.
 
     With strata, each labelled video is weighted by (size of its stratum) / (labelled videos in it),
-    and the variance for these videos is that of a stratified sample, linearised. Residuals are
-    pooled over strata for the degrees of freedom, of which each further stratum takes one and
-    unequal weights take a share. A column with fewer than three labelled videos per stratum keeps
-    the weights and is otherwise treated as if it had no strata, which is conservative for strata
-    sampled in proportion to their size.
+    and the variance for these videos is that of a stratified sample, linearised, with the degrees
+    of freedom of Satterthwaite. Strata with one labelled video are collapsed for it with those of
+    the nearest weight. A column with fewer than three labelled videos per stratum keeps the weights
+    and is otherwise treated as if it had no strata, which is conservative for strata sampled in
+    proportion to their size.
 
     Parameters
     ----------
@@ -149,9 +149,10 @@ def calibrate(
     def inside(values: Floats) -> Floats:
         return values if bounds is None else np.clip(values, *bounds)
 
-    low, high = ends(value, variances.new, sample.degrees(1), sure)
-    same_low, same_high = ends(value, variances.same, sample.degrees(1), sure)
-    human_low, human_high = ends(line.human, variances.human, sample.degrees(0), human_sure)
+    alone, with_slope = sample.degrees
+    low, high = ends(value, variances.new, with_slope, sure)
+    same_low, same_high = ends(value, variances.same, with_slope, sure)
+    human_low, human_high = ends(line.human, variances.human, alone, human_sure)
     return Calibration(
         value=inside(value),
         slope=np.where(known, variances.slope, np.nan),
@@ -177,23 +178,19 @@ class _Sample:
     """The labelled videos of each column, and how they were sampled.
 
     `there` and `weights` are (labelled videos, columns), the weights of a column sum to 1; `n` and
-    `videos` are those of `Calibration`. `lost` is the number of means that a column spends on its
-    strata, `even` the share of `n` that remains with unequal weights, and `variance` gives the
-    sampling variance of a weighted mean from its residuals, before any correction for degrees of
-    freedom.
+    `videos` are those of `Calibration`. `variance` gives the sampling variance of a weighted mean
+    from its residuals, as if these had no line fitted to them; `inflation` corrects it.
+
+    Each of `degrees` and `inflation` has two rows: without a slope, and with one.
     """
 
     there: Mask
     weights: Floats
     n: Floats
     videos: Floats
-    lost: Floats
-    even: Floats
     variance: Callable[[Floats], Floats]
-
-    def degrees(self, spent: int) -> Floats:
-        """Return the degrees of freedom after `spent` slopes; fewer for unequal weights."""
-        return np.asarray(self.even * (self.n - spent - self.lost))
+    inflation: tuple[Floats, Floats]
+    degrees: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -249,10 +246,77 @@ def _sample(
     labelled = np.bincount(stratum, there.any(axis=1), len(size)).astype(np.float64)
     weights = np.where(there, (size / labelled)[stratum][:, None], 0.0)
     weights /= weights.sum(axis=0)
-    lost, variance = _sampling(there, weights, n, videos, stratum, size, labelled)
     # An estimate with unequal weights rests on fewer videos (Satterthwaite).
     even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
-    return _Sample(there, weights, n, videos, lost, even, variance)
+    simple = _Sample(
+        there,
+        weights,
+        n,
+        videos,
+        lambda residuals: (1 - n / videos) * ((weights * residuals) ** 2).sum(axis=0),
+        (n / (n - 1), n / (n - 2)),
+        (even * (n - 1), even * (n - 2)),
+    )
+    return simple if len(size) < 2 else _stratified(simple, stratum, size, labelled)
+
+
+def _stratified(sample: _Sample, stratum: Ints, size: Floats, labelled: Floats) -> _Sample:
+    """Return the sample with the variance of a stratified one, for columns with labels enough."""
+    there, weights, n = sample.there, sample.weights, sample.n
+    group = _collapsed(size, labelled)
+    inside = group[stratum]
+    count = np.bincount(group, labelled)
+    # Strata without any labelled video have no part in the sample.
+    unsampled = np.clip(1 - count / np.bincount(group, np.where(labelled > 0, size, 0.0)), 0, 1)
+    cells, squares = np.zeros((2, len(count), len(n)))
+    np.add.at(cells, inside, there)
+    np.add.at(squares, inside, weights**2)
+    used = (cells > 0).sum(axis=0)
+    enough = (used > 1) & (n >= _LABELS_PER_STRATUM * used)
+    if not enough.any():
+        return sample
+
+    def variance(residuals: Floats) -> Floats:
+        parts = weights * residuals
+        total = np.zeros_like(n)
+        for g, number in enumerate(count):
+            of = parts[inside == g]
+            within = (of**2).sum(axis=0) - of.sum(axis=0) ** 2 / number
+            total += unsampled[g] * number / (number - 1) * within
+        return np.where(enough, total, sample.variance(residuals))
+
+    # Satterthwaite's, as if residuals had one variance: two of them do not tell that of a stratum.
+    degrees = squares.sum(axis=0) ** 2 / (squares**2 / np.maximum(cells - 1, 1)).sum(axis=0)
+    # The slope is of all labelled videos, and takes its share.
+    left = 1 - 1 / (n - used)
+    return replace(
+        sample,
+        variance=variance,
+        inflation=(
+            np.where(enough, 1.0, sample.inflation[0]),
+            np.where(enough, 1 / left, sample.inflation[1]),
+        ),
+        degrees=(
+            np.where(enough, degrees, sample.degrees[0]),
+            np.where(enough, left * degrees, sample.degrees[1]),
+        ),
+    )
+
+
+def _collapsed(size: Floats, labelled: Floats) -> Ints:
+    """Return the group of each stratum, with two labelled videos at least: one has no variance.
+
+    Strata are collapsed with those of the nearest weight.
+    """
+    group = np.zeros(len(size), dtype=np.int64)
+    there = np.flatnonzero(labelled)
+    at = count = 0
+    for h in there[np.argsort(size[there] / labelled[there], kind="stable")]:
+        group[h] = at
+        count += int(labelled[h])
+        if count > 1:
+            at, count = at + 1, 0
+    return np.minimum(group, max(0, at - 1))
 
 
 def _line(f: Floats, y: Floats, places: Ints, sample: _Sample) -> _Line:
@@ -284,16 +348,16 @@ def _line(f: Floats, y: Floats, places: Ints, sample: _Sample) -> _Line:
 
 
 def _variances(line: _Line, sample: _Sample) -> _Variances:
-    n, videos, lost, slope = sample.n, sample.videos, sample.lost, line.slope
-    pooled = n / (n - lost - 1)
+    n, videos, slope = sample.n, sample.videos, line.slope
+    inflation, with_slope = sample.inflation
     residuals = line.y - slope * line.g
-    sampled = pooled * sample.variance(residuals)
+    sampled = with_slope * sample.variance(residuals)
     left = (sample.weights * residuals**2).sum(axis=0)
     explained = slope * (2 * line.steep - slope) * line.variance
     rest = (n / (n - 2) * left + explained) / videos
     # What the human scores alone give with the same degrees of freedom.
     of_human = sample.variance(line.y)
-    alone = pooled * of_human
+    alone = with_slope * of_human
     alone_new = alone + n / (n - 2) * line.s_yy / videos
     worse = (sampled + rest > alone_new) | (sampled > alone)
     # The farther the labelled videos are from the rest, the more an error of the slope moves.
@@ -301,7 +365,7 @@ def _variances(line: _Line, sample: _Sample) -> _Variances:
     return _Variances(
         same=np.where(worse, alone, np.minimum(moved, alone)),
         new=np.where(worse, alone_new, np.minimum(moved + rest, alone_new)),
-        human=n / (n - lost) * of_human + n / (n - 1) * line.s_yy / videos,
+        human=inflation * of_human + n / (n - 1) * line.s_yy / videos,
         slope=np.where(worse, 0.0, slope),
         left=np.where(worse, line.s_yy, left),
         explained=np.where(worse, 0.0, explained),
@@ -354,39 +418,6 @@ def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floa
     filled = np.where(there, values, 0.0)
     mean = np.where(there.any(axis=0), (weights * filled).sum(axis=0), np.nan)
     return mean, np.where(there, filled - mean, 0.0)
-
-
-def _sampling(
-    there: Mask,
-    weights: Floats,
-    n: Floats,
-    videos: Floats,
-    stratum: Ints,
-    size: Floats,
-    labelled: Floats,
-) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return how many means each column spends on its strata, and its sampling variance.
-
-    The variance is a function of residuals, before the correction for degrees of freedom.
-    """
-    one = 1 - n / videos
-    cells = np.zeros((len(size), there.shape[1]), dtype=bool)
-    np.logical_or.at(cells, stratum, there)
-    used = cells.sum(axis=0)
-    stratified = (used > 1) & (n >= _LABELS_PER_STRATUM * used)
-    if not stratified.any():
-        return np.ones_like(n), lambda residuals: one * ((weights * residuals) ** 2).sum(axis=0)
-    unsampled = np.clip(1 - labelled / size, 0.0, 1.0)
-
-    def variance(residuals: Floats) -> Floats:
-        parts = weights * residuals
-        total = np.zeros_like(n)
-        for h in np.flatnonzero(labelled):
-            of = parts[stratum == h]
-            total += unsampled[h] * ((of**2).sum(axis=0) - of.sum(axis=0) ** 2 / labelled[h])
-        return np.where(stratified, total, one * (parts**2).sum(axis=0))
-
-    return np.where(stratified, used, 1).astype(np.float64), variance
 
 
 def _t(df: Floats, confidence: float) -> Floats:
