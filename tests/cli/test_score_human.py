@@ -529,6 +529,14 @@ def test_scores_that_are_all_equal_are_no_plan(typed: Typed, pilot: bool) -> Non
     assert ("the human scores are all equal" if pilot else "the same f1 by the judge") in err
 
 
+def test_a_run_without_a_plan_does_not_keep_others_from_theirs(typed: Typed) -> None:
+    make("equal", {video.index: ["entailment"] * 5 for video in VIDEOS})
+    _, out, err = typed("rate", "sheet", "--plan", "12")
+    assert out.startswith("mine: F1 within ±12 points needs")
+    assert err.startswith("left out: ")
+    assert "the same f1 by the judge" in err
+
+
 @pytest.mark.parametrize("option", ["--videos=3", "--seed=1", "--out=x"])
 def test_plan_writes_no_sheet(typed: Typed, option: str) -> None:
     code, _, err = typed("rate", "sheet", "--plan", "3", option)
