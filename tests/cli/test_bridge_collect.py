@@ -125,6 +125,27 @@ def test_a_sample_may_become_a_whole_run(judged: Workspace) -> None:
     assert "random sample" not in after.err
 
 
+PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
+
+
+def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Workspace) -> None:
+    judged.write("capeval.toml", PRICE)
+    judged.write("other.jsonl", (judged.folder / "captions.jsonl").read_text())
+    arguments = ("judge", "other.jsonl", "--annotations", "annotations.json", "--judge", "lexical")
+    assert judged.run(*arguments).code == 0
+    both = (*collecting(judged), "other")
+    said = judged.run(*both, "--max-cost", "3", "--max-concurrency", "1")
+    assert said.code == 3, said
+    # What closes connections at the wrong time complains on stderr.
+    assert "asyncgen" not in said.err
+    assert "Unclosed" not in said.err
+    assert "of 20 drawn verdicts collected" in said.out.splitlines()[0]
+    assert ", $" in said.out.splitlines()[0]
+    assert "other, judge-model@tuna-cap-v2: 0 of 5 drawn videos judged" in said.out
+    assert "the cost cap of $3" in said.err
+    assert judged.run(*both, "--yes").out.startswith("20 of 20 drawn verdicts collected")
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
