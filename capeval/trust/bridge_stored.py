@@ -22,7 +22,7 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
     Raises
     ------
     InputError
-        There is no `scores.json` yet, or it is damaged.
+        There is no `scores.json` yet, or it is damaged or of other annotations.
     RunLocked
         Another process is working on the run.
     """
@@ -33,6 +33,12 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
         )
     with (folder.run or RunFolder(folder.path.parent)).locked() as check:
         scores = load_scores(folder.scores)
+        if not _is_of_same_data(scores, bridged):
+            raise InputError(
+                "is of other annotations; run the same `capeval judge` command again, or `capeval "
+                "score` with --out, and then this one",
+                file=folder.scores,
+            )
         check()
         changed = scores.model_copy(update={"bridged": bridged})
         if changed != scores:
@@ -58,8 +64,7 @@ def why_outdated(scores: Scores, folder: JudgeFolder, runs: Path | None = None) 
     made = bridged.settings.get("verdicts")
     if not isinstance(made, dict) or made.get("new") != _hash(folder):
         return f"the verdicts of {bridged.new} have changed"
-    ours = Signature.parse(scores.signature)
-    if Signature.parse(bridged.signature).get("data") != ours.get("data"):
+    if not _is_of_same_data(scores, bridged):
         return "the annotations have changed"
     run = folder.path.absolute().parent
     if bridged.method == "own_anchor":
@@ -118,6 +123,11 @@ def with_bridged(judged: JudgedRun) -> tuple[JudgedRun, str | None]:
             "`capeval bridge`"
         )
     return replace(judged, bridged=bridged), None
+
+
+def _is_of_same_data(scores: Scores, bridged: Bridged) -> bool:
+    ours, theirs = (Signature.parse(one.signature).get("data") for one in (scores, bridged))
+    return ours == theirs
 
 
 def _hash(folder: JudgeFolder) -> str | None:

@@ -245,6 +245,27 @@ def test_a_line_is_outdated_when_an_anchor_or_the_bridge_changes(folder: Path) -
     assert (kept, "cannot be checked" in why) == (False, True)
 
 
+def test_scores_of_other_annotations_get_no_bridged_ones(folder: Path) -> None:
+    file = Path("annotations.json")
+    file.write_text(file.read_text().replace("Element 1 of V0000.", "Another element."))
+    before = stored("system-f")
+    notices: list[str] = []
+    found = capeval.bridge("old", "new", annotations=file, on_notice=notices.append)
+    assert found.stored == ()
+    assert len(notices) == len(NAMES)
+    assert "system-f/new-judge@new-prompts/scores.json: is of other annotations" in notices[-1]
+    assert stored("system-f") == before
+    # What the message says to do helps.
+    run = f"runs/system-f/{NEW_FOLDER}"
+    capeval.score(run, annotations=file, out=f"{run}/scores.json")
+    again = capeval.bridge("old", "new", "system-f", annotations=file)
+    assert again.stored == (f"{run}/scores.json",)
+    notices.clear()
+    scores = capeval.score(run, annotations=file, on_notice=notices.append)
+    assert scores.bridged is not None
+    assert not any("bridged" in one for one in notices)
+
+
 def test_rescoring_the_same_verdicts_keeps_bridged_scores(folder: Path) -> None:
     capeval.bridge("old", "new")
     before = stored("system-a")["bridged"]

@@ -288,6 +288,10 @@ def test_two_processes_do_not_probe_one_judge() -> None:
         ({"judge": "lexical", "fail_under": 101}, "fail_under must be from 0 to 100"),
         ({"judge": 3}, "judge must be a list"),
         ({"judge": "lexical", "out": "judgments.jsonl"}, "has a name that capeval uses itself"),
+        (
+            {"judge": "lexical", "out": "probes/lexical-1/probe.json"},
+            "has a name that capeval uses itself",
+        ),
         ({"judge": "lexical", "annotations": []}, "annotations are needed"),
         ({"judge": "lexical", "annotations": [SAMPLE[0]] * 2}, "the same index twice"),
         ({"judge": "gpt-4o"}, "OPENAI_API_KEY"),
