@@ -355,7 +355,23 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "unknown key": ({"lies": 1}, "lies: is not a known key"),
     "text for a number": ({"lines.all.f1.line.slope": "1"}, "must be a number"),
     "negative": ({"lines.all.f1.line.ms_res": -1.0}, "must be at least 0"),
-    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "must be more than 0"),
+    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "must be more than 1e-19"),
+    "a slope that overflows": ({"lines.all.f1.line.slope": 1e308}, "must be at most 1e+18"),
+    "a spread whose square overflows": (
+        {"lines.all.f1.line.s_res": 1e200},
+        "must be at most 1e+18",
+    ),
+    "no score": ({"lines.all.f1.line.low": -0.5}, "must be at least -1e-09"),
+    "a range that ends before it begins": (
+        {"lines.all.f1.line.low": 1.0, "lines.all.f1.line.high": 0.0},
+        "center must be from low to high",
+    ),
+    "more systems than a float holds": ({"lines.all.f1.k": 10**400}, "must be at most"),
+    "a system that is no name": (
+        {"lines.all.f1.refusals": [{"rule": "misfit", "figures": {"system": 99.0}}]},
+        "a refusal must name its system",
+    ),
+    "no anchors": ({"anchors": []}, "a line is of other anchors"),
     "unknown rule": (
         {"lines.all.f1.refusals": [{"rule": "mood", "figures": {}}]},
         '"mood" is unknown',
