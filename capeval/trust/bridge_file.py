@@ -14,7 +14,7 @@ from capeval.files.reading import parse_json, read_text
 from capeval.runs.folder import safe_name
 from capeval.runs.verdicts import JudgeIdentity
 from capeval.scoring import GROUPS
-from capeval.scoring.result import BridgeRefusal, ByType, ResultModel
+from capeval.scoring.result import Bridged, BridgeRefusal, ByType, ResultModel
 from capeval.stats.bridge_line import FittedLine, Line, Refusal
 from capeval.text import complaint, shown
 
@@ -187,6 +187,11 @@ class Bridge(ResultModel):
     def signed(self) -> Bridge:
         """Return the same with its hash."""
         return self.model_copy(update={"hash": self.digest})
+
+
+def bridged_digest(bridged: Bridged) -> str:
+    """Return the hash of everything else in bridged scores, by which an edit is found."""
+    return short_hash(bridged.model_dump(mode="json", exclude={"hash"}))
 
 
 def bridge_path(runs: Path, old: str, new: str) -> Path:

@@ -13,7 +13,7 @@ from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.stored_scores import load_scores
 from capeval.scoring import Scores, Signature
 from capeval.scoring.result import Bridged
-from capeval.trust.bridge_file import Bridge, bridge_path, load_bridge
+from capeval.trust.bridge_file import Bridge, bridge_path, bridged_digest, load_bridge
 
 
 def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
@@ -50,8 +50,9 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
 def why_outdated(scores: Scores, folder: JudgeFolder, runs: Path | None = None) -> str | None:
     """Return why the bridged scores of a file no longer belong to what they were made of, or None.
 
-    The verdicts of both judges on this run must be the same as then and, for a line through
-    systems, `bridge.json` and the verdicts of those anchors that are still there.
+    They must not have been edited. The verdicts of both judges on this run must be the same as then
+    and, for a line through systems, `bridge.json` and the verdicts of those anchors that are still
+    there.
 
     Parameters
     ----------
@@ -61,6 +62,8 @@ def why_outdated(scores: Scores, folder: JudgeFolder, runs: Path | None = None) 
     bridged = scores.bridged
     if bridged is None:
         return None
+    if bridged.hash != bridged_digest(bridged):
+        return "they were edited"
     made = bridged.settings.get("verdicts")
     if not isinstance(made, dict) or made.get("new") != _hash(folder):
         return f"the verdicts of {bridged.new} have changed"

@@ -245,6 +245,20 @@ def test_a_line_is_outdated_when_an_anchor_or_the_bridge_changes(folder: Path) -
     assert (kept, "cannot be checked" in why) == (False, True)
 
 
+def test_edited_bridged_scores_are_left_out(folder: Path) -> None:
+    capeval.bridge("old", "new")
+    assert capeval.score("runs/system-a/" + NEW_FOLDER).bridged is not None
+    file = Path(f"runs/system-a/{NEW_FOLDER}/scores.json")
+    value = json.loads(file.read_text())
+    value["bridged"]["overall"]["all"]["f1"]["value"] = 0.99
+    file.write_text(json.dumps(value))
+    notices: list[str] = []
+    assert capeval.score(file.parent, on_notice=notices.append).bridged is None
+    assert "system-a: its bridged scores are left out: they were edited" in notices[0]
+    capeval.bridge("old", "new", "system-a")
+    assert capeval.score(file.parent).bridged is not None
+
+
 def test_scores_of_other_annotations_get_no_bridged_ones(folder: Path) -> None:
     file = Path("annotations.json")
     file.write_text(file.read_text().replace("Element 1 of V0000.", "Another element."))
