@@ -209,8 +209,9 @@ class Collection:
         folder = _folder(source.run, opened)
         drawn = draw_for(source, folder, o.videos, o.seed)
         plan = JudgingWork(source, opened, repeats=o.repeats, only=drawn.indexes).plan()
-        if plan.stale:
-            changed = listed(f"the {what} changed" for what in plan.stale)
+        # A caption or annotation that has changed is judged again; another judge is a mistake here.
+        if others := [what for what in plan.stale if what not in ("caption", "annotation")]:
+            changed = listed(f"the {what} changed" for what in others)
             raise UsageError(
                 f"{folder.path}: its verdicts would be replaced ({changed}); name the judge as "
                 "they were made, with its prompts, endpoint and --repeats"
