@@ -107,7 +107,9 @@ class ProbingWork:
         return ProbingPlan(self._opened.judge.name, stored, todo, outdated, len(dropped))
 
     def _is_valid(self, judgment: Judgment, probe: Probe) -> bool:
-        if judgment.inputs is None or not is_by(self._opened.judge, judgment):
+        judge = self._opened.judge
+        # The card is of the judge that the verdicts name.
+        if judgment.provenance.judge != judge.name or not is_by(judge, judgment):
             return False
         if changed_since(judgment, probe.annotation, _caption(probe)) is not None:
             return False
