@@ -193,8 +193,9 @@ class Collection:
         if plan.stale:
             changed = listed(f"the {what} changed" for what in plan.stale)
             raise UsageError(
-                f"{folder.path}: its verdicts would be replaced ({changed}); name the judge as "
-                "they were made, with its prompts, endpoint and --repeats"
+                f"{folder.path}: its verdicts would be replaced ({changed}); ask for the judge "
+                f"that made them, with --{side}-base-url, --{side}-prompts, --{side}-reasoning "
+                "and --repeats"
             )
         scored = sum(isinstance(one, Scored) for one in plan.kept.values())
         # Of a judge that judges the whole run, a part is no sample; OLD's unfinished part is.

@@ -187,7 +187,7 @@ def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None
     if least is None:
         return None, ""
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "the least effort that it takes, unless --reasoning names another"
+    return least, "the least effort that it takes (--reasoning sets another)"
 
 
 def captions_at_once(calls: int) -> int:

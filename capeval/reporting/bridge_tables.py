@@ -45,6 +45,11 @@ MARK = "‡"
 _FEW = 3
 """Runs of which the first screen also shows the types of elements."""
 
+_LEFT_OUT = (
+    "--full also shows shifts by type, all pairs of runs and videos, and the elements with "
+    "different labels."
+)
+
 _METHODS = {"own_anchor": "own anchor", "system_line": "system line"}
 _NAMES = {"precision": "P", "recall": "R", "f1": "F1"}
 
@@ -237,10 +242,10 @@ def bridge_headline(result: BridgeResult) -> str:
         whole = len(result.whole)
         return (
             f"{judges}: no run to bridge; {counted(whole, 'run')} {'is' if whole == 1 else 'are'} "
-            f"judged in full by {one_line(bridge.old.folder)}, {_line_state(bridge)}."
+            f"judged in full by {one_line(bridge.old.folder)}; {_line_state(bridge)}."
         )
     return (
-        f"{judges}: F1 of {thousands(len(done))} of {counted(len(result.runs), 'run')} bridged, "
+        f"{judges}: F1 of {thousands(len(done))} of {counted(len(result.runs), 'run')} bridged; "
         f"{_line_state(bridge)}."
     )
 
@@ -274,7 +279,7 @@ def _lines_table(bridge: Bridge, *, full: bool) -> Table:
     table = Table(
         "System line: OLD = a + b NEW",
         columns("Score", "a", "b", "anchors", "videos", "sd", "range of NEW", "use"),
-        note="a and sd of the systems about the line in points.",
+        note="a, sd: in points. sd: of the systems about the line.",
     )
     for group in GROUPS:
         for measure in MEASURES if full else ("f1",):
@@ -382,14 +387,16 @@ def print_judges_compared(
     tables = [_agreement_table(found), _transition_table(found), _shift_table(found)]
     if full:
         tables += [_type_shifts(found)]
-    if found.pairs:
-        tables.append(_pairs_table(found, None if full else most))
+    # The headline counts the pairs in the same order; the others are what changes a ranking.
+    if found.pairs and (full or not all(pair.kept for pair in found.pairs)):
+        tables.append(_pairs_table(found, full=full, most=most))
     if found.videos:
-        count = None if full else most
-        tables += [_video_table(found, count), _element_table(found, count)]
+        tables.append(_video_table(found, None if full else most))
+        if full:
+            tables.append(_element_table(found))
     page = Page(
         tables,
-        notes=[] if full else ["--full shows all; --json too."],
+        notes=[] if full else [_LEFT_OUT],
         warnings=["A judge is a baseline: do not report its scores."] if found.baseline else [],
     )
     print_pages([page], console, headline=compared_headline(found))
@@ -486,14 +493,16 @@ def _type_shifts(found: JudgesCompared) -> Table:
     return table
 
 
-def _pairs_table(found: JudgesCompared, most: int | None) -> Table:
+def _pairs_table(found: JudgesCompared, *, full: bool, most: int) -> Table:
+    which = "" if full else " that change order"
+    videos = counted(found.shared, "shared video")
     table = Table(
-        f"Differences of runs in overall F1, points, over {counted(found.shared, 'shared video')}",
+        f"Differences of runs{which} in overall F1, points, over {videos}",
         columns("Runs", "by OLD [95%]", "by NEW [95%]", "change [95%]", "same order"),
     )
     # Those that the judges see most differently come first.
     pairs = sorted(found.pairs, key=lambda one: (one.kept, -abs(one.change.value or 0.0)))
-    for pair in pairs[:most]:
+    for pair in pairs if full else [one for one in pairs if not one.kept][:most]:
         table.rows.append(
             [
                 f"{one_line(pair.first)} − {one_line(pair.second)}",
@@ -523,7 +532,7 @@ def _video_table(found: JudgesCompared, most: int | None) -> Table:
     )
 
 
-def _element_table(found: JudgesCompared, most: int | None) -> Table:
+def _element_table(found: JudgesCompared) -> Table:
     return Table(
         f"Elements with different labels: {thousands(len(found.elements))}",
         columns("Video, element", "OLD → NEW", "Content", "weight", words=3),
@@ -534,7 +543,7 @@ def _element_table(found: JudgesCompared, most: int | None) -> Table:
                 f"{cut(one_line(e.run), 40)}: {one_line(e.content, 600)}",
                 str(e.weight),
             ]
-            for e in found.elements[:most]
+            for e in found.elements
         ],
     )
 
@@ -563,11 +572,14 @@ def print_plan(plan: BridgePlan, console: Console) -> None:
         table.rows.append([group, tenths(100 * of.sd), thousands(of.needed), span, where])
     notes = []
     if not plan.assumed:
-        each = f"{thousands(plan.line)} videos each" if plan.line else "more anchors than these"
-        notes.append(
-            f"A line for runs that OLD never judges needs at least 5 anchors; with "
-            f"{counted(max(plan.systems, 5), 'anchor')} like these: {each}."
+        like = f"with {counted(max(plan.systems, 5), 'anchor')} like these"
+        goal = f"F1 ±{plain_number(100 * plan.half_width)} points"
+        enough = (
+            f"{like}, {counted(plan.line, 'video')} each for {goal}."
+            if plan.line
+            else f"{like}, no number of videos is enough for {goal}."
         )
+        notes.append(f"A line for runs that OLD never judges needs at least 5 anchors; {enough}")
     print_pages([Page([table], notes=notes)], console, headline=plan_headline(plan))
 
 
@@ -575,9 +587,11 @@ def plan_headline(plan: BridgePlan) -> str:
     """Return how many videos overall F1 needs, in a sentence."""
     of = plan.own_anchor["all"]
     needed = thousands(of.needed) if of else NOTHING
+    videos = counted(plan.videos, "video")
+    count = f"all {videos}" if of and of.needed >= plan.videos else f"{needed} of {videos}"
     how = "assuming" if plan.assumed else "with"
     sd = f", {how} a standard deviation of {tenths(100 * of.sd)} points" if of else ""
     return (
-        f"{one_line(plan.old)} must judge {needed} of {counted(plan.videos, 'video')} of a run for "
-        f"F1 ±{plain_number(100 * plan.half_width)} points{sd}."
+        f"{one_line(plan.old)} must judge {count} of a run for F1 "
+        f"±{plain_number(100 * plan.half_width)} points{sd}."
     )

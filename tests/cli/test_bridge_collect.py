@@ -129,7 +129,10 @@ def test_a_sample_may_become_a_whole_run(judged: Workspace) -> None:
     ("more", "message"),
     [
         (("--seed", "7"), "its videos were drawn with seed 0; add --seed 0"),
-        (("--repeats", "3"), "its verdicts would be replaced (the repeats changed)"),
+        (
+            ("--repeats", "3"),
+            "(the repeats changed); ask for the judge that made them, with --old-base-url, ",
+        ),
         (("--old-prompts", "tuna-cap-v1"), None),
     ],
 )
@@ -245,7 +248,7 @@ def test_judges_of_ones_own_are_bridged(tmp_path: Path, monkeypatch: pytest.Monk
     bridged = capeval.bridge("lenient", "lexical").runs["captions"]
     assert (bridged.method, bridged.anchored, bridged.overall.all.n) == ("own_anchor", 15, 40)
     assert bridged.signature.count("bridged:lenient-1<-lexical-1@") == 1
-    assert any("below 20" in line for line in bridged.warnings)
+    assert any("fewer than 20" in line for line in bridged.warnings)
     file = Path("runs/captions/lexical-1")
     assert load_scores(file / "scores.json").bridged == bridged
     # Judged again with the same verdicts they stay, with others they go.
