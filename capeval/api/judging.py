@@ -12,7 +12,7 @@ from pathlib import Path
 from capeval.api.sync_async import blocking
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.reading import reading
-from capeval.judging.options import JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
 from capeval.judging.run import Held, JudgingPlan, JudgingWork
 from capeval.judging.selection import (
     JudgingEstimate,
@@ -217,6 +217,10 @@ class JudgingSession:
         if self._options.judge is not None:
             named = f"{self.opened.judge.name}@{self.opened.prompt_name}"
         others = [one.path.name for one in source.run.judges(named) if one.path != own.path]
+        if self._options.prompts != DEFAULT_PROMPTS or self._options.explain:
+            # With other prompts the same model is the other judge that the user asked for.
+            model = own.path.name.partition("@")[0]
+            others = [name for name in others if name.partition("@")[0] != model]
         if others and not own.has_verdicts():
             notice = (
                 f"{source.name}: its verdicts so far are by {listed(others)}; "

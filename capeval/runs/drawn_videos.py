@@ -95,8 +95,11 @@ def is_sample(folder: JudgeFolder) -> bool:
 
     A judge that has gone on to judge the other captions has judged the run like any other.
     """
-    file = folder.path / NAME
-    if not file.is_file():
+    try:
+        if not (folder.path / NAME).is_file():
+            return False
+    except OSError:
+        # A folder that cannot be read is reported as such.
         return False
     try:
         drawn = read_drawn(folder)
