@@ -66,7 +66,7 @@ def _own_anchor(bridge: Bridge, pair: RunPair, by_old: JudgedVideos) -> Bridged:
     anchored = int(both.sum())
     if anchored < FEW_LABELLED:
         warnings.append(
-            f"only {counted(anchored, 'video')} are judged by both: below {FEW_LABELLED}, "
+            f"only {counted(anchored, 'video')} are judged by both; with fewer than {FEW_LABELLED}, "
             "intervals cover a little less than 95%"
         )
     if pair.drawn is not None and not pair.is_whole:

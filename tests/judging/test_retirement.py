@@ -141,7 +141,9 @@ def test_a_judge_that_ends_within_ninety_days_is_announced(day: date, says: str 
         return
     assert isinstance(notice, Loss)
     assert says in notice
-    assert "capeval bridge plan gpt-4o gpt-6-luna" in notice
+    # A judge that has ended can collect nothing: there is nothing left to plan.
+    command = "bridge" if "retired" in says else "bridge plan"
+    assert f"`capeval {command} gpt-4o gpt-6-luna`" in notice
 
 
 def test_what_is_recommended_has_not_ended_itself() -> None:
@@ -251,7 +253,7 @@ async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:
         assert said.startswith(begins)
         assert "--judge gpt-y" in said
         assert "stored verdicts are scored" in said
-        assert "capeval bridge plan gpt-x gpt-y" in said
+        assert "see `capeval bridge gpt-x gpt-y`" in said
         assert "\n" not in said
         assert notices == []
         # An estimate calls nothing, and cannot find it out.
