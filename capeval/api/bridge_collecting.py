@@ -16,7 +16,7 @@ from capeval.files.judgments import judgment_lines
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.registry import JUDGES
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
+from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key, estimate
 from capeval.options import takes
 from capeval.runs.drawn_videos import DrawnVideos, is_sample
 from capeval.runs.engine import Progress
@@ -132,7 +132,17 @@ class Collection:
     async def results(
         self, planned: Sequence[Planned], progress: Progress | None = None
     ) -> AsyncIterator[CollectedRun]:
-        """Judge what was planned and yield each run by each judge; stops where a judge stops."""
+        """Judge what was planned and yield each run by each judge; stops where a judge stops.
+
+        Raises
+        ------
+        UsageError
+            A judge has no key; nothing is paid for before both have one.
+        """
+        for part in planned:
+            judge = self._judges[part.side].judge
+            if isinstance(judge, str) and judge not in JUDGES and any(s.todo for s in part.steps):
+                check_key(self._judges[part.side], judge, base_url=f"--{part.side}-base-url")
         for part in planned:
             groups: dict[tuple[str, ...], list[_Step]] = {}
             for step in part.steps:

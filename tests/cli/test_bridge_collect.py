@@ -56,6 +56,21 @@ def test_the_drawn_videos_are_judged_and_recorded(judged: Workspace) -> None:
     assert f"Next: capeval bridge {OLD} {NEW}" in said.err
 
 
+def test_nothing_is_judged_before_both_judges_have_a_key(
+    judged: Workspace, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    calls = endpoint.requests()
+    said = judged.run(
+        "bridge", "collect", "judge-model", "gpt-9", "captions", "--old-base-url", judged.url
+    )
+    assert said.code == 2
+    last = said.err.splitlines()[-1]
+    assert last.endswith("set OPENAI_API_KEY, or name a local server with --new-base-url")
+    assert endpoint.requests() == calls
+    assert not (judged.folder / "runs" / "captions" / OLD).exists()
+
+
 def test_again_it_does_nothing_and_asks_nothing(judged: Workspace, endpoint: Endpoint) -> None:
     assert judged.run(*collecting(judged)).code == 0
     files = {p: p.read_bytes() for p in (judged.folder / "runs").rglob("*") if p.is_file()}
