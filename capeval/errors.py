@@ -87,11 +87,14 @@ class MissingExtra(UsageError):
     """An optional dependency is not installed.
 
     >>> str(MissingExtra("figures need matplotlib", "plot"))
-    "figures need matplotlib (not installed): pip install '.[plot]'"
+    "figures need matplotlib (not installed): pip install '.[plot]' in the clone of capeval"
     """
 
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
-        super().__init__(f"{what_needs_what} (not installed): pip install '.[{extra}]'{otherwise}")
+        super().__init__(
+            f"{what_needs_what} (not installed): pip install '.[{extra}]' in the clone of capeval"
+            f"{otherwise}"
+        )
 
 
 class RunLocked(CapevalError):

@@ -17,7 +17,7 @@ from capeval.files.judgments import judgment_lines
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgeOptions
 from capeval.judging.registry import JUDGES
 from capeval.judging.run import JudgingWork
-from capeval.judging.selection import JudgingEstimate, OpenJudge, estimate
+from capeval.judging.selection import JudgingEstimate, OpenJudge, check_key, estimate
 from capeval.options import takes
 from capeval.runs.drawn_videos import DrawnVideos, is_sample
 from capeval.runs.engine import Progress
@@ -137,7 +137,16 @@ class Collection:
 
         Nothing is judged any more after a judge stopped; the rest is yielded as it was. Whoever
         does not take all results closes the generator, and with it the connections.
+
+        Raises
+        ------
+        UsageError
+            A judge has no key; nothing is paid for before both have one.
         """
+        for part in planned:
+            judge = self._judges[part.side].judge
+            if isinstance(judge, str) and judge not in JUDGES and any(s.todo for s in part.steps):
+                check_key(self._judges[part.side], judge, base_url=f"--{part.side}-base-url")
         reached: set[tuple[str, str]] = set()
         async with aclosing(self._until_stopped(planned, progress)) as judged:
             async for one in judged:
@@ -213,8 +222,9 @@ class Collection:
         if others := [what for what in plan.stale if what not in ("caption", "annotation")]:
             changed = listed(f"the {what} changed" for what in others)
             raise UsageError(
-                f"{folder.path}: its verdicts would be replaced ({changed}); name the judge as "
-                "they were made, with its prompts, endpoint and --repeats"
+                f"{folder.path}: its verdicts would be replaced ({changed}); ask for the judge "
+                f"that made them, with --{side}-base-url, --{side}-prompts, --{side}-reasoning "
+                "and --repeats"
             )
         scored = sum(isinstance(one, Scored) for one in plan.kept.values())
         # Of a judge that judges the whole run, a part is no sample; OLD's unfinished part is.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from capeval.api import FilePath, Notices
-from capeval.api.run_options import annotations_option, on_notice_option, runs_option, seed_option
+from capeval.api.run_options import annotations_option, on_notice_option, runs_option
 from capeval.options import (
     INPUTS,
     JUDGE,
@@ -110,7 +110,7 @@ class BridgeCollectOptions:
     old, new : Two judges.
     judged_runs : Runs, or captions files.
     videos : How many videos to draw for each run.
-    seed : The seed of the draw. Runs of the same data share their videos.
+    seed : The seed of the sample. Runs of the same data share their videos.
     old_base_url : The OpenAI-compatible endpoint of OLD. By default OPENAI_BASE_URL.
     new_base_url : The endpoint of NEW. By default OPENAI_BASE_URL.
     old_prompts : The prompts of OLD, if they are a folder. By default those after @ in its name.
@@ -146,7 +146,7 @@ class BridgeCollectOptions:
     judged_runs: Sequence[FilePath] = required(positional=True, metavar="RUN")
     _: KW_ONLY
     videos: int = option(100, metavar="N", min=1, panel=INPUTS)
-    seed: int = seed_option(panel=INPUTS)
+    seed: int = option(0, panel=INPUTS, metavar="N", min=0)
     annotations: FilePath | None = annotations_option(panel=INPUTS)
     runs: FilePath = runs_option(panel=INPUTS)
     old_base_url: str | None = option(None, metavar="URL", panel=JUDGE)

@@ -117,6 +117,9 @@ def bridge_show(o: BridgeShowOptions) -> JudgesCompared:
     return compare_judges(pairs)
 
 
+_ASSUME = "to plan without verdicts, state an assumption: --sd 12, in points of F1"
+
+
 def _loaded(
     names: JudgeNames, named: Sequence[RunFolder], anchors: Sequence[RunFolder], o: BridgeOptions
 ) -> tuple[list[RunPair], list[RunPair]]:
@@ -137,7 +140,9 @@ def _both(
     """Return the runs of one data set in which both judges have scored a video."""
     runs = Path(o.runs)
     found = [find_run(one, runs) for one in named]
-    names = find_judge_names(old, new, found or RunFolder.all(runs), runs)
+    among = found or RunFolder.all(runs)
+    planning = isinstance(o, BridgePlanOptions)
+    names = find_judge_names(old, new, among, runs, _ASSUME if planning else "")
     loader = PairLoader(names, o.annotations)
     if found:
         pairs = [loader.load(run) for run in _distinct(found)]
@@ -148,7 +153,8 @@ def _both(
         o.on_notice(f"left out: {pair.run}: it has other annotations")
     both = [pair for pair in same if pair.both.any()]
     if not both:
-        raise InputError(_nothing_in_common(names), file=runs)
+        advice = f"; or {_ASSUME}" if planning else ""
+        raise InputError(_nothing_in_common(names) + advice, file=runs)
     check_identities(both)
     return both
 

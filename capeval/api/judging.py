@@ -281,7 +281,7 @@ def targets_named(
     if not targets:
         if options.annotations not in (None, SAMPLE):
             raise UsageError("name the captions that --annotations are for")
-        on_notice(f"You have no run under {runs}/: judging the bundled sample.")
+        on_notice(f"You have no run of your own under {runs}/: judging the bundled sample.")
         targets = _sample(options)
     name, count = Counter(target.name for target in targets).most_common(1)[0]
     if count > 1:

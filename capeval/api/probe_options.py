@@ -77,7 +77,8 @@ class ProbeOptions:
         Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"] | None
     ) = option(None, panel=JUDGE, metavar="EFFORT")
     repeats: int = option(1, panel=JUDGE, metavar="N", min=1, max=100)
-    fail_under: float | None = option(None, panel=LIMITS, metavar="PERCENT", min=0, max=100)
+    # A fraction such as 0.9 would be a gate that nothing fails.
+    fail_under: float | None = option(None, panel=LIMITS, metavar="PERCENT", min=1, max=100)
     runs: str | Path = option("runs", panel=INPUTS, metavar="DIR")
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(120.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)

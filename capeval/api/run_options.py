@@ -328,6 +328,7 @@ class SheetOptions:
         if there are none.
     videos : The number of videos. By default 40, or all if there are fewer.
     per_video : Captions of each video. By default one of every run.
+    seed : The seed of the sample.
     video_dir : The folder of the videos that the page plays.
     out : The folder to write to.
     """
@@ -336,7 +337,7 @@ class SheetOptions:
     _: KW_ONLY
     videos: int | None = option(None, metavar="N", min=1)
     per_video: int | None = option(None, metavar="N", min=1)
-    seed: int = seed_option()
+    seed: int = option(0, metavar="N", min=0)
     annotations: FilePath | None = annotations_option()
     video_dir: FilePath | None = option(None, metavar="DIR")
     out: FilePath = option("rating", metavar="DIR", panel=OUTPUT)

@@ -33,6 +33,15 @@ def sheet(
             show_default=False,
         ),
     ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --plan: which of several judges, by the name of its folder or the "
+            "beginning of it.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Sample captions to rate: sheet.html and sheet.csv for raters, key.csv only for you.
@@ -52,9 +61,13 @@ def sheet(
             if source is None or source.name != "DEFAULT":
                 raise UsageError(f"--plan writes no sheet; omit --{name.replace('_', '-')}")
         points = typed_value(PlanOptions, "points", plan, "--plan")
-        for line in plan_lines(rating_files.rate_plan(points, **declared, on_notice=output.notice)):
+        judge = typed_value(PlanOptions, "judge", judge, "--judge")
+        plans = rating_files.rate_plan(points, **declared, judge=judge, on_notice=output.notice)
+        for line in plan_lines(plans):
             output.line(line)
         return
+    if judge is not None:
+        raise UsageError("--judge is for --plan alone: a sheet needs no judge; omit it")
     made = rating_files.rate_sheet(**declared, on_notice=output.notice)
     output.line(
         f"{counted(made.videos, 'video')}, {counted(len(made.sheet.items), 'caption')} of "

@@ -56,7 +56,9 @@ def default_judge(
     """
     if not is_configured(options):
         if is_sample():
-            return DefaultJudge(LEXICAL, "without a key, the sample has the lexical baseline")
+            return DefaultJudge(
+                LEXICAL, "the default for the sample, because no key and no endpoint are set"
+            )
         if not offline:
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url, "

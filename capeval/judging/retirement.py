@@ -50,7 +50,7 @@ def what_remains(model: str, judges: Catalogue, now: date) -> str:
     named = f"--judge {new}, as its provider advises" if new else "--judge"
     return (
         f"choose another with {named}; stored verdicts are scored and compared as before; "
-        f"to carry scores over, see `capeval bridge plan {model} {new or 'NEW'}`"
+        f"to carry scores over, see `capeval bridge {model} {new or 'NEW'}`"
     )
 
 
@@ -69,7 +69,8 @@ def warning(model: str, ends: date, judges: Catalogue, now: date, source: str) -
     new = successor(model, judges, now)
     return Loss(
         f"the judge {model} ends in {counted(left, 'day')}, on {ends} ({source}): finish its runs "
-        f"by then; `capeval bridge plan {model} {new or 'NEW'}` shows how to carry scores to "
+        f"by then; `capeval bridge plan {model} {new or 'NEW'}` shows how many videos it must "
+        "judge before its scores can be carried to "
         f"{f'{new}, which its provider recommends' if new else 'another judge'}"
     )
 

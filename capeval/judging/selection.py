@@ -111,6 +111,26 @@ async def open_judge(
         prepared.close()
 
 
+def check_key(options: JudgeOptions, model: str | None, *, base_url: str = "--base-url") -> None:
+    """Raise `UsageError` if a chat model of OpenAI's API is to be called without a key.
+
+    Parameters
+    ----------
+    base_url : the option that names the endpoint
+    """
+    key = options.api_key or os.environ.get("OPENAI_API_KEY")
+    if key or options.client is not None or endpoint_url(options.base_url) != DEFAULT_URL:
+        return
+    near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
+    unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
+    ways = (
+        f"name a local server with {base_url}, or use the baseline with --judge lexical"
+        if base_url == "--base-url"
+        else f"or name a local server with {base_url}"
+    )
+    raise UsageError(f"{unknown if near else ''}no key: set OPENAI_API_KEY, {ways}")
+
+
 @asynccontextmanager
 async def _open_chat_model(
     options: JudgeOptions,
@@ -126,13 +146,8 @@ async def _open_chat_model(
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
     judges = read_judges(CONFIG)
     offline = offline and model is not None
-    if key is None and base_url == DEFAULT_URL and options.client is None and not offline:
-        near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
-        unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-        raise UsageError(
-            f"{unknown if near else ''}no key: set OPENAI_API_KEY, name a local server with "
-            "--base-url, or use the baseline with --judge lexical"
-        )
+    if not offline:
+        check_key(options, model)
     # What replaces the network is no service that ends a model.
     watch = None if options.client else RetirementWatch(address, judges, on_notice)
     async with open_asker(
@@ -187,7 +202,7 @@ def _effort(options: JudgeOptions, entry: JudgeModel | None) -> tuple[str | None
     if least is None:
         return None, ""
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "the least effort that it takes, unless --reasoning names another"
+    return least, "the least effort that it takes (--reasoning sets another)"
 
 
 def captions_at_once(calls: int) -> int:

@@ -20,12 +20,17 @@ from capeval.reporting.table import Cell, Page, Table, columns
 from capeval.reporting.terminal import print_pages
 from capeval.reporting.viewer.cards import LABEL_WORDS
 from capeval.schema import ELEMENT_TYPES, RELATIONS
-from capeval.scoring import GROUPS
+from capeval.scoring import FEWEST_VIDEOS, GROUPS
 from capeval.scoring.comparison_result import Transitions
 from capeval.text import counted, cut, one_line
 
 if TYPE_CHECKING:
     from capeval.trust.bridge_agreement import JudgesCompared
+
+_LEFT_OUT = (
+    "--full also shows shifts by type, all pairs of runs and videos, and the elements with "
+    "different labels."
+)
 
 
 def print_judges_compared(
@@ -35,14 +40,16 @@ def print_judges_compared(
     tables = [_agreement_table(found), _transition_table(found), _shift_table(found)]
     if full:
         tables += [_type_shifts(found)]
-    if found.pairs:
-        tables.append(_pairs_table(found, None if full else most))
+    # The headline counts the pairs in the same order; the others are what changes a ranking.
+    if found.pairs and (full or not all(pair.kept for pair in found.pairs)):
+        tables.append(_pairs_table(found, full=full, most=most))
     if found.videos:
-        count = None if full else most
-        tables += [_video_table(found, count), _element_table(found, count)]
+        tables.append(_video_table(found, None if full else most))
+        if full:
+            tables.append(_element_table(found))
     page = Page(
         tables,
-        notes=[] if full else ["--full shows all; --json too."],
+        notes=[] if full else [_LEFT_OUT],
         warnings=["A judge is a baseline: do not report its scores."] if found.baseline else [],
     )
     print_pages([page], console, headline=compared_headline(found))
@@ -106,7 +113,7 @@ def _shift_table(found: JudgesCompared) -> Table:
     table = Table(
         "Overall F1 of the videos that both scored, %",
         columns("Run", "videos", "OLD", "NEW", "OLD − NEW [95%]"),
-        note=f"[{NOTHING}]: no interval, fewer than 5 videos."
+        note=f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos."
         if any(one.shifts.all.f1.shift.low is None for one in found.runs)
         else "",
     )
@@ -139,14 +146,16 @@ def _type_shifts(found: JudgesCompared) -> Table:
     return table
 
 
-def _pairs_table(found: JudgesCompared, most: int | None) -> Table:
+def _pairs_table(found: JudgesCompared, *, full: bool, most: int) -> Table:
+    which = "" if full else " that change order"
+    videos = counted(found.shared, "shared video")
     table = Table(
-        f"Differences of runs in overall F1, points, over {counted(found.shared, 'shared video')}",
+        f"Differences of runs{which} in overall F1, points, over {videos}",
         columns("Runs", "by OLD [95%]", "by NEW [95%]", "change [95%]", "same order"),
     )
     # Those that the judges see most differently come first.
     pairs = sorted(found.pairs, key=lambda one: (one.kept, -abs(one.change.value or 0.0)))
-    for pair in pairs[:most]:
+    for pair in pairs if full else [one for one in pairs if not one.kept][:most]:
         table.rows.append(
             [
                 f"{one_line(pair.first)} − {one_line(pair.second)}",
@@ -176,7 +185,7 @@ def _video_table(found: JudgesCompared, most: int | None) -> Table:
     )
 
 
-def _element_table(found: JudgesCompared, most: int | None) -> Table:
+def _element_table(found: JudgesCompared) -> Table:
     return Table(
         f"Elements with different labels: {thousands(len(found.elements))}",
         columns("Video, element", "OLD → NEW", "Content", "weight", words=3),
@@ -187,6 +196,6 @@ def _element_table(found: JudgesCompared, most: int | None) -> Table:
                 f"{cut(one_line(e.run), 40)}: {one_line(e.content, 600)}",
                 str(e.weight),
             ]
-            for e in found.elements[:most]
+            for e in found.elements
         ],
     )

@@ -39,11 +39,14 @@ def print_plan(plan: BridgePlan, console: Console) -> None:
         table.rows.append([group, tenths(100 * of.sd), thousands(of.needed), span, where])
     notes = []
     if not plan.assumed:
-        each = f"{thousands(plan.line)} videos each" if plan.line else "more anchors than these"
-        notes.append(
-            f"A line for runs that OLD never judges needs at least 5 anchors; with "
-            f"{counted(max(plan.systems, 5), 'anchor')} like these: {each}."
+        like = f"with {counted(max(plan.systems, 5), 'anchor')} like these"
+        goal = f"F1 ±{plain_number(100 * plan.half_width)} points"
+        enough = (
+            f"{like}, {counted(plan.line, 'video')} each for {goal}."
+            if plan.line
+            else f"{like}, no number of videos is enough for {goal}."
         )
+        notes.append(f"A line for runs that OLD never judges needs at least 5 anchors; {enough}")
     print_pages([Page([table], notes=notes)], console, headline=plan_headline(plan))
 
 
@@ -51,9 +54,11 @@ def plan_headline(plan: BridgePlan) -> str:
     """Return how many videos overall F1 needs, in a sentence."""
     of = plan.own_anchor["all"]
     needed = thousands(of.needed) if of else NOTHING
+    videos = counted(plan.videos, "video")
+    count = f"all {videos}" if of and of.needed >= plan.videos else f"{needed} of {videos}"
     how = "assuming" if plan.assumed else "with"
     sd = f", {how} a standard deviation of {tenths(100 * of.sd)} points" if of else ""
     return (
-        f"{one_line(plan.old)} must judge {needed} of {counted(plan.videos, 'video')} of a run for "
-        f"F1 ±{plain_number(100 * plan.half_width)} points{sd}."
+        f"{one_line(plan.old)} must judge {count} of a run for F1 "
+        f"±{plain_number(100 * plan.half_width)} points{sd}."
     )

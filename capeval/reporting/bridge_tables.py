@@ -157,10 +157,10 @@ def bridge_headline(result: BridgeResult) -> str:
         whole = len(result.whole)
         return (
             f"{judges}: no run to bridge; {counted(whole, 'run')} {'is' if whole == 1 else 'are'} "
-            f"judged in full by {one_line(bridge.old.folder)}, {_line_state(bridge)}."
+            f"judged in full by {one_line(bridge.old.folder)}; {_line_state(bridge)}."
         )
     return (
-        f"{judges}: F1 of {thousands(len(done))} of {counted(len(result.runs), 'run')} bridged, "
+        f"{judges}: F1 of {thousands(len(done))} of {counted(len(result.runs), 'run')} bridged; "
         f"{_line_state(bridge)}."
     )
 
@@ -194,7 +194,7 @@ def _lines_table(bridge: Bridge, *, full: bool) -> Table:
     table = Table(
         "System line: OLD = a + b NEW",
         columns("Score", "a", "b", "anchors", "videos", "sd", "range of NEW", "use"),
-        note="a and sd of the systems about the line in points.",
+        note="a, sd: in points. sd: of the systems about the line.",
     )
     for group in GROUPS:
         for measure in MEASURES if full else ("f1",):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from capeval.judging.listing import JudgeList, ListedJudge
+from capeval.judging.registry import LEXICAL
 from capeval.judging.retirement import successor
 from capeval.llm.judge_models import JudgeModel
 from capeval.reporting.numbers import NOTHING, plain_number, thousands
@@ -72,7 +73,9 @@ def judges_page(listed: JudgeList, *, full: bool, title: str = "") -> Page:
             "Temperature: whether it is accepted. *: asked for without --reasoning."
         )
     if any(judge.entry and judge.entry.open_weights for judge in shown):
-        notes.append("open: open weights, at a price of your own.")
+        notes.append("open: open weights; what your own server costs is not in the catalogue.")
+    if any(judge.name == LEXICAL and judge.kind == "installed" for judge in shown):
+        notes.append(f"{LEXICAL}: the bundled baseline, which compares words; no model.")
     notes.append("`capeval judges NAME` shows everything about one, such as how it is served.")
     table = Table(
         title,
@@ -98,7 +101,7 @@ def _row(judge: ListedJudge, *, full: bool) -> Sequence[str]:
     if entry is None:
         price = [NOTHING if judge.kind == "installed" else UNKNOWN] * (3 if full else 2)
         if judge.kind == "installed":
-            return [name, *price, NOTHING, ends, days, "installed", NOTHING]
+            return [name, *price, NOTHING, ends, days, NOTHING, NOTHING]
         return [name, *price, UNKNOWN, ends, days, UNKNOWN, UNKNOWN]
     context = UNKNOWN if entry.context is None else thousands(entry.context)
     temperature = {"accepted": "yes", "refused": "no", "unless reasoning": "if none"}
@@ -154,6 +157,17 @@ def print_judge(judge: ListedJudge, console: Console) -> None:
             "serve": entry.serve,
             "note": entry.note,
         }
+    elif judge.kind == "installed":
+        fields["note"] = (
+            "The bundled baseline: it compares words, offline and free."
+            if judge.name == LEXICAL
+            else "A judge of an installed package."
+        )
+    else:
+        fields["note"] = (
+            "Not in the catalogue. To add its price and last day, write "
+            f'[judges."{judge.name}"] into capeval.toml.'
+        )
     for field, value in fields.items():
         if value is not None:
             print_line(one_line(f"{field}: {value}", 2000), console)

@@ -27,7 +27,8 @@ from capeval.trust.probe_card import HALF_WIDTHS, Card, Headline, KindResult, Ra
 from capeval.trust.probe_tests import PairTest
 from capeval.trust.probing_result import Probing
 
-_BASELINE = "This judge is a baseline: a smoke test, not a measurement."
+# With three judges, all tests of all pairs would fill half a screen.
+_MOST_TESTS = 5
 _NARROW, _WIDE = HALF_WIDTHS
 
 
@@ -109,15 +110,18 @@ def _pages(found: Probing, *, full: bool) -> list[Page]:
         return []
     tables = _of_one(cards[0], full=full) if len(cards) == 1 else _of_several(cards)
     if found.tests:
-        tables.append(_tests(found.tests))
+        tables.append(_tests(found.tests, full=full))
     several = len(cards) > 1
     return [
         Page(
             [*tables, *(table for card in cards if full for table in _unused(card, several))],
             notes=[line for card in cards for line in _notes(card, several=several)],
-            warnings=[_BASELINE]
-            if any(card.judge.identity.get("baseline") for card in cards)
-            else [],
+            warnings=[
+                f"{one_line(card.name) if several else 'This judge'} is a baseline: a smoke test, "
+                "not a measurement."
+                for card in cards
+                if card.judge.identity.get("baseline")
+            ],
         )
     ]
 
@@ -209,10 +213,17 @@ def _of_several(cards: Sequence[Card]) -> list[Table]:
     ]
 
 
-def _tests(tests: Sequence[PairTest]) -> Table:
+def _tests(tests: Sequence[PairTest], *, full: bool) -> Table:
     rows: list[Row] = []
     pair = None
-    for test in tests:
+    one_pair = len({(test.first, test.second) for test in tests}) == 1
+    shown = tests
+    if not full and not one_pair:
+        order = sorted(range(len(tests)), key=lambda at: 1.0 if (p := tests[at].p) is None else p)
+        shown = [tests[at] for at in sorted(order[:_MOST_TESTS])]
+    left = f" --full shows all {thousands(len(tests))}." if len(shown) < len(tests) else ""
+    which = f", the {len(shown)} smallest p" if left else ""
+    for test in shown:
         if (test.first, test.second) != pair:
             pair = (test.first, test.second)
             rows.append([f"A: {one_line(test.first)}, B: {one_line(test.second)}"])
@@ -227,10 +238,10 @@ def _tests(tests: Sequence[PairTest]) -> Table:
             ]
         )
     return Table(
-        "Paired tests: elements that only one judge gets right",
+        f"Paired tests: elements that only one judge gets right{which}",
         columns("Probe", "n", "Only A", "Only B", "p", "p (Holm)"),
         rows,
-        "p: sign flips of whole videos. Holm: adjusted for all probes and pairs.",
+        f"p: sign flips of whole videos. Holm: adjusted for all probes and pairs.{left}",
     )
 
 
@@ -253,11 +264,11 @@ def _unused(card: Card, several: bool) -> Iterator[Table]:
 def _notes(card: Card, *, several: bool) -> Iterator[str]:
     name = f"{one_line(card.name)}: " if several else ""
     again = card.repeat
-    if again.n:
+    # Of several judges, the table has a line for it.
+    if again.n and not several:
         yield (
-            f"{f'{name}judged' if several else 'Judged'} again, {percent(again.value)}% "
-            f"[{percent(again.low)}, {percent(again.high)}] of {counted(again.n, 'element')} get "
-            "the same verdict."
+            f"Judged again, {percent(again.value)}% [{percent(again.low)}, {percent(again.high)}] "
+            f"of {counted(again.n, 'element')} get the same verdict."
         )
     unmatched = [(kind, one.unmatched) for kind, one in card.kinds.items() if one.unmatched.n]
     if unmatched and not several:

@@ -76,22 +76,38 @@ def _plan_line(plan: LabelPlan) -> str:
     name = "F1" if plan.measure == "f1" else plan.measure
     goal = f"{name} within ±{plain_number(100 * plan.half_width)} points"
     run, videos = one_line(plan.run), counted(plan.videos, "judged video")
+    piloted = plan.pilot >= FEWEST_LABELLED
+    labelled = f"the {counted(plan.pilot, 'labelled video')} that the run has"
     if plan.fewest is None:
-        return f"{run}: {goal} cannot be reached: human labels of all {videos} are not enough."
-    likely = "" if plan.likely is None else f", most likely {thousands(plan.likely)}"
-    most = f"more than {thousands(plan.videos)}" if plan.most is None else thousands(plan.most)
-    alone = "more than there are" if plan.alone is None else thousands(plan.alone)
-    basis = (
-        f"from the {counted(plan.pilot, 'labelled video')} that the run has"
-        if plan.pilot >= FEWEST_LABELLED
-        else "from the judge's scores alone: from a judge that explains 80% of the variance of "
-        f"human scores to one that explains none; label {FEW_LABELLED} to narrow it down"
+        basis = f"by {labelled}" if piloted else "if human scores vary as much as the judge's"
+        return (
+            f"{run}: {goal} cannot be reached, {basis}: human labels of all {videos} are not "
+            "enough. Judge more videos, or allow more points."
+        )
+    fewest, likely = thousands(plan.fewest), ""
+    if plan.fewest == plan.most:
+        count = fewest
+    else:
+        if plan.likely is not None:
+            likely = f", most likely {thousands(plan.likely)}"
+        elif piloted:
+            likely = ", most likely more than there are"
+        count = f"at least {fewest}" if plan.most is None else f"{fewest} to {thousands(plan.most)}"
+    alone = (
+        "more than there are would be needed"
+        if plan.alone is None
+        else f"{thousands(plan.alone)} would be needed"
     )
-    fewest = thousands(plan.fewest)
-    count = fewest if fewest == most else f"{fewest} to {most}"
+    narrow = f" Label {FEW_LABELLED} to narrow it down." if plan.videos > FEW_LABELLED else ""
+    basis = (
+        f"from {labelled}."
+        if piloted
+        else "from the judge's scores alone: for a judge that explains 80% of the variance of "
+        f"human scores, up to one that explains none.{narrow}"
+    )
     return (
-        f"{run}: {goal} needs human labels of {count} of {videos}"
-        f"{likely} (without the judge {alone}), {basis}."
+        f"{run}: {goal} needs human labels of {count} of {videos}{likely}; without the judge, "
+        f"{alone}. Computed {basis}"
     )
 
 

@@ -168,7 +168,16 @@ def _locate(
     if existing:
         return (fitting or existing)[0]
     names = [run.name for run in RunFolder.all(runs)] + _names_in(Path())
-    raise InputError(f"is neither {what} nor a run under {runs}/{nearest(text, names)}", file=label)
+    hint = _of_sample(names) if text == "sample" else nearest(text, names)
+    raise InputError(f"is neither {what} nor a run under {runs}/{hint}", file=label)
+
+
+def _of_sample(names: list[str]) -> str:
+    """Return which runs the sample has: its own name is only known to `judge`."""
+    found = sorted(name for name in names if name.startswith("sample-"))
+    if not found:
+        return "; `capeval judge sample` makes the runs of the bundled sample"
+    return f"; the runs of the sample are {listed(found)}"
 
 
 def _is_there(path: Path) -> bool:

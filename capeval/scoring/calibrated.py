@@ -26,7 +26,7 @@ from capeval.scoring.result import (
     Sampling,
 )
 from capeval.scoring.signature import Signature
-from capeval.stats.calibration import FEW_LABELLED, Calibration, calibrate
+from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Calibration, calibrate
 from capeval.stats.values import Floats, Ints
 from capeval.text import counted
 
@@ -197,10 +197,14 @@ def warnings_of(
 ) -> list[str]:
     """Return what a reader of calibrated numbers must know about the labels behind them."""
     found = []
-    if labelled < FEW_LABELLED:
+    if labelled < FEWEST_LABELLED:
         found.append(
-            f"only {counted(labelled, 'video')} with human labels: below {FEW_LABELLED}, intervals "
-            "may be too narrow"
+            f"only {counted(labelled, 'video')} with human labels; intervals need {FEWEST_LABELLED}"
+        )
+    elif labelled < FEW_LABELLED:
+        found.append(
+            f"only {counted(labelled, 'video')} with human labels; with fewer than "
+            f"{FEW_LABELLED}, intervals may be too narrow"
         )
     if human.sampling == "unknown" and labelled < videos:
         found.append(

@@ -429,7 +429,7 @@ def _t(df: Floats, confidence: float) -> Floats:
 def _reason(n: float, no_residual: bool, no_variance: bool) -> str | None:
     if n < FEWEST_LABELLED:
         videos = "video is" if n == 1 else "videos are"
-        return f"{int(n)} labelled {videos} too few for an interval: at least {FEWEST_LABELLED}"
+        return f"{int(n)} labelled {videos} too few: at least {FEWEST_LABELLED} are needed"
     if no_variance:
         return "the human scores are all equal"
     return "the judge's scores leave no residual variance" if no_residual else None

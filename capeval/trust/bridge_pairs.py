@@ -148,8 +148,14 @@ def judged_videos(
     return JudgedVideos(judged, folder, digest, identity, tuple(models), values)
 
 
-def find_judge_names(old: str, new: str, among: Iterable[RunFolder], runs: Path) -> JudgeNames:
+def find_judge_names(
+    old: str, new: str, among: Iterable[RunFolder], runs: Path, advice: str = ""
+) -> JudgeNames:
     """Return the folders of two judges, by their names or the beginnings of these.
+
+    Parameters
+    ----------
+    advice : what to do if no run was judged by one of them
 
     Raises
     ------
@@ -157,13 +163,13 @@ def find_judge_names(old: str, new: str, among: Iterable[RunFolder], runs: Path)
         A name means no judge, several, or the same as the other.
     """
     folders = list(among)
-    names = JudgeNames(_name(old, folders, runs), _name(new, folders, runs))
+    names = JudgeNames(_name(old, folders, runs, advice), _name(new, folders, runs, advice))
     if names.old == names.new:
         raise UsageError(f"{old} and {new} both mean {names.old}; name two judges")
     return names
 
 
-def _name(typed: str, among: Sequence[RunFolder], runs: Path) -> str:
+def _name(typed: str, among: Sequence[RunFolder], runs: Path, advice: str) -> str:
     found = {judge.path.name for run in among for judge in run.judges(typed)}
     if typed in found:
         return typed
@@ -175,6 +181,7 @@ def _name(typed: str, among: Sequence[RunFolder], runs: Path) -> str:
     raise InputError(
         f"no run under {runs}/ was judged by {shown(typed)}{nearest(typed, known)}"
         + (f"; the judges there are {listed(known)}" if known else "")
+        + (f"; {advice}" if advice else "")
     )
 
 

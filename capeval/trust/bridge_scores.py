@@ -68,8 +68,8 @@ def _own_anchor(bridge: Bridge, pair: RunPair, by_old: JudgedVideos) -> Bridged:
     anchored = int(both.sum())
     if anchored < FEW_LABELLED:
         warnings.append(
-            f"only {counted(anchored, 'video')} are judged by both: below {FEW_LABELLED}, "
-            "intervals cover a little less than 95%"
+            f"only {counted(anchored, 'video')} are judged by both; with fewer than "
+            f"{FEW_LABELLED}, intervals cover a little less than 95%"
         )
     if pair.drawn is not None and not pair.is_whole:
         missing = pair.drawn.n - anchored

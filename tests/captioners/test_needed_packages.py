@@ -27,7 +27,7 @@ def test_a_missing_package_says_what_to_install(
         TransformersCaptioner.load("any/model")
     assert str(told.value) == (
         f"running a model in this process needs {package} (not installed): "
-        "pip install '.[generate]'"
+        "pip install '.[generate]' in the clone of capeval"
     )
 
 

@@ -56,6 +56,21 @@ def test_the_drawn_videos_are_judged_and_recorded(judged: Workspace) -> None:
     assert f"Next: capeval bridge {OLD} {NEW}" in said.err
 
 
+def test_nothing_is_judged_before_both_judges_have_a_key(
+    judged: Workspace, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    calls = endpoint.requests()
+    said = judged.run(
+        "bridge", "collect", "judge-model", "gpt-9", "captions", "--old-base-url", judged.url
+    )
+    assert said.code == 2
+    last = said.err.splitlines()[-1]
+    assert last.endswith("set OPENAI_API_KEY, or name a local server with --new-base-url")
+    assert endpoint.requests() == calls
+    assert not (judged.folder / "runs" / "captions" / OLD).exists()
+
+
 def test_again_it_does_nothing_and_asks_nothing(judged: Workspace, endpoint: Endpoint) -> None:
     assert judged.run(*collecting(judged)).code == 0
     files = {p: p.read_bytes() for p in (judged.folder / "runs").rglob("*") if p.is_file()}
@@ -179,7 +194,10 @@ def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Worksp
     ("more", "message"),
     [
         (("--seed", "7"), "its videos were drawn with seed 0; add --seed 0"),
-        (("--repeats", "3"), "its verdicts would be replaced (the repeats changed)"),
+        (
+            ("--repeats", "3"),
+            "(the repeats changed); ask for the judge that made them, with --old-base-url, ",
+        ),
         (("--old-prompts", "tuna-cap-v1"), None),
     ],
 )
@@ -295,7 +313,7 @@ def test_judges_of_ones_own_are_bridged(tmp_path: Path, monkeypatch: pytest.Monk
     bridged = capeval.bridge("lenient", "lexical").runs["captions"]
     assert (bridged.method, bridged.anchored, bridged.overall.all.n) == ("own_anchor", 15, 40)
     assert bridged.signature.count("bridged:lenient-1<-lexical-1@") == 1
-    assert any("below 20" in line for line in bridged.warnings)
+    assert any("fewer than 20" in line for line in bridged.warnings)
     file = Path("runs/captions/lexical-1")
     assert load_scores(file / "scores.json").bridged == bridged
     # Judged again with the same verdicts they stay, with others they go.

@@ -221,4 +221,4 @@ def test_the_default_judge_is_printed_with_its_reason(type_: Typed, tmp_path: Pa
     assert line.startswith("Judge: gpt-4o-2024-08-06 at https://api.openai.com/v1")
     assert line.endswith("; the default, because it is the paper's judge")
     lexical = type_("judge", "sample", "--dry-run")
-    assert "; without a key, the sample has the lexical baseline\n" in lexical.err
+    assert "; the default for the sample, because no key and no endpoint are set\n" in lexical.err

@@ -183,7 +183,10 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = typed("plot", "all", "at-8")
     assert (said.code, said.out) == (2, "")
-    assert said.err == ("capeval: figures need matplotlib (not installed): pip install '.[plot]'\n")
+    assert said.err == (
+        "capeval: figures need matplotlib (not installed): pip install '.[plot]' in the clone of "
+        "capeval\n"
+    )
 
 
 @pytest.mark.parametrize(

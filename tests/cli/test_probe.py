@@ -157,7 +157,8 @@ def test_what_is_stopped_goes_on_where_it_was(tmp_path: Path, end: signal.Signal
     [
         (("missing.json",), "missing.json: does not exist"),
         (("--videos", "none"), "--videos must be a whole number"),
-        (("--fail-under", "101"), "--fail-under must be from 0 to 100"),
+        (("--fail-under", "101"), "--fail-under must be from 1 to 100"),
+        (("--fail-under", "0.9"), "--fail-under must be from 1 to 100"),
         (("--judge", ""), "--judge is empty"),
         (("--max-unscored", "x"), "--max-unscored"),
         (("--judge", "lexica"), "did you mean"),

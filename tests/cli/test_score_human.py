@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,7 @@ def test_scores_are_those_of_the_estimator() -> None:
     bucket = found.by.visual_characteristic["High-Dynamic"]
     assert (bucket.all.n, bucket.all.labelled) == (20, 4)
     assert bucket.all.f1.low is None
-    assert bucket.all.f1.reason == "4 labelled videos are too few for an interval: at least 10"
+    assert bucket.all.f1.reason == "4 labelled videos are too few: at least 10 are needed"
     assert found.signature.count("|human:") == 1
     assert found.labels.left_out == {}
 
@@ -316,7 +317,8 @@ def test_sampling_is_read_from_the_strata() -> None:
 def test_few_labels_are_warned_about(count: int) -> None:
     write_human(TRUE, SAMPLE[:count], strata=True)
     found = calibrated(human=HUMAN)
-    assert found.warnings[0].startswith(f"only {count} videos with human labels: below 20")
+    least = "intervals need 10" if count < 10 else "with fewer than 20, intervals may be too narrow"
+    assert found.warnings[0] == f"only {count} videos with human labels; {least}"
     assert (found.overall.all.f1.low is None) == (count < 10)
     assert found.overall.all.f1.value is not None
 
@@ -513,6 +515,23 @@ def test_plan_is_narrower_with_labels(typed: Typed) -> None:
     assert "from the 24 labelled videos that the run has" in out
     assert "cannot be reached" in typed("rate", "sheet", "--plan", "1")[1]
     assert not Path("rating").exists()
+
+
+def test_plan_names_one_of_several_judges(typed: Typed) -> None:
+    shutil.copytree("runs/mine/judge", "runs/mine/other")
+    code, _, err = typed("rate", "sheet", "--run", "mine", "--plan", "12")
+    assert code == 2
+    assert "choose one with --judge" in err
+    code, out, _ = typed("rate", "sheet", "--run", "mine", "--plan", "12", "--judge", "other")
+    assert code == 0
+    assert out.startswith("mine: F1 within ±12 points needs")
+    code, _, err = typed("rate", "sheet", "--run", "mine", "--judge", "other")
+    assert (code, "--judge is for --plan alone" in err) == (2, True)
+
+
+def test_plan_without_labels_says_what_it_assumes(typed: Typed) -> None:
+    _, out, _ = typed("rate", "sheet", "--run", "mine", "--plan", "1")
+    assert "cannot be reached, if human scores vary as much as the judge's" in out
 
 
 @pytest.mark.parametrize("pilot", [True, False])

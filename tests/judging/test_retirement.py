@@ -71,7 +71,7 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
     assert "stored verdicts are scored" in said
     assert "\n" not in said
     # Errors are cut when they are long; what comes last is what to do.
-    assert said.endswith(f"see `capeval bridge plan {DEFAULT_MODEL} gpt-6-luna`")
+    assert said.endswith(f"see `capeval bridge {DEFAULT_MODEL} gpt-6-luna`")
 
 
 @pytest.mark.parametrize("model", [name for name, entry in JUDGES.items() if entry.shutdown])
@@ -81,7 +81,7 @@ def test_the_message_about_a_retired_model_is_not_cut(model: str, today: Today) 
     said = str(EndpointRefused(watch.why_unknown(model, "?")))
     assert said.startswith(f"the judge {model} was retired on 20")
     new = successor(model, JUDGES, today.day) or "NEW"
-    assert said.endswith(f"see `capeval bridge plan {model} {new}`")
+    assert said.endswith(f"see `capeval bridge {model} {new}`")
 
 
 async def test_a_retired_default_stops_an_estimate_too(today: Today) -> None:
@@ -141,7 +141,9 @@ def test_a_judge_that_ends_within_ninety_days_is_announced(day: date, says: str 
         return
     assert isinstance(notice, Loss)
     assert says in notice
-    assert "capeval bridge plan gpt-4o gpt-6-luna" in notice
+    # A judge that has ended can collect nothing: there is nothing left to plan.
+    command = "bridge" if "retired" in says else "bridge plan"
+    assert f"`capeval {command} gpt-4o gpt-6-luna`" in notice
 
 
 def test_what_is_recommended_has_not_ended_itself() -> None:
@@ -251,7 +253,7 @@ async def test_a_retired_judge_is_one_line_that_says_what_can_be_done() -> None:
         assert said.startswith(begins)
         assert "--judge gpt-y" in said
         assert "stored verdicts are scored" in said
-        assert "capeval bridge plan gpt-x gpt-y" in said
+        assert "see `capeval bridge gpt-x gpt-y`" in said
         assert "\n" not in said
         assert notices == []
         # An estimate calls nothing, and cannot find it out.
@@ -327,4 +329,4 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     assert await notices(judge="gpt-6-luna", reasoning="low") == []
     (notice,) = await notices(judge="gpt-6-luna")
     assert "so far are by gpt-6-luna@tuna-cap-v2; gpt-6-luna" in notice
-    assert "the least effort that it takes, unless --reasoning names another" in notice
+    assert "the least effort that it takes (--reasoning sets another)" in notice

@@ -355,8 +355,8 @@ def test_bounds_hold_for_every_end() -> None:
 @pytest.mark.parametrize(
     ("judge", "human", "reason"),
     [
-        (np.arange(30.0), np.arange(9.0), "9 labelled videos are too few for an interval"),
-        (np.arange(30.0), np.arange(1.0), "1 labelled video is too few for an interval"),
+        (np.arange(30.0), np.arange(9.0), "9 labelled videos are too few"),
+        (np.arange(30.0), np.arange(1.0), "1 labelled video is too few"),
         (np.arange(30.0), np.full(12, 0.3), "the human scores are all equal"),
         (
             np.arange(30.0) % 12,

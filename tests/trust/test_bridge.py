@@ -564,6 +564,34 @@ def test_the_exit_code_says_when_nothing_could_be_bridged(
     assert "no bridged F1" in out
 
 
+@pytest.mark.parametrize(("old", "new"), [("gpt-9", "new"), ("old", "gpt-9"), ("gpt-8", "gpt-9")])
+def test_a_plan_without_verdicts_says_how_to_plan_from_an_assumption(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+) -> None:
+    code, _, err = typed(monkeypatch, capsys, "bridge", "plan", old, new)
+    assert code == 2
+    assert "to plan without verdicts, state an assumption: --sd 12, in points of F1" in err
+    code, out, _ = typed(monkeypatch, capsys, "bridge", "plan", old, new, "--sd", "12")
+    assert (code, "assuming a standard deviation of 12.0 points" in out) == (0, True)
+
+
+def test_only_full_shows_pairs_in_the_same_order_and_elements(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = capeval.bridge_show("old", "new")
+    changed = sum(not pair.kept for pair in found.pairs)
+    _, brief, _ = typed(monkeypatch, capsys, "bridge", "show", "old", "new")
+    assert ("Differences of runs that change order" in brief) == (changed > 0)
+    assert "Elements with different labels" not in brief
+    _, full, _ = typed(monkeypatch, capsys, "bridge", "show", "old", "new", "--full")
+    assert "Differences of runs in overall F1" in full
+    assert "Elements with different labels" in full
+
+
 @pytest.mark.parametrize("command", [["show"], ["plan"], ["build"], []])
 def test_json_is_everything_and_alone(
     folder: Path,
