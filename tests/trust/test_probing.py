@@ -294,7 +294,7 @@ def test_two_processes_do_not_probe_one_judge() -> None:
         ({"judge": "lexical", "prompts": "tuna-cap-v1"}, "`prompts` is for chat models"),
         ({"judge": ["lexical", "lexical"]}, "`judge` names one judge twice"),
         ({"judge": "lexical", "videos": 0}, "videos must be at least 1"),
-        ({"judge": "lexical", "fail_under": 101}, "fail_under must be from 0 to 100"),
+        ({"judge": "lexical", "fail_under": 101}, "fail_under must be from 1 to 100"),
         ({"judge": 3}, "judge must be a list"),
         ({"judge": "lexical", "out": "judgments.jsonl"}, "has a name that capeval uses itself"),
         (
@@ -346,7 +346,7 @@ def test_without_contradictions_there_is_no_headline_and_no_gate_passes() -> Non
     elements = SAMPLE[0].events[0].visual_elements[:2]
     event = SAMPLE[0].events[0].model_copy(update={"visual_elements": elements})
     plain = SAMPLE[0].model_copy(update={"events": (event,)})
-    found = capeval.probe([plain], judge="lexical", fail_under=0)
+    found = capeval.probe([plain], judge="lexical", fail_under=1)
     (card,) = found.cards.values()
     assert card.headline.value is None
     assert found.failed == ("lexical-1",)
