@@ -38,11 +38,19 @@ _CEILING_NOTE = (
 )
 
 
-def element_tables(elements: Elements) -> list[Table]:
-    """Return two tables for each pair of sides: coefficients by type, and the labels themselves."""
+def element_tables(elements: Elements, only: ElementTable | None = None) -> list[Table]:
+    """Return two tables for each pair of sides: coefficients by type, and the labels themselves.
+
+    Parameters
+    ----------
+    only : one pair, without the coefficients of weighted elements
+    """
     tables: list[Table] = []
-    for truth, given in dict.fromkeys((t.truth, t.given) for t in elements.tables):
-        those = [t for t in elements.tables if (t.truth, t.given) == (truth, given)]
+    pairs = dict.fromkeys((t.truth, t.given) for t in ([only] if only else elements.tables))
+    for pair in pairs:
+        those = [
+            t for t in elements.tables if (t.truth, t.given) == pair and not (only and t.weighted)
+        ]
         tables += [_coefficients(those, elements.unjudged), _labels(those)]
     if tables:
         resampled = any(e.low is not None for t in elements.tables for e in t.coefficients.values())
@@ -71,8 +79,9 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     table = Table(
         title, columns("Elements", "n", *names, "acc.", "mF1", "BP", "alpha"), note=" ".join(notes)
     )
-    for weighted in (False, True):
-        table.rows.append(["weighted" if weighted else "plain"])
+    for weighted in sorted({t.weighted for t in those}):
+        if any(t.weighted for t in those):
+            table.rows.append(["weighted" if weighted else "plain"])
         for t in those:
             if t.weighted == weighted:
                 c = t.coefficients

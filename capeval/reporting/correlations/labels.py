@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
@@ -18,6 +18,23 @@ GROUPING_WORDS: dict[Grouping, str] = {
     "within_system": "captions of one system; mean over systems",
     "system": "means of systems",
 }
+
+
+def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
+    """Return results by the name of their human score, with its rater where these are apart."""
+    found: dict[tuple[str, str | None], list[Correlation]] = {}
+    for r in results:
+        found.setdefault((r.human, r.rater), []).append(r)
+    return {of_human(*key): those for key, those in found.items()}
+
+
+def by_grouping(results: Iterable[Correlation]) -> dict[Grouping, list[Correlation]]:
+    """Return results by grouping, each by statistic with the best metric first."""
+    order = list(STATISTIC_WORDS)
+    ranked = sorted(
+        results, key=lambda r: (order.index(r.statistic), r.value is None, -(r.value or 0.0))
+    )
+    return {g: those for g in GROUPING_WORDS if (those := [r for r in ranked if r.grouping == g])}
 
 
 def of_human(human: str, rater: str | None) -> str:
@@ -62,11 +79,11 @@ _SMALLEST_PRINTED = 0.001
 _ROUNDING = 1e-9
 _WIDER = (
     "The interval and p come from different methods: with few videos, p can be below 0.05 although "
-    "the interval includes 0. "
+    "the interval includes 0."
 )
 
 
-def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> str:
+def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> list[str]:
     """Return why there is no interval or p, and what keeps p from being smaller.
 
     Parameters
@@ -75,7 +92,15 @@ def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> st
     known : what is missing and why, as in the tables above; what is new is added
     """
     valued = [r for r in results if r.value is not None]
-    return "".join([*missing(valued, known), *_least(valued), *_crossed(valued)])
+    grouped = by_grouping(valued)
+    least = [
+        f"{f'{grouping}: w' if len(grouped) > 1 else 'W'}{sentence[1:]}"
+        for grouping, those in grouped.items()
+        for sentence in _least(those)
+    ]
+    wider = [] if ("", _WIDER) in known else [*_crossed(valued)]
+    known.update(("", sentence) for sentence in wider)
+    return [*missing(valued, known), *least, *wider]
 
 
 def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iterator[str]:
@@ -100,7 +125,7 @@ def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iter
         parts += [f"where there is no {' or no '.join(some)}"] if some else []
         if parts:
             sentence = ", and ".join(parts)
-            yield f"{sentence[0].upper()}{sentence[1:]}: {shown_reason(reason)}. "
+            yield f"{sentence[0].upper()}{sentence[1:]}: {shown_reason(reason)}."
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:
@@ -121,10 +146,10 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
         highest = max(map(p_value, least.values()))
         others = [f"{name} {p_value(p)}" for name, p in least.items() if p_value(p) != highest]
         but = f" ({', '.join(others)})" if others else ""
-        yield f"With {results[0].n} systems, p cannot be below {highest}{but}. "
+        yield f"With {results[0].n} systems, p cannot be below {highest}{but}."
         return
     for limit, p in reached.items():
-        yield f"With this number of {limit}, p cannot be below {p_value(p)}. "
+        yield f"With this number of {limit}, p cannot be below {p_value(p)}."
 
 
 def _limit(test: str) -> str:
