@@ -59,6 +59,28 @@ def shown_reason(text: object) -> str:
     return found
 
 
+def lines_of_missing(missing: Iterable[tuple[str, str, str, str | None]]) -> Iterator[str]:
+    """Yield a line for all that lack the same statistics for the same reason in one place.
+
+    Parameters
+    ----------
+    missing : where, what has no value, by which statistic, and why
+
+    >>> list(lines_of_missing(("item", m, "pearson", "all are alike") for m in ("a", "b")))
+    ['item: a, b, Pearson r: no value (all are alike)']
+    """
+    lost: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for where, what, statistic, reason in missing:
+        those = lost.setdefault((where, shown_reason(reason)), {}).setdefault(what, [])
+        those.append(STATISTIC_WORDS[statistic])
+    for (where, reason), by_what in lost.items():
+        alike: dict[str, list[str]] = {}
+        for what, names in by_what.items():
+            alike.setdefault(", ".join(names), []).append(what)
+        for statistics, whats in alike.items():
+            yield f"{where}: {', '.join(whats)}, {statistics}: no value ({reason})"
+
+
 def with_interval(heading: str, there: bool) -> str:
     """Return the heading of a column of values, with or without intervals.
 
@@ -117,15 +139,14 @@ def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iter
                 counts = lacking.setdefault(reason, {})
                 counts[what] = counts.get(what, 0) + 1
     for reason, counts in lacking.items():
-        new = {what: n for what, n in counts.items() if (what, reason) not in known}
-        known.update((what, reason) for what in new)
-        everywhere = [what for what, n in new.items() if n == len(results)]
-        some = [what for what in new if what not in everywhere]
-        parts = [" and ".join(f"no {what}" for what in everywhere)] if everywhere else []
-        parts += [f"where there is no {' or no '.join(some)}"] if some else []
-        if parts:
-            sentence = ", and ".join(parts)
-            yield f"{sentence[0].upper()}{sentence[1:]}: {shown_reason(reason)}."
+        new = [
+            f"no {what}" + ("" if n == len(results) else f" ({n} of {len(results)})")
+            for what, n in counts.items()
+            if (what, reason) not in known
+        ]
+        known.update((what, reason) for what in counts)
+        if new:
+            yield f"N{' and '.join(new)[1:]}: {shown_reason(reason)}."
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:

@@ -18,8 +18,7 @@ from capeval.reporting.correlations.agreement import ceiling_tables, element_tab
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
-    by_grouping,
-    by_human,
+    lines_of_missing,
     of_human,
     shown_reason,
 )
@@ -99,7 +98,12 @@ def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
         tables.append(_published(found.published))
     compared, untested = comparison_tables(found)
     ceilings, lines = ceiling_tables(found)
-    return [*tables, *compared, *ceilings], [*_missing_lines(found), *untested, *lines]
+    missing = lines_of_missing(
+        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, r.reason)
+        for r in found.results
+        if r.value is None
+    )
+    return [*tables, *compared, *ceilings], [*missing, *untested, *lines]
 
 
 def _missing_causes(found: Correlations) -> list[str]:
@@ -128,25 +132,6 @@ def _cause(reason: str) -> str:
     """
     general = re.sub("|".join(STATISTIC_WORDS), "statistic", reason)
     return re.sub(r"\b(group|pair|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
-
-
-def _missing_lines(found: Correlations) -> list[str]:
-    """Return why each value is missing, in one line where a grouping has none at all."""
-    lines = []
-    for who, of_who in by_human(found.results).items():
-        for grouping, those in by_grouping(of_who).items():
-            title = f"{who}, {grouping}"
-            missing = [r for r in those if r.value is None]
-            if len(missing) == len(those):
-                reasons = "; ".join(dict.fromkeys(shown_reason(r.reason) for r in missing))
-                lines.append(f"{title}: no value ({reasons})")
-                continue
-            lines += [
-                f"{title}: {one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}: "
-                f"{shown_reason(r.reason)}"
-                for r in missing
-            ]
-    return lines
 
 
 def _published(rows: Sequence[Published]) -> Table:

@@ -26,7 +26,7 @@ from capeval.reporting.table import Table, columns
 from capeval.text import one_line
 
 LEAST_SYSTEMS = 5
-"""The fewest systems that the screen's table shows: p of tau-b over four is at least 2/4! = .083."""
+"""The fewest systems in the short table: over four, p of tau-b is at least 2/4! = .083."""
 
 _GROUPED = ("item", "within_system")
 _RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."

@@ -395,7 +395,7 @@ def test_the_same_reason_for_no_ceiling_stands_once() -> None:
     raters = one.raters.model_copy(update={"ceiling": tuple(none)})
     lines = shown(one.model_copy(update={"raters": raters}), "table", 200).splitlines()
     assert [line for line in lines if line.startswith("Ceiling")] == [
-        "Ceiling, human F1, recall, item, Kendall tau-b, Pearson r: no value (all are alike)"
+        "Ceiling, item: human F1, human recall, Kendall tau-b, Pearson r: no value (all are alike)"
     ]
 
 
