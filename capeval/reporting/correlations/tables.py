@@ -93,7 +93,7 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
 
 def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     """Return all tables and the notes below them."""
-    tables = [*element_tables(found.elements), *value_tables(found)]
+    tables = [*element_tables(found.elements), *value_tables(found.results)]
     if found.published:
         tables.append(_published(found.published))
     compared, untested = comparison_tables(found)

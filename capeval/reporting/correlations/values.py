@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from capeval.correlation.result import Correlation, Correlations
+from capeval.correlation.result import Correlation
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
@@ -22,7 +22,8 @@ from capeval.reporting.numbers import (
     significant,
     whole_percent,
 )
-from capeval.reporting.table import Table, columns
+from capeval.reporting.table import Row, Table, columns
+from capeval.stats.statistic import ACC_EQ
 from capeval.text import one_line
 
 LEAST_SYSTEMS = 5
@@ -38,6 +39,27 @@ _ACCURACY = (
 )
 
 
+# The columns of values: heading and cell. Where there is a single group, its number says nothing.
+_CELLS: dict[str, Callable[[Correlation], str]] = {
+    "Grouping": lambda r: r.grouping,
+    "Metric": lambda r: one_line(r.metric),
+    "Statistic": lambda r: STATISTIC_WORDS[r.statistic],
+    "Value": lambda r: bounded(r.value, r.low, r.high),
+    "in-sample": lambda r: bounded(r.value, r.low, r.high),
+    "thr.": lambda r: significant(r.threshold),
+    "cross": lambda r: coefficient(r.cross_fitted),
+    "untied": lambda r: coefficient(r.untied),
+    "p": lambda r: p_value(r.p),
+    "n": lambda r: str(r.n),
+    "systems": lambda r: str(r.n),
+    "ties": lambda r: whole_percent(r.ties.metric),
+    "groups": lambda r: (
+        f"{r.groups.used}/{r.groups.used + r.groups.dropped}" if r.grouping in _GROUPED else ""
+    ),
+    "rank": lambda r: NOTHING if r.cluster is None else str(r.cluster),
+}
+
+
 def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table], list[str]]:
     """Return one table of a statistic by all groupings: with p of one metric, else the values.
 
@@ -46,24 +68,22 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     the table, if it has rows, and what a reader must know about its numbers
     """
     those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
+    if not those or statistic == ACC_EQ.name:
+        return value_tables(those), []
     grouped, humans = by_grouping(those), by_human(those)
-    if not those:
-        return [], []
     title = f"{STATISTIC_WORDS[statistic]} by grouping"
     if len(those) == len(grouped):
-        heading = with_interval("Value", any(r.low is not None for r in those))
-        table = Table(
-            f"{title}, {one_line(those[0].metric)} and {next(iter(humans))}",
-            columns("Grouping", heading, "p", "n", "ties", "groups"),
-            [[r.grouping, *_numbers(r), _groups(r)] for (r,) in grouped.values()],
-            _legend(those),
-        )
+        title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
+        names = ("Grouping", "Value", "p", "n", "ties", "groups")
+        table = _table(title, names, [r for (r,) in grouped.values()], _legend(those))
         return [table], footnotes(those, set())
     headings = (
         with_interval(g, any(r.low is not None for r in same)) for g, same in grouped.items()
     )
-    who = next(iter(humans)) if len(humans) == 1 else "human scores"
-    table = Table(f"{title}, {who}", columns("Metric", *headings))
+    table = Table(
+        f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
+        columns("Metric", *headings),
+    )
     for who, of_who in humans.items():
         table.rows += [[who]] if len(humans) > 1 else []
         values = {(r.metric, r.grouping): r for r in of_who}
@@ -80,28 +100,38 @@ def shown_briefly(r: Correlation) -> bool:
     return r.grouping != "system" or r.n >= LEAST_SYSTEMS
 
 
-def value_tables(found: Correlations) -> list[Table]:
+def value_tables(results: Sequence[Correlation]) -> list[Table]:
     """Return a table for each human score and grouping, then those of acc_eq, then one legend."""
     known: set[tuple[str, str]] = set()
     tables: list[Table] = []
     accuracies: list[Table] = []
-    ranked = False
-    for who, those in by_human(found.results).items():
-        several = len({r.metric for r in those}) > 1
-        ranked |= several
-        others = by_grouping(r for r in those if r.statistic != "acc_eq")
-        tables += [
-            _correlations(who, same, known, several=several)
-            for same in others.values()
-            if any(r.value is not None for r in same)
-        ]
-        of_accuracy = [r for r in those if r.statistic == "acc_eq"]
-        accuracies += _accuracies(who, of_accuracy, several=several)
+    ranks: set[str] = set()
+    for who, those in by_human(results).items():
+        rank = ["rank"] if len({r.metric for r in those}) > 1 else []
+        ranks.update(rank)
+        for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
+            if any(r.value is not None for r in same):
+                title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
+                count = "systems" if grouping == "system" else "n"
+                groups = ["groups"] if grouping in _GROUPED else []
+                names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
+                note = " ".join(footnotes(same, known))
+                tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
+        accuracies += _accuracies(who, [r for r in those if r.statistic == ACC_EQ.name], rank)
     tables += accuracies
     if tables:
-        legend = [tables[-1].note, _legend(found.results), _ACCURACY if accuracies else ""]
-        tables[-1].note = " ".join(filter(None, [*legend, _RANK if ranked else ""]))
+        legend = [tables[-1].note, _legend(results), _ACCURACY if accuracies else ""]
+        tables[-1].note = " ".join(filter(None, [*legend, _RANK if ranks else ""]))
     return tables
+
+
+def _table(
+    title: str, names: Sequence[str], results: Sequence[Correlation], note: str = ""
+) -> Table:
+    ends = any(r.low is not None for r in results)
+    headings = (with_interval(name, ends and name in ("Value", "in-sample")) for name in names)
+    rows: list[Row] = [[_CELLS[name](r) for name in names] for r in results]
+    return Table(title, columns(*headings, words=1 + ("Statistic" in names)), rows, note)
 
 
 def _legend(results: Sequence[Correlation]) -> str:
@@ -112,71 +142,26 @@ def _legend(results: Sequence[Correlation]) -> str:
     return legend + (groups if there & set(_GROUPED) else "")
 
 
-def _numbers(r: Correlation) -> list[str]:
-    value = bounded(r.value, r.low, r.high)
-    return [value, p_value(r.p), str(r.n), whole_percent(r.ties.metric)]
-
-
-def _groups(r: Correlation) -> str:
-    # Where there is a single group, its number says nothing.
-    used = r.groups.used
-    return f"{used}/{used + r.groups.dropped}" if r.grouping in _GROUPED else ""
-
-
-def _rank(r: Correlation) -> str:
-    return NOTHING if r.cluster is None else str(r.cluster)
-
-
 def _human_ties(results: Sequence[Correlation]) -> str:
     share = next((r.ties.human for r in results if r.ties.human is not None), None)
     return "" if share is None else f"; human ties {whole_percent(share)}"
 
 
-def _correlations(
-    who: str, those: Sequence[Correlation], known: set[tuple[str, str]], *, several: bool
-) -> Table:
-    grouping = those[0].grouping
-    groups = grouping in _GROUPED
-    words = f"{GROUPING_WORDS[grouping]}{_human_ties(those)}"
-    heading = with_interval("Value", any(r.low is not None for r in those))
-    count = "systems" if grouping == "system" else "n"
-    table = Table(
-        f"{who[:1].upper()}{who[1:]}, {grouping} ({words})",
-        columns(
-            *("Metric", "Statistic", heading, "p", count, "ties"),
-            *(["groups"] if groups else []),
-            *(["rank"] if several else []),
-            words=2,
-        ),
-        note=" ".join(footnotes(those, known)),
-    )
-    for r in those:
-        row = [one_line(r.metric), STATISTIC_WORDS[r.statistic], *_numbers(r)]
-        row += [_groups(r)] if groups else []
-        table.rows.append([*row, _rank(r)] if several else row)
-    return table
-
-
-def _accuracies(who: str, results: Sequence[Correlation], *, several: bool) -> list[Table]:
+def _accuracies(who: str, results: Sequence[Correlation], rank: Sequence[str]) -> list[Table]:
     """Return a table of acc_eq, which means nothing without the accuracy of a constant metric."""
-    heading = with_interval("in-sample", any(r.low is not None for r in results))
-    names = ("Metric", heading, "thr.", "cross", "untied", "p", "n", "ties")
-    table = Table(
-        f"Pairwise accuracy with ties (acc_eq), {who}",
-        columns(*names, *(["rank"] if several else [])),
-    )
+    names = ("Metric", "in-sample", "thr.", "cross", "untied", "p", "n", "ties", *rank)
+    whole = _table(f"Pairwise accuracy with ties (acc_eq), {who}", names, results)
+    whole.rows = []
     for grouping, those in by_grouping(results).items():
         constant = next((r.constant for r in those if r.constant is not None), None)
         if constant is None:
             continue
-        counts = {_groups(r) for r in those if r.groups.used}
+        counts = {_CELLS["groups"](r) for r in those if r.groups.used}
         groups = f", groups {counts.pop()}" if grouping in _GROUPED and len(counts) == 1 else ""
-        table.rows.append([f"{grouping}{groups}{_human_ties(those)}"])
-        for r in those:
-            value, *others = _numbers(r)
-            fitted = (significant(r.threshold), coefficient(r.cross_fitted), coefficient(r.untied))
-            row = [one_line(r.metric), value, *fitted, *others]
-            table.rows.append([*row, _rank(r)] if several else row)
-        blank = [""] * (len(table.columns) - 2)
-        table.rows.append(["a constant", coefficient(constant), *blank])
-    return [table] if table.rows else []
+        blank = [""] * (len(names) - 2)
+        whole.rows += [
+            [f"{grouping}{groups}{_human_ties(those)}"],
+            *_table("", names, those).rows,
+            ["a constant", coefficient(constant), *blank],
+        ]
+    return [whole] if whole.rows else []

@@ -233,6 +233,14 @@ def test_the_rest_is_behind_full_and_in_other_formats() -> None:
     assert shown(found, "csv", full=False) == shown(found, "csv")
 
 
+def test_acc_eq_alone_stands_beside_what_a_constant_gets() -> None:
+    found = one_judge(5)
+    only = tuple(r for r in found.results if r.statistic == "acc_eq")
+    lines = shown(found.model_copy(update={"results": only}), "table", full=False).splitlines()
+    assert sum(line.startswith("a constant ") for line in lines) == 2
+    assert not any(line.startswith("acc_eq by grouping") for line in lines)
+
+
 @pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-1:f1": (0.616, None)}])
 def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
     one = correlations(metrics)
