@@ -117,6 +117,7 @@ def test_stats_open_no_file_and_know_no_model() -> None:
     }
     assert names <= {
         "__future__",
+        "bisect",
         "collections",
         "dataclasses",
         "functools",

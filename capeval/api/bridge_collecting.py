@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -131,8 +132,25 @@ class Collection:
 
     async def results(
         self, planned: Sequence[Planned], progress: Progress | None = None
-    ) -> AsyncIterator[CollectedRun]:
-        """Judge what was planned and yield each run by each judge; stops where a judge stops."""
+    ) -> AsyncGenerator[CollectedRun]:
+        """Judge what was planned and yield each run by each judge.
+
+        Nothing is judged any more after a judge stopped; the rest is yielded as it was. Whoever
+        does not take all results closes the generator, and with it the connections.
+        """
+        reached: set[tuple[str, str]] = set()
+        async with aclosing(self._until_stopped(planned, progress)) as judged:
+            async for one in judged:
+                reached.add((one.run, one.judge))
+                yield one
+        for step in (step for part in planned for step in part.steps):
+            if (step.target.name, step.folder) not in reached:
+                n = step.drawn.n
+                yield CollectedRun(step.target.name, step.folder, n, n - step.todo, new=0)
+
+    async def _until_stopped(
+        self, planned: Sequence[Planned], progress: Progress | None
+    ) -> AsyncGenerator[CollectedRun]:
         for part in planned:
             groups: dict[tuple[str, ...], list[_Step]] = {}
             for step in part.steps:
@@ -141,10 +159,11 @@ class Collection:
                 self._record(step)
                 yield CollectedRun(step.target.name, step.folder, step.drawn.n, step.drawn.n, new=0)
             for indexes, steps in groups.items():
-                async for one in self._judge(part.side, indexes, steps, progress):
-                    yield one
-                    if one.stopped:
-                        return
+                async with aclosing(self._judge(part.side, indexes, steps, progress)) as judged:
+                    async for one in judged:
+                        yield one
+                        if one.stopped:
+                            return
 
     async def _judge(
         self,
@@ -152,7 +171,7 @@ class Collection:
         indexes: Sequence[str],
         steps: Sequence[_Step],
         progress: Progress | None,
-    ) -> AsyncIterator[CollectedRun]:
+    ) -> AsyncGenerator[CollectedRun]:
         options = replace(self._judges[side], only=tuple(indexes))
         if options.max_cost is not None:
             options = replace(options, max_cost=max(0.0, options.max_cost - self.spent))
@@ -190,8 +209,9 @@ class Collection:
         folder = _folder(source.run, opened)
         drawn = draw_for(source, folder, o.videos, o.seed)
         plan = JudgingWork(source, opened, repeats=o.repeats, only=drawn.indexes).plan()
-        if plan.stale:
-            changed = listed(f"the {what} changed" for what in plan.stale)
+        # A caption or annotation that has changed is judged again; another judge is a mistake here.
+        if others := [what for what in plan.stale if what not in ("caption", "annotation")]:
+            changed = listed(f"the {what} changed" for what in others)
             raise UsageError(
                 f"{folder.path}: its verdicts would be replaced ({changed}); name the judge as "
                 "they were made, with its prompts, endpoint and --repeats"
@@ -320,10 +340,11 @@ async def bridge_collect_async(options: BridgeCollectOptions) -> Collected:
     collection = Collection(options)
     found: list[CollectedRun] = []
     planned = await collection.plan()
-    async for one in collection.results(planned, options.progress):
-        found.append(one)
-        if one.stopped:
-            raise one.stopped
+    async with aclosing(collection.results(planned, options.progress)) as results:
+        async for one in results:
+            found.append(one)
+            if one.stopped:
+                raise one.stopped
     return Collected(tuple(found), collection.spent)
 
 

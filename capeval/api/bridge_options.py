@@ -76,7 +76,7 @@ class BridgePlanOptions:
     new: str = new_argument()
     _: KW_ONLY
     half_width: float = option(2.0, metavar="POINTS", min=0.1, max=50)
-    videos: int | None = option(None, metavar="N", min=10)
+    videos: int | None = option(None, metavar="N", min=10, max=1_000_000_000)
     sd: float | None = option(None, metavar="POINTS", min=0.1, max=100)
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()

@@ -21,7 +21,7 @@ from capeval.runs.engine import Progress, execute
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.sources import SAMPLE, annotations_file, annotations_of
 from capeval.schema import Unscored
-from capeval.text import Loss
+from capeval.text import Loss, counted
 from capeval.trust.cards import CARD
 from capeval.trust.probe_card import Card
 from capeval.trust.probe_grading import Graded, grade_probes
@@ -112,6 +112,14 @@ class ProbingSession:
                         f"{plan.name}: {plan.stale:,} stored verdicts are outdated (the "
                         "annotations, the probes or the judge changed): their captions will be "
                         "judged again"
+                    )
+                )
+            if plan.dropped:
+                self._on_notice(
+                    Loss(
+                        f"{plan.name}: {counted(plan.dropped, 'stored verdict')} on captions of "
+                        "other annotations, videos or another --seed will be removed with the card "
+                        f"of these; to keep them, move {work.folder.path}"
                     )
                 )
             todo[plan.name] = len(plan.todo)

@@ -192,17 +192,18 @@ def rate_plan(o: PlanOptions) -> tuple[LabelPlan, ...]:
     Raises
     ------
     InputError, UsageError
-        A run cannot be loaded, or there is no judged run.
+        A run cannot be loaded or planned for, or there is no judged run.
     """
     load = partial(load_judged, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
+    half_width = o.points / 100
     if o.run:
-        found = [load(name) for name in o.run]
-    else:
-        judged = [run for run in RunFolder.all(Path(o.runs)) if run.judges(o.judge)]
-        found = attempt(lambda run: load(run.path), judged, o.on_notice)
-    if not found:
+        named = distinct_names([load(name) for name in o.run])
+        return tuple(plan_labels(one, half_width) for one in named.values())
+    judged = [run for run in RunFolder.all(Path(o.runs)) if run.judges(o.judge)]
+    plans = attempt(lambda run: plan_labels(load(run.path), half_width), judged, o.on_notice)
+    if not plans:
         raise InputError("has no judged run; judge one with `capeval judge`", file=Path(o.runs))
-    return tuple(plan_labels(one, o.points / 100) for one in distinct_names(found).values())
+    return tuple(plans)
 
 
 rate_sheet_async = awaitable(rate_sheet)

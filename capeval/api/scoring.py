@@ -32,6 +32,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
         annotations=o.annotations,
         seed=o.seed,
         ignore_unknown=o.ignore_unknown,
+        labels=o.human is None,
     )
     human = None if o.human is None else Path(o.human)
     if o.out is not None:
@@ -79,6 +80,7 @@ def check_scores(o: CheckOptions) -> Checked:
         judge=o.judge,
         annotations=o.annotations,
         ignore_unknown=o.ignore_unknown,
+        labels=o.human is None,
     )
     if o.human is not None:
         judged = with_labels(judged, Path(o.human), o.columns)

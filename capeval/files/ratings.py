@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -396,18 +396,21 @@ def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
     Raises
     ------
     InputError
-        A number is none, more are sampled than there are, or two rows contradict each other.
+        A number is none, more are sampled than there are, more captions are there than were
+        sampled, or two rows contradict each other.
     """
     name, *counts = STRATUM_COLUMNS
     videos, sampled = ([_count(table, of, row) for row in range(len(table))] for of in counts)
     strata = list(zip(table.names(name), videos, sampled, strict=True))
     sizes: dict[tuple[str | None, str], tuple[int, int]] = {}
     of_key: dict[Key, str] = {}
+    there: Counter[tuple[str | None, str]] = Counter()
     for row, (key, (stratum, *size)) in enumerate(zip(keys, strata, strict=True)):
         if size[1] > size[0]:
             raise table.error(
                 f"{size[1]:,} are sampled of {size[0]:,} videos", row=row, column=counts[1]
             )
+        there[key[1], stratum] += key not in of_key
         if of_key.setdefault(key, stratum) != stratum:
             message = f"{shown(stratum)} differs from the stratum of the same caption above"
             raise table.error(message, row=row, column=name)
@@ -416,6 +419,13 @@ def strata_of(table: InputTable, keys: Keys) -> list[tuple[str, int, int]]:
                 f"differs from an earlier row of the stratum {shown(stratum)}",
                 row=row,
                 column=", ".join(counts),
+            )
+        if there[key[1], stratum] > size[1]:
+            raise table.error(
+                f"this is caption {size[1] + 1:,} of the stratum {shown(stratum)}, of which "
+                f"{size[1]:,} {'was' if size[1] == 1 else 'were'} sampled",
+                row=row,
+                column=counts[1],
             )
     return strata
 

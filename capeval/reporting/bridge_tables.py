@@ -1,42 +1,33 @@
-"""What `capeval bridge` prints: bridged scores, refusals with their figures, and two judges side by
-side.
-"""
+"""What `capeval bridge` prints: bridged scores and the line, or why these are refused."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from capeval.reporting.bridge_refusals import refusal_line
 from capeval.reporting.numbers import (
     NOTHING,
     coefficient,
     interval,
     p_equation,
     percent,
-    plain_number,
     points,
-    signed_interval,
     tenths,
     thousands,
-    whole_percent,
 )
-from capeval.reporting.table import Cell, Page, Table, columns
+from capeval.reporting.table import Page, Table, columns
 from capeval.reporting.terminal import one_screen, print_pages
-from capeval.reporting.viewer.cards import LABEL_WORDS
-from capeval.schema import ELEMENT_TYPES, RELATIONS
+from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import GROUPS, MEASURES, Scores
-from capeval.scoring.comparison_result import Transitions
-from capeval.scoring.result import Bridged, BridgedEstimate, BridgeRefusal
+from capeval.scoring.result import Bridged, BridgedEstimate
 from capeval.scoring.signature import Signature
-from capeval.text import counted, cut, listed, one_line
+from capeval.text import counted, listed, one_line
 
 if TYPE_CHECKING:
-    from capeval.trust.bridge_agreement import JudgesCompared
     from capeval.trust.bridge_file import Bridge
-    from capeval.trust.bridge_planning import BridgePlan
     from capeval.trust.bridge_result import BridgeResult
 
 MARK = "‡"
@@ -47,77 +38,6 @@ _FEW = 3
 
 _METHODS = {"own_anchor": "own anchor", "system_line": "system line"}
 _NAMES = {"precision": "P", "recall": "R", "f1": "F1"}
-
-
-def refusal_line(refusal: BridgeRefusal) -> str:
-    """Return which rule refuses a score, with the figures, in words.
-
-    >>> refusal_line(BridgeRefusal(rule="systems", figures={"systems": 3, "least": 5}))
-    'too few anchors: 3 runs are judged by both, at least 5 are needed'
-    """
-    of = refusal.figures
-    match refusal.rule:
-        case "systems":
-            count = _count(of, "systems")
-            return (
-                f"too few anchors: {counted(count, 'run')} {'is' if count == 1 else 'are'} judged "
-                f"by both, at least {thousands(_number(of, 'least'))} are needed"
-            )
-        case "videos":
-            return (
-                f"too few videos: {thousands(_number(of, 'videos'))} are judged by both in every "
-                f"anchor, at least {thousands(_number(of, 'least'))} are needed"
-            )
-        case "equal":
-            if "system" in of:
-                return f"without {_text(of, 'system')}, all anchors have one score by the new judge"
-            return f"all anchors have one score by the new judge: {_percent(of, 'score')}"
-        case "misfit":
-            return (
-                f"{_text(of, 'system')} is {_points(of, 'shift')} points off the line of the other "
-                f"anchors (standard error {_tenths(of, 'error')}, {p_equation(_number(of, 'p'))} "
-                "after Holm)"
-            )
-        case "width":
-            return (
-                f"too inexact: ±{_tenths(of, 'error')} points, and --max-error is "
-                f"{plain_number(100 * _number(of, 'most'))}"
-            )
-        case "range":
-            return (
-                f"too far from the anchors: {_percent(of, 'score')} by the new judge, theirs are "
-                f"{_percent(of, 'low')} to {_percent(of, 'high')}"
-            )
-        case "beyond":
-            return f"the line predicts {_percent(of, 'value')}, which is no score"
-        case "target":
-            return "the new judge has no score"
-
-
-def _number(figures: Mapping[str, float | str], name: str) -> float:
-    value = figures.get(name)
-    return float("nan") if value is None or isinstance(value, str) else value
-
-
-def _count(figures: Mapping[str, float | str], name: str) -> int:
-    value = _number(figures, name)
-    return int(value) if math.isfinite(value) else 0
-
-
-def _text(figures: Mapping[str, float | str], name: str) -> str:
-    return one_line(str(figures.get(name)))
-
-
-def _percent(figures: Mapping[str, float | str], name: str) -> str:
-    return percent(_number(figures, name))
-
-
-def _points(figures: Mapping[str, float | str], name: str) -> str:
-    return points(_number(figures, name))
-
-
-def _tenths(figures: Mapping[str, float | str], name: str) -> str:
-    return tenths(100 * _number(figures, name))
 
 
 def bridged_text(estimate: BridgedEstimate) -> str:
@@ -373,211 +293,3 @@ def _bridge_notes(result: BridgeResult, *, full: bool) -> list[str]:
     if not full:
         notes.append("--full also shows types of elements, all lines and the anchors.")
     return notes
-
-
-def print_judges_compared(
-    found: JudgesCompared, console: Console, *, full: bool = False, most: int = 5
-) -> None:
-    """Print how two judges compare: agreement, transitions, shifts, order, and what differs."""
-    tables = [_agreement_table(found), _transition_table(found), _shift_table(found)]
-    if full:
-        tables += [_type_shifts(found)]
-    if found.pairs:
-        tables.append(_pairs_table(found, None if full else most))
-    if found.videos:
-        count = None if full else most
-        tables += [_video_table(found, count), _element_table(found, count)]
-    page = Page(
-        tables,
-        notes=[] if full else ["--full shows all; --json too."],
-        warnings=["A judge is a baseline: do not report its scores."] if found.baseline else [],
-    )
-    print_pages([page], console, headline=compared_headline(found))
-
-
-def compared_headline(found: JudgesCompared) -> str:
-    """Return how often two judges agree, and whether they rank the runs alike, in a sentence."""
-    of = found.agreement.all
-    kept = sum(pair.kept for pair in found.pairs)
-    order = ""
-    if found.pairs:
-        order = (
-            f"; they order {thousands(kept)} of {counted(len(found.pairs), 'pair')} of runs alike"
-        )
-    return (
-        f"{one_line(found.old)} and {one_line(found.new)} agree on {percent(of.share)}% of "
-        f"{counted(of.elements, 'label')} in {counted(len(found.runs), 'run')}{order}."
-    )
-
-
-def _agreement_table(found: JudgesCompared) -> Table:
-    table = Table("Agreement on labels", columns("Elements", "n", "same", "%", "kappa"))
-    for group in GROUPS:
-        of = getattr(found.agreement, group)
-        table.rows.append(
-            [
-                group,
-                thousands(of.elements),
-                thousands(of.same),
-                percent(of.share),
-                coefficient(of.kappa),
-            ]
-        )
-    return table
-
-
-def _transition_table(found: JudgesCompared) -> Table:
-    counts = found.agreement.all.transitions
-    return Table(
-        "Labels: OLD rows, NEW columns",
-        columns("OLD", *(LABEL_WORDS[label] for label in RELATIONS), "share"),
-        [
-            [
-                LABEL_WORDS[label],
-                *(thousands(counts[label][to]) for to in RELATIONS),
-                whole_percent(_share(counts[label].values(), counts)),
-            ]
-            for label in RELATIONS
-        ],
-        note="A description of these runs: it depends on how good captions are, and converts no "
-        "labels.",
-    )
-
-
-def _share(row: Iterable[int], counts: Transitions) -> float | None:
-    total = sum(sum(one.values()) for one in counts.values())
-    return sum(row) / total if total else None
-
-
-def _shift_table(found: JudgesCompared) -> Table:
-    table = Table(
-        "Overall F1 of the videos that both scored, %",
-        columns("Run", "videos", "OLD", "NEW", "OLD − NEW [95%]"),
-        note=f"[{NOTHING}]: no interval, fewer than 5 videos."
-        if any(one.shifts.all.f1.shift.low is None for one in found.runs)
-        else "",
-    )
-    for one in found.runs:
-        of = one.shifts.all.f1
-        table.rows.append(
-            [
-                one_line(one.run),
-                thousands(of.n),
-                percent(of.old),
-                percent(of.new),
-                signed_interval(of.shift),
-            ]
-        )
-    return table
-
-
-def _type_shifts(found: JudgesCompared) -> Table:
-    table = Table(
-        "OLD − NEW in F1 by type, points [95%]",
-        columns("Run", *(name.title() for name in ELEMENT_TYPES)),
-    )
-    for one in found.runs:
-        table.rows.append(
-            [
-                one_line(one.run),
-                *(signed_interval(getattr(one.shifts, of).f1.shift) for of in ELEMENT_TYPES),
-            ]
-        )
-    return table
-
-
-def _pairs_table(found: JudgesCompared, most: int | None) -> Table:
-    table = Table(
-        f"Differences of runs in overall F1, points, over {counted(found.shared, 'shared video')}",
-        columns("Runs", "by OLD [95%]", "by NEW [95%]", "change [95%]", "same order"),
-    )
-    # Those that the judges see most differently come first.
-    pairs = sorted(found.pairs, key=lambda one: (one.kept, -abs(one.change.value or 0.0)))
-    for pair in pairs[:most]:
-        table.rows.append(
-            [
-                f"{one_line(pair.first)} − {one_line(pair.second)}",
-                *(signed_interval(one) for one in (pair.old, pair.new, pair.change)),
-                "yes" if pair.kept else Cell("no", style="yellow"),
-            ]
-        )
-    return table
-
-
-def _video_table(found: JudgesCompared, most: int | None) -> Table:
-    count = counted(len(found.videos), "video")
-    return Table(
-        f"Videos with different labels: {count}, F1 in %",
-        columns("Run", "Video", "OLD", "NEW", "OLD − NEW", "elements", words=2),
-        [
-            [
-                one_line(v.run),
-                one_line(v.index),
-                percent(v.old),
-                percent(v.new),
-                points(v.old - v.new),
-                thousands(v.elements),
-            ]
-            for v in found.videos[:most]
-        ],
-    )
-
-
-def _element_table(found: JudgesCompared, most: int | None) -> Table:
-    return Table(
-        f"Elements with different labels: {thousands(len(found.elements))}",
-        columns("Video, element", "OLD → NEW", "Content", "weight", words=3),
-        [
-            [
-                f"{one_line(e.index)}\n{e.element_id} {e.type}",
-                f"{LABEL_WORDS[e.old]}\n→ {LABEL_WORDS[e.new]}",
-                f"{cut(one_line(e.run), 40)}: {one_line(e.content, 600)}",
-                str(e.weight),
-            ]
-            for e in found.elements[:most]
-        ],
-    )
-
-
-def print_plan(plan: BridgePlan, console: Console) -> None:
-    """Print how many videos a bridge needs."""
-    table = Table(
-        f"Videos of a run of {thousands(plan.videos)} that OLD must judge (own anchor)",
-        columns("F1 of", "sd", "needed", "likely range", "sd found in", words=1),
-        note="sd: of OLD's F1 of a video given NEW's, in points; the run that needs most decides.",
-    )
-    for group, of in plan.own_anchor.items():
-        if of is None:
-            table.rows.append([group, NOTHING, NOTHING, NOTHING, "too few videos by both"])
-            continue
-        span = (
-            NOTHING
-            if of.least is None or of.most is None
-            else f"{thousands(of.least)}–{thousands(of.most)}"
-        )
-        where = (
-            "assumed"
-            if of.run is None
-            else f"{counted(of.found_in, 'video')} of {one_line(of.run)}"
-        )
-        table.rows.append([group, tenths(100 * of.sd), thousands(of.needed), span, where])
-    notes = []
-    if not plan.assumed:
-        each = f"{thousands(plan.line)} videos each" if plan.line else "more anchors than these"
-        notes.append(
-            f"A line for runs that OLD never judges needs at least 5 anchors; with "
-            f"{counted(max(plan.systems, 5), 'anchor')} like these: {each}."
-        )
-    print_pages([Page([table], notes=notes)], console, headline=plan_headline(plan))
-
-
-def plan_headline(plan: BridgePlan) -> str:
-    """Return how many videos overall F1 needs, in a sentence."""
-    of = plan.own_anchor["all"]
-    needed = thousands(of.needed) if of else NOTHING
-    how = "assuming" if plan.assumed else "with"
-    sd = f", {how} a standard deviation of {tenths(100 * of.sd)} points" if of else ""
-    return (
-        f"{one_line(plan.old)} must judge {needed} of {counted(plan.videos, 'video')} of a run for "
-        f"F1 ±{plain_number(100 * plan.half_width)} points{sd}."
-    )

@@ -21,7 +21,7 @@ from capeval.reporting.numbers import (
 from capeval.reporting.table import Page, Row, Table, columns
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.schema import ELEMENT_TYPES, RELATIONS
-from capeval.text import counted, one_line
+from capeval.text import counted, listed, one_line
 from capeval.trust.probe import KINDS
 from capeval.trust.probe_card import HALF_WIDTHS, Card, Headline, KindResult, Rate
 from capeval.trust.probe_tests import PairTest
@@ -58,13 +58,10 @@ def probing_headline(found: Probing) -> str:
     cards = list(found.cards.values())
     if not cards:
         return "No judge was probed."
-    best = max(cards, key=lambda card: card.headline.value or -1.0)
-    several = f", the highest of {counted(len(cards), 'judge')}" if len(cards) > 1 else ""
-    left = f", {share(best.unscored, best.captions)} captions unscored" if best.unscored else ""
-    return (
-        f"{one_line(best.name)}: {_value(best.headline)} of certain verdicts right"
-        f"{several}, {_on(best)}{_worst(best.headline)}{left}."
-    )
+    best = max(cards, key=lambda card: -1.0 if card.headline.value is None else card.headline.value)
+    known = best.headline.value is not None
+    several = f", the highest of {counted(len(cards), 'judge')}" if len(cards) > 1 and known else ""
+    return f"{one_line(best.name)}: {_value(best.headline)}{several}, {_basis(best)}."
 
 
 def card_line(card: Card) -> str:
@@ -74,25 +71,24 @@ def card_line(card: Card) -> str:
     """
     baseline = "the baseline " if card.judge.identity.get("baseline") else ""
     return (
-        f"Card of {baseline}{one_line(card.name)} (capeval probe): {_value(card.headline)} of "
-        f"certain verdicts right, {_on(card)}{_worst(card.headline)}"
+        f"Card of {baseline}{one_line(card.name)} (capeval probe): {_value(card.headline)}, "
+        f"{_basis(card)}"
     )
 
 
-def _on(card: Card) -> str:
-    return f"on probes of {counted(card.videos, 'video')}"
+def _basis(card: Card) -> str:
+    """Return what a headline rests on: the videos, the worst probe, and what is unscored."""
+    of = card.headline
+    worst = "" if of.worst is None else f"; worst probe: {of.worst}, {percent(of.worst_value)}%"
+    left = f"; {share(card.unscored, card.captions)} captions unscored" if card.unscored else ""
+    return f"on probes of {counted(card.videos, 'video')}{worst}{left}"
 
 
 def _value(headline: Headline) -> str:
     if headline.value is None:
-        return "no headline, as not every verdict could be tested,"
-    return f"{percent(headline.value)}% [{percent(headline.low)}, {percent(headline.high)}]"
-
-
-def _worst(headline: Headline) -> str:
-    if headline.worst is None:
-        return ""
-    return f"; worst probe: {headline.worst}, {percent(headline.worst_value)}%"
+        untested = [relation for relation, rate in headline.recalls.items() if not rate.n]
+        return f"no headline, because no verdict of {' or '.join(untested)} was tested"
+    return f"{_headline(headline, '%')} of certain verdicts right"
 
 
 def failed_lines(found: Probing) -> Iterator[str]:
@@ -270,6 +266,11 @@ def _notes(card: Card, *, several: bool) -> Iterator[str]:
             + ", ".join(f"{kind} {share(rate.correct, rate.n)}" for kind, rate in unmatched)
             + "."
         )
+    if len(card.judge.models) > 1:
+        yield (
+            f"{name}the endpoint answered as {listed(map(one_line, card.judge.models))}: the "
+            "verdicts are of several snapshots."
+        )
     tokens = card.usage.input_tokens + card.usage.output_tokens
     cost = "" if card.cost is None else f", {money(card.cost)}"
     yield (
@@ -278,10 +279,10 @@ def _notes(card: Card, *, several: bool) -> Iterator[str]:
     )
 
 
-def _headline(headline: Headline) -> str:
+def _headline(headline: Headline, unit: str = "") -> str:
     if headline.value is None:
         return NOTHING
-    return f"{percent(headline.value)} [{percent(headline.low)}, {percent(headline.high)}]"
+    return f"{percent(headline.value)}{unit} [{percent(headline.low)}, {percent(headline.high)}]"
 
 
 def _rate(rate: Rate | None) -> str:

@@ -139,6 +139,7 @@ def load_judged(
     annotations: str | Path | Sequence[Annotation] | None = None,
     seed: int = 0,
     ignore_unknown: bool = False,
+    labels: bool = True,
 ) -> JudgedRun:
     """Load a judged run.
 
@@ -147,6 +148,7 @@ def load_judged(
     name_or_path, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
+    labels : with the human labels that the run keeps; without, they may be damaged
     """
     file = find_judgments(name_or_path, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):
@@ -172,7 +174,7 @@ def load_judged(
         captioned=captioned,
         manifest=run.read_manifest() if run else {},
         seed=seed,
-        labels=labels_of(run, loaded, captions) if run else None,
+        labels=labels_of(run, loaded, captions) if run and labels else None,
     )
 
 

@@ -18,11 +18,12 @@ from capeval.files.jsonl import printable_json, write_atomic
 _LONGEST_START = 10_000_000
 # Written to in place: replacing a device with a file would break other programs.
 _PLAIN = ("/dev/stdout", "/dev/null")
-# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
-# be taken for one later. Some file systems ignore case.
+# The files of runs, of shards too, of cards and bridges, the configuration and the cache: another
+# run's may be there, or be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
     r"(captions|ungenerated)(\.\d+-of-\d+)?\.jsonl|judgments(\.next|\.aside)?\.jsonl"
-    r"|manifest\.json|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
+    r"|probes\.jsonl|(manifest|anchors|probe|bridge)\.json"
+    r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )
 

@@ -67,6 +67,13 @@ class RunLabels(_Part):
         named = {video.stratum for video in self.videos.values()}
         if named - {None, *self.strata} or (self.strata and None in named):
             raise ValueError("a labelled video is in none of the strata")
+        labelled = Counter(video.stratum for video in self.videos.values())
+        for name, stratum in self.strata.items():
+            if labelled[name] > stratum.sampled:
+                count = labelled[name]
+                raise ValueError(
+                    f"{count} labelled videos of a stratum of {stratum.sampled} sampled"
+                )
         return self
 
     @property

@@ -207,6 +207,13 @@ def warnings_of(
             "nothing says that the labelled videos were sampled at random; if they were chosen, "
             "calibrated scores are biased"
         )
+    outside = videos - sum(human.sizes)
+    if human.sizes and outside > 0:
+        found.append(
+            f"the strata of the labels have {counted(sum(human.sizes), 'video')}, but "
+            f"{videos:,} are scored; calibrated scores assume that the other {outside:,} are like "
+            "them"
+        )
     if left_out:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         found.append(f"{counted(sum(left_out.values()), 'labelled caption')} left out: {reasons}")
@@ -243,7 +250,8 @@ def calibrated_tables(
 
     def spread(values: Floats, mask: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Floats:
         wide = np.where(mask[:, :, None, None], values[:, None], np.nan)
-        return np.asarray(wide.reshape(len(values), -1))
+        # Not -1: without any labelled video, it could be any number.
+        return np.asarray(wide.reshape(len(values), mask.shape[1] * len(GROUPS) * len(MEASURES)))
 
     found = calibrate(
         spread(judge, inside),

@@ -224,8 +224,8 @@ class BridgedBreakdown(ByWay[BridgedBucket]):
 class Bridged(ResultModel):
     """Scores carried from one judge to another, with a signature of their own.
 
-    `hash` is of the verdicts that the bridge rests on; `systems` are the runs behind a line through
-    systems, 1 for a run's own anchor. `by` is None where the method gives no buckets.
+    `hash` is of everything else here, verdicts' hashes included; `systems` are the runs behind a
+    line through systems, 1 for a run's own anchor. `by` is None where the method gives no buckets.
     """
 
     signature: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-import numpy as np
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 
 from capeval.stats.bridge_line import FEWEST_SYSTEMS, FEWEST_VIDEOS, Line
 from capeval.stats.calibration import FEWEST_LABELLED
@@ -58,9 +57,13 @@ def videos_for_anchor(sd: float, half_width: float, videos: int) -> int:
     """
     from scipy.special import stdtrit
 
-    n = np.arange(min(FEWEST_LABELLED, videos), videos + 1)
-    half = stdtrit(np.maximum(n - 2, 1), 0.975) * sd * np.sqrt(1 / n - 1 / videos)
-    return int(n[np.argmax(half <= half_width)])
+    def is_enough(n: int) -> bool:
+        error = sd * math.sqrt(1 / n - 1 / videos)
+        return bool(float(stdtrit(max(n - 2, 1), 0.975)) * error <= half_width)
+
+    least = min(FEWEST_LABELLED, videos)
+    # The half-width falls with n, and is zero for all videos.
+    return least + bisect_left(range(least, videos), True, key=is_enough)
 
 
 def videos_for_line(line: Line, half_width: float, videos: int) -> int | None:
@@ -68,21 +71,17 @@ def videos_for_line(line: Line, half_width: float, videos: int) -> int | None:
 
     None if all are too few: then only more anchors help.
     """
-    for n in range(FEWEST_VIDEOS, videos + 1):
-        planned = Line(
-            intercept=line.intercept,
-            slope=line.slope,
+
+    def is_enough(n: int) -> bool:
+        planned = replace(
+            line,
             # Of it, the part that more videos do not reduce.
             s_res=math.sqrt(max(0.0, line.s_res**2 - line.ms_res / line.videos)),
-            ms_res=line.ms_res,
-            ms_video=line.ms_video,
             systems=max(line.systems, FEWEST_SYSTEMS),
             videos=n,
-            center=line.center,
-            sxx=line.sxx,
-            low=line.low,
-            high=line.high,
         )
-        if planned.half_width(line.center, videos) <= half_width:
-            return n
-    return None
+        return planned.half_width(line.center, videos) <= half_width
+
+    # The half-width falls with n.
+    n = FEWEST_VIDEOS + bisect_left(range(FEWEST_VIDEOS, videos + 1), True, key=is_enough)
+    return n if n <= videos else None

@@ -14,7 +14,7 @@ on large samples, those here on n - 2 degrees of freedom.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,11 +97,11 @@ def calibrate(
     by more than the degree of freedom of the slope costs: where the judge only adds noise, b = 0.
 
     With strata, each labelled video is weighted by (size of its stratum) / (labelled videos in it),
-    and the variance for these videos is that of a stratified sample, linearised. Residuals are
-    pooled over strata for the degrees of freedom, of which each further stratum takes one and
-    unequal weights take a share. A column with fewer than three labelled videos per stratum keeps
-    the weights and is otherwise treated as if it had no strata, which is conservative for strata
-    sampled in proportion to their size.
+    and the variance for these videos is that of a stratified sample, linearised, with the degrees
+    of freedom of Satterthwaite. Strata with one labelled video are collapsed for it with those of
+    the nearest weight. A column with fewer than three labelled videos per stratum keeps the weights
+    and is otherwise treated as if it had no strata, which is conservative for strata sampled in
+    proportion to their size.
 
     Parameters
     ----------
@@ -125,84 +125,250 @@ def calibrate(
     """
     f, y, places = _columns(judge), _columns(human), np.asarray(rows, dtype=np.int64)
     _check(f, y, places)
-    there = ~np.isnan(y) & ~np.isnan(f[places])
-    n = there.sum(axis=0).astype(np.float64)
-    stratum, size = _design(there, strata, sizes)
+    # Cells without a value are NaN until they are left out, and columns without any stay it.
     with np.errstate(invalid="ignore", divide="ignore"):
-        labelled = np.bincount(stratum, there.any(axis=1), len(size)).astype(np.float64)
-        weights = np.where(there, (size / labelled)[stratum][:, None], 0.0)
-        weights /= weights.sum(axis=0)
-        videos, mean, variance = _moments(f)
-        human_mean, y = _centred(y, there, weights)
-        judge_mean, g = _centred(f[places], there, weights)
-        s_ff, s_yf, s_yy = (
-            (weights * one * two).sum(axis=0) for one, two in ((g, g), (y, g), (y, y))
-        )
-        # Rounding errors are no variance: they would give a slope of any size.
-        tiny = (_NO_RESIDUAL * _largest(_columns(human), there)) ** 2
-        s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
-        s_yy = np.where(s_yy > tiny, s_yy, 0.0)
-        steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
-        slope = np.clip(steep, 0.0, 1.0)
-
-        lost, of_sample = _sampling(there, weights, n, videos, stratum, size, labelled)
-        pooled = n / (n - lost - 1)
-        residuals = y - slope * g
-        sampled = pooled * of_sample(residuals)
-        left = (weights * residuals**2).sum(axis=0)
-        explained = slope * (2 * steep - slope) * variance
-        rest = (n / (n - 2) * left + explained) / videos
-        # What the human scores alone give with the same degrees of freedom.
-        alone = pooled * of_sample(y)
-        alone_new = alone + n / (n - 2) * s_yy / videos
-        worse = (sampled + rest > alone_new) | (sampled > alone)
-        # The farther the labelled videos are from the rest, the more an error of the slope moves.
-        apart = np.where(slope > 0, (mean - judge_mean) ** 2 / s_ff, 0.0)
-        same = np.minimum(sampled * (1 + apart), alone)
-        new = np.minimum(sampled * (1 + apart) + rest, alone_new)
-        slope, left = np.where(worse, 0.0, slope), np.where(worse, s_yy, left)
-        explained = np.where(worse, 0.0, explained)
-        same, new = np.where(worse, alone, same), np.where(worse, alone_new, new)
-        human_new = n / (n - lost) * of_sample(y) + n / (n - 1) * s_yy / videos
-
-        value = np.where(n < _FEWEST_FOR_SLOPE, np.nan, human_mean + slope * (mean - judge_mean))
-        r2 = np.where(n < _FEWEST_FOR_SLOPE, np.nan, 1 - left / s_yy)
-        worth = n / (1 - r2 * (1 - n / videos))
-        # With unequal weights, an estimate rests on fewer videos (Satterthwaite).
-        even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
-    reasons = tuple(map(_reason, n, left <= tiny, s_yy == 0))
+        sample = _sample(f, y, places, strata, sizes)
+        line = _line(f, y, places, sample)
+        variances = _variances(line, sample)
+        n = sample.n
+        known = n >= _FEWEST_FOR_SLOPE
+        value = np.where(known, line.human + variances.slope * line.apart, np.nan)
+        r2 = np.where(known, 1 - variances.left / line.s_yy, np.nan)
+        worth = n / (1 - r2 * (1 - n / sample.videos))
+    reasons = tuple(map(_reason, n, variances.left <= line.tiny, line.s_yy == 0))
     sure = np.array([reason is None for reason in reasons], dtype=bool)
-    quantile, human_quantile = (_t(even * (n - spent - lost), confidence) for spent in (1, 0))
+    human_sure = (n >= FEWEST_LABELLED) & (line.s_yy > 0)
 
-    def ends(middle: Floats, squared: Floats, t: Floats, given: Mask) -> tuple[Floats, Floats]:
-        half = np.where(given, t * np.sqrt(np.where(given, squared, 0.0)), np.nan)
+    def ends(
+        middle: Floats, variance: Floats, degrees: Floats, given: Mask
+    ) -> tuple[Floats, Floats]:
+        t = _t(degrees, confidence)
+        half = np.where(given, t * np.sqrt(np.where(given, variance, 0.0)), np.nan)
         return inside(middle - half), inside(middle + half)
 
     def inside(values: Floats) -> Floats:
         return values if bounds is None else np.clip(values, *bounds)
 
-    low, high = ends(value, new, quantile, sure)
-    same_low, same_high = ends(value, same, quantile, sure)
-    human_low, human_high = ends(
-        human_mean, human_new, human_quantile, (n >= FEWEST_LABELLED) & (s_yy > 0)
-    )
+    alone, with_slope = sample.degrees
+    low, high = ends(value, variances.new, with_slope, sure)
+    same_low, same_high = ends(value, variances.same, with_slope, sure)
+    human_low, human_high = ends(line.human, variances.human, alone, human_sure)
     return Calibration(
         value=inside(value),
-        slope=np.where(n < _FEWEST_FOR_SLOPE, np.nan, slope),
+        slope=np.where(known, variances.slope, np.nan),
         low=low,
         high=high,
         same_low=same_low,
         same_high=same_high,
-        human=human_mean,
+        human=line.human,
         human_low=human_low,
         human_high=human_high,
         labelled=n,
-        videos=videos,
+        videos=sample.videos,
         r2=r2,
         worth=worth,
-        residual=n / np.where(n > 2, n - 2, np.nan) * left,
-        explained=explained,
+        residual=n / np.where(n > 2, n - 2, np.nan) * variances.left,
+        explained=variances.explained,
         reasons=reasons,
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The labelled videos of each column, and how they were sampled.
+
+    `there` and `weights` are (labelled videos, columns), the weights of a column sum to 1; `n` and
+    `videos` are those of `Calibration`. `variance` gives the sampling variance of a weighted mean
+    from its residuals, as if these had no line fitted to them; `inflation` corrects it.
+
+    Each of `degrees` and `inflation` has two rows: without a slope, and with one.
+    """
+
+    there: Mask
+    weights: Floats
+    n: Floats
+    videos: Floats
+    variance: Callable[[Floats], Floats]
+    inflation: tuple[Floats, Floats]
+    degrees: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The least-squares line of human scores on the judge's, (columns,) unless said otherwise.
+
+    `y` and `g` are (labelled videos, columns): human and judge's scores, centred. `human` is the
+    mean human score, `apart` how far the judge's mean of all videos is from that of the labelled
+    ones, `steep` the slope before it was kept within 0 and 1, `s_ff` and `s_yy` the variances of
+    labelled scores (divided by n), `tiny` what is a rounding error of the latter, and `variance`
+    that of all of the judge's scores.
+    """
+
+    y: Floats
+    g: Floats
+    human: Floats
+    apart: Floats
+    steep: Floats
+    slope: Floats
+    s_ff: Floats
+    s_yy: Floats
+    tiny: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """Squared standard errors: for these same videos, for new ones, and of human scores alone.
+
+    `slope` is 0 where the judge only adds noise; `left` is the variance of human scores that it
+    leaves (divided by n) and `explained` that of `Calibration`.
+    """
+
+    same: Floats
+    new: Floats
+    human: Floats
+    slope: Floats
+    left: Floats
+    explained: Floats
+
+
+def _sample(
+    f: Floats,
+    y: Floats,
+    places: Ints,
+    strata: ArrayLike | None,
+    sizes: Sequence[int] | None,
+) -> _Sample:
+    there = ~np.isnan(y) & ~np.isnan(f[places])
+    n = there.sum(axis=0).astype(np.float64)
+    videos = (~np.isnan(f)).sum(axis=0).astype(np.float64)
+    stratum, size = _design(there, strata, sizes)
+    labelled = np.bincount(stratum, there.any(axis=1), len(size)).astype(np.float64)
+    weights = np.where(there, (size / labelled)[stratum][:, None], 0.0)
+    weights /= weights.sum(axis=0)
+    # An estimate with unequal weights rests on fewer videos (Satterthwaite).
+    even = (weights**2).sum(axis=0) ** 2 / (n * (weights**4).sum(axis=0))
+    simple = _Sample(
+        there,
+        weights,
+        n,
+        videos,
+        lambda residuals: (1 - n / videos) * ((weights * residuals) ** 2).sum(axis=0),
+        (n / (n - 1), n / (n - 2)),
+        (even * (n - 1), even * (n - 2)),
+    )
+    return simple if len(size) < 2 else _stratified(simple, stratum, size, labelled)
+
+
+def _stratified(sample: _Sample, stratum: Ints, size: Floats, labelled: Floats) -> _Sample:
+    """Return the sample with the variance of a stratified one, for columns with labels enough."""
+    there, weights, n = sample.there, sample.weights, sample.n
+    group = _collapsed(size, labelled)
+    inside = group[stratum]
+    count = np.bincount(group, labelled)
+    # Strata without any labelled video have no part in the sample.
+    unsampled = np.clip(1 - count / np.bincount(group, np.where(labelled > 0, size, 0.0)), 0, 1)
+    cells, squares = np.zeros((2, len(count), len(n)))
+    np.add.at(cells, inside, there)
+    np.add.at(squares, inside, weights**2)
+    used = (cells > 0).sum(axis=0)
+    enough = (used > 1) & (n >= _LABELS_PER_STRATUM * used)
+    if not enough.any():
+        return sample
+
+    def variance(residuals: Floats) -> Floats:
+        parts = weights * residuals
+        total = np.zeros_like(n)
+        for g, number in enumerate(count):
+            of = parts[inside == g]
+            within = (of**2).sum(axis=0) - of.sum(axis=0) ** 2 / number
+            total += unsampled[g] * number / (number - 1) * within
+        return np.where(enough, total, sample.variance(residuals))
+
+    # Satterthwaite's, as if residuals had one variance: two of them do not tell that of a stratum.
+    degrees = squares.sum(axis=0) ** 2 / (squares**2 / np.maximum(cells - 1, 1)).sum(axis=0)
+    # The slope is of all labelled videos, and takes its share.
+    left = 1 - 1 / (n - used)
+    return replace(
+        sample,
+        variance=variance,
+        inflation=(
+            np.where(enough, 1.0, sample.inflation[0]),
+            np.where(enough, 1 / left, sample.inflation[1]),
+        ),
+        degrees=(
+            np.where(enough, degrees, sample.degrees[0]),
+            np.where(enough, left * degrees, sample.degrees[1]),
+        ),
+    )
+
+
+def _collapsed(size: Floats, labelled: Floats) -> Ints:
+    """Return the group of each stratum, with two labelled videos at least: one has no variance.
+
+    Strata are collapsed with those of the nearest weight.
+    """
+    group = np.zeros(len(size), dtype=np.int64)
+    there = np.flatnonzero(labelled)
+    at = count = 0
+    for h in there[np.argsort(size[there] / labelled[there], kind="stable")]:
+        group[h] = at
+        count += int(labelled[h])
+        if count > 1:
+            at, count = at + 1, 0
+    return np.minimum(group, max(0, at - 1))
+
+
+def _line(f: Floats, y: Floats, places: Ints, sample: _Sample) -> _Line:
+    there, weights = sample.there, sample.weights
+    mean, variance = _moments(f)
+    human, of_human = _centred(y, there, weights)
+    labelled, of_judge = _centred(f[places], there, weights)
+    s_ff, s_yf, s_yy = (
+        (weights * one * two).sum(axis=0)
+        for one, two in ((of_judge, of_judge), (of_human, of_judge), (of_human, of_human))
+    )
+    # Rounding errors are no variance: they would give a slope of any size.
+    tiny = (_NO_RESIDUAL * _largest(y, there)) ** 2
+    s_ff = np.where(s_ff > (_NO_RESIDUAL * _largest(f[places], there)) ** 2, s_ff, 0.0)
+    s_yy = np.where(s_yy > tiny, s_yy, 0.0)
+    steep = np.where((s_ff > 0) & (s_yy > 0), s_yf / s_ff, 0.0)
+    return _Line(
+        y=of_human,
+        g=of_judge,
+        human=human,
+        apart=mean - labelled,
+        steep=steep,
+        slope=np.clip(steep, 0.0, 1.0),
+        s_ff=s_ff,
+        s_yy=s_yy,
+        tiny=tiny,
+        variance=variance,
+    )
+
+
+def _variances(line: _Line, sample: _Sample) -> _Variances:
+    n, videos, slope = sample.n, sample.videos, line.slope
+    inflation, with_slope = sample.inflation
+    residuals = line.y - slope * line.g
+    sampled = with_slope * sample.variance(residuals)
+    left = (sample.weights * residuals**2).sum(axis=0)
+    explained = slope * (2 * line.steep - slope) * line.variance
+    rest = (n / (n - 2) * left + explained) / videos
+    # What the human scores alone give with the same degrees of freedom.
+    of_human = sample.variance(line.y)
+    alone = with_slope * of_human
+    alone_new = alone + n / (n - 2) * line.s_yy / videos
+    worse = (sampled + rest > alone_new) | (sampled > alone)
+    # The farther the labelled videos are from the rest, the more an error of the slope moves.
+    moved = sampled * (1 + np.where(slope > 0, line.apart**2 / line.s_ff, 0.0))
+    return _Variances(
+        same=np.where(worse, alone, np.minimum(moved, alone)),
+        new=np.where(worse, alone_new, np.minimum(moved + rest, alone_new)),
+        human=inflation * of_human + n / (n - 1) * line.s_yy / videos,
+        slope=np.where(worse, 0.0, slope),
+        left=np.where(worse, line.s_yy, left),
+        explained=np.where(worse, 0.0, explained),
     )
 
 
@@ -238,13 +404,13 @@ def _design(
     return stratum, size
 
 
-def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the number, mean and sample variance of what each column has."""
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and sample variance of what each column has."""
     there = ~np.isnan(values)
     n = there.sum(axis=0).astype(np.float64)
     mean = np.where(there, values, 0.0).sum(axis=0) / n
     squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
-    return n, mean, squares / (n - 1)
+    return mean, squares / (n - 1)
 
 
 def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floats]:
@@ -252,39 +418,6 @@ def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floa
     filled = np.where(there, values, 0.0)
     mean = np.where(there.any(axis=0), (weights * filled).sum(axis=0), np.nan)
     return mean, np.where(there, filled - mean, 0.0)
-
-
-def _sampling(
-    there: Mask,
-    weights: Floats,
-    n: Floats,
-    videos: Floats,
-    stratum: Ints,
-    size: Floats,
-    labelled: Floats,
-) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return how many means each column spends on its strata, and its sampling variance.
-
-    The variance is a function of residuals, before the correction for degrees of freedom.
-    """
-    one = 1 - n / videos
-    cells = np.zeros((len(size), there.shape[1]), dtype=bool)
-    np.logical_or.at(cells, stratum, there)
-    used = cells.sum(axis=0)
-    stratified = (used > 1) & (n >= _LABELS_PER_STRATUM * used)
-    if not stratified.any():
-        return np.ones_like(n), lambda residuals: one * ((weights * residuals) ** 2).sum(axis=0)
-    unsampled = np.clip(1 - labelled / size, 0.0, 1.0)
-
-    def variance(residuals: Floats) -> Floats:
-        parts = weights * residuals
-        total = np.zeros_like(n)
-        for h in np.flatnonzero(labelled):
-            of = parts[stratum == h]
-            total += unsampled[h] * ((of**2).sum(axis=0) - of.sum(axis=0) ** 2 / labelled[h])
-        return np.where(stratified, total, one * (parts**2).sum(axis=0))
-
-    return np.where(stratified, used, 1).astype(np.float64), variance
 
 
 def _t(df: Floats, confidence: float) -> Floats:

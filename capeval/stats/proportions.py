@@ -12,7 +12,7 @@ LEAST_CORRELATION = 0.1
 Where everything is right, it cannot be estimated, and with 20 to 40 clusters the estimate is too
 low as often as not. With this floor, simulated intervals of beta-binomial clusters (10 to 240 of
 them, 0.4 to 17 observations in each, proportions from .80 to .995, correlations up to .2) cover at
-least 92%, and 90% where 25 observations are right at .995; without it, as few as 81%.
+least 92%, and 90% where 15 to 25 observations are right at .99 or more; without it, as few as 81%.
 """
 
 FEWEST_CLUSTERS = 10

@@ -40,7 +40,7 @@ def draw_for(source: Source, folder: JudgeFolder, n: int, seed: int) -> DrawnVid
     Raises
     ------
     UsageError
-        Other videos were drawn before, with another seed.
+        Other videos were drawn before, with another seed or of other captions.
     InputError
         The record of the earlier draw is damaged.
     """
@@ -53,11 +53,10 @@ def draw_for(source: Source, folder: JudgeFolder, n: int, seed: int) -> DrawnVid
             f"{folder.path}: its videos were drawn with seed {before.seed}; "
             f"add --seed {before.seed}"
         )
-    if before.n >= drawn.n:
-        return before
-    if not {*before.indexes} <= {*drawn.indexes}:
+    larger = drawn if drawn.n > before.n else before
+    if not {*before.indexes} <= {*larger.indexes} & {one.index for one in source.captions}:
         raise UsageError(
             f"{folder.path}: its captions have changed since videos were drawn; delete "
             "anchors.json there to draw again"
         )
-    return drawn
+    return larger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,12 +13,22 @@ from capeval.files.judgments import short_hash
 from capeval.files.reading import parse_json, read_text
 from capeval.runs.folder import safe_name
 from capeval.runs.verdicts import JudgeIdentity
-from capeval.scoring.result import BridgeRefusal, ByType, ResultModel
+from capeval.scoring import GROUPS
+from capeval.scoring.result import Bridged, BridgeRefusal, ByType, ResultModel
 from capeval.stats.bridge_line import FittedLine, Line, Refusal
 from capeval.text import complaint, shown
 
 SHORT = 6
 """Characters of a hash in a signature, as of the data."""
+
+_LARGEST = 1e18
+"""No figure of fractions is larger, and the square of this is still a number."""
+
+_Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+_Figure = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
+_Spread = Annotated[float, Field(ge=0, le=_LARGEST)]
+# A mean of fractions may be off by the rounding of its sum.
+_Score = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9)]
 
 
 class BridgeSide(ResultModel):
@@ -87,23 +97,30 @@ class BridgeMisfit(ResultModel):
 class LineFigures(ResultModel):
     """The fitted line; see `capeval.stats.bridge_line.Line`."""
 
-    intercept: float
-    slope: float
-    s_res: float = Field(ge=0)
-    ms_res: float = Field(ge=0)
-    ms_video: float = Field(ge=0)
-    center: float
-    sxx: float = Field(gt=0)
-    low: float
-    high: float
+    intercept: _Figure
+    slope: _Figure
+    s_res: _Spread
+    ms_res: _Spread
+    ms_video: _Spread
+    center: _Score
+    # Of scores that differ by no more than rounding errors, no line is made.
+    sxx: float = Field(gt=1e-19, le=_LARGEST)
+    low: _Score
+    high: _Score
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.low <= self.center <= self.high:
+            raise ValueError("center must be from low to high")
+        return self
 
 
 class BridgeLine(ResultModel):
     """The line of one measure and type; `means` are old and new scores, in the anchors' order."""
 
     line: LineFigures | None
-    k: int = Field(ge=0)
-    n: int = Field(ge=0)
+    k: _Count
+    n: _Count
     refusals: tuple[BridgeRefusal, ...]
     left_out: tuple[BridgeMisfit, ...]
     means: tuple[tuple[float, float], ...]
@@ -114,6 +131,8 @@ class BridgeLine(ResultModel):
             raise ValueError("no line can be fitted to so few systems or videos")
         if self.line is None and not self.refusals:
             raise ValueError("there is neither a line nor a refusal")
+        if not all(isinstance(one.figures.get("system", ""), str) for one in self.refusals):
+            raise ValueError("a refusal must name its system")
         return self
 
     def fitted(self) -> FittedLine:
@@ -152,6 +171,14 @@ class Bridge(ResultModel):
     lines: ByType[BridgeMeasures]
     hash: str = ""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for of in (getattr(self.lines, group) for group in GROUPS):
+            for line in (of.precision, of.recall, of.f1):
+                if line.k != len(self.anchors) or line.n > self.annotated:
+                    raise ValueError("a line is of other anchors or videos than the bridge")
+        return self
+
     @property
     def digest(self) -> str:
         """The hash of everything else."""
@@ -160,6 +187,11 @@ class Bridge(ResultModel):
     def signed(self) -> Bridge:
         """Return the same with its hash."""
         return self.model_copy(update={"hash": self.digest})
+
+
+def bridged_digest(bridged: Bridged) -> str:
+    """Return the hash of everything else in bridged scores, by which an edit is found."""
+    return short_hash(bridged.model_dump(mode="json", exclude={"hash"}))
 
 
 def bridge_path(runs: Path, old: str, new: str) -> Path:

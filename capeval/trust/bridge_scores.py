@@ -23,7 +23,7 @@ from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Calibration
 from capeval.stats.values import Floats
 from capeval.text import counted
 from capeval.trust.bridge_build import refusals_by_run
-from capeval.trust.bridge_file import SHORT, Bridge, BridgeSide
+from capeval.trust.bridge_file import SHORT, Bridge, BridgeSide, bridged_digest
 from capeval.trust.bridge_pairs import JudgedVideos, RunPair
 
 MARK = "bridged:"
@@ -41,8 +41,10 @@ def bridged_scores(bridge: Bridge, pair: RunPair, *, max_error: float = MAX_ERRO
     max_error : largest half-width that the line may have, a fraction
     """
     if pair.old is not None and int(pair.both.sum()) >= FEWEST_LABELLED:
-        return _own_anchor(bridge, pair, pair.old)
-    return _system_line(bridge, pair, max_error)
+        made = _own_anchor(bridge, pair, pair.old)
+    else:
+        made = _system_line(bridge, pair, max_error)
+    return made.model_copy(update={"hash": bridged_digest(made)})
 
 
 def _own_anchor(bridge: Bridge, pair: RunPair, by_old: JudgedVideos) -> Bridged:
@@ -78,7 +80,7 @@ def _own_anchor(bridge: Bridge, pair: RunPair, by_old: JudgedVideos) -> Bridged:
         method="own_anchor",
         old=bridge.old.folder,
         new=bridge.new.folder,
-        hash=short_hash([by_old.digest, pair.new.digest]),
+        hash="",
         systems=1,
         anchored=anchored,
         overall=buckets[0],
@@ -151,7 +153,7 @@ def _system_line(bridge: Bridge, pair: RunPair, max_error: float) -> Bridged:
         method="system_line",
         old=bridge.old.folder,
         new=bridge.new.folder,
-        hash=short_hash([bridge.hash, pair.new.digest]),
+        hash="",
         systems=len(bridge.anchors),
         anchored=bridge.shared,
         overall=BridgedBucket(**scores),

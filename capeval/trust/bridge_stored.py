@@ -13,7 +13,7 @@ from capeval.runs.kept_scores import verdicts_hash
 from capeval.runs.stored_scores import load_scores
 from capeval.scoring import Scores, Signature
 from capeval.scoring.result import Bridged
-from capeval.trust.bridge_file import Bridge, bridge_path, load_bridge
+from capeval.trust.bridge_file import Bridge, bridge_path, bridged_digest, load_bridge
 
 
 def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
@@ -22,7 +22,7 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
     Raises
     ------
     InputError
-        There is no `scores.json` yet, or it is damaged.
+        There is no `scores.json` yet, or it is damaged or of other annotations.
     RunLocked
         Another process is working on the run.
     """
@@ -33,6 +33,12 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
         )
     with (folder.run or RunFolder(folder.path.parent)).locked() as check:
         scores = load_scores(folder.scores)
+        if not _is_of_same_data(scores, bridged):
+            raise InputError(
+                "is of other annotations; run the same `capeval judge` command again, or `capeval "
+                "score` with --out, and then this one",
+                file=folder.scores,
+            )
         check()
         changed = scores.model_copy(update={"bridged": bridged})
         if changed != scores:
@@ -44,8 +50,9 @@ def store_bridged(folder: JudgeFolder, bridged: Bridged) -> Path:
 def why_outdated(scores: Scores, folder: JudgeFolder, runs: Path | None = None) -> str | None:
     """Return why the bridged scores of a file no longer belong to what they were made of, or None.
 
-    The verdicts of both judges on this run must be the same as then and, for a line through
-    systems, `bridge.json` and the verdicts of those anchors that are still there.
+    They must not have been edited. The verdicts of both judges on this run must be the same as then
+    and, for a line through systems, `bridge.json` and the verdicts of those anchors that are still
+    there.
 
     Parameters
     ----------
@@ -55,11 +62,12 @@ def why_outdated(scores: Scores, folder: JudgeFolder, runs: Path | None = None) 
     bridged = scores.bridged
     if bridged is None:
         return None
+    if bridged.hash != bridged_digest(bridged):
+        return "they were edited"
     made = bridged.settings.get("verdicts")
     if not isinstance(made, dict) or made.get("new") != _hash(folder):
         return f"the verdicts of {bridged.new} have changed"
-    ours = Signature.parse(scores.signature)
-    if Signature.parse(bridged.signature).get("data") != ours.get("data"):
+    if not _is_of_same_data(scores, bridged):
         return "the annotations have changed"
     run = folder.path.absolute().parent
     if bridged.method == "own_anchor":
@@ -118,6 +126,11 @@ def with_bridged(judged: JudgedRun) -> tuple[JudgedRun, str | None]:
             "`capeval bridge`"
         )
     return replace(judged, bridged=bridged), None
+
+
+def _is_of_same_data(scores: Scores, bridged: Bridged) -> bool:
+    ours, theirs = (Signature.parse(one.signature).get("data") for one in (scores, bridged))
+    return ours == theirs
 
 
 def _hash(folder: JudgeFolder) -> str | None:

@@ -176,7 +176,7 @@ def _update(folder: JudgeFolder, judged: JudgedRun) -> list[str]:
     """Put calibrated scores into the `scores.json` of a judge; leave one that is outdated."""
     try:
         stored = load_scores(folder.scores)
-        other = load_judged(folder.path, annotations=judged.annotations)
+        other = load_judged(folder.path, annotations=judged.annotations, labels=False)
         ours = replace(other, labels=judged.labels).scores
     except CapevalError as fault:
         return [f"{folder.scores}: is not updated: {fault}"]

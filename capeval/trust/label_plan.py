@@ -16,6 +16,10 @@ _MOST_EXPLAINED = 0.8
 """The optimistic end of a plan without labels: an assumption, since only labels can tell."""
 
 
+_NO_VARIANCE = 1e-18
+"""The variance of scores that differ by rounding errors alone."""
+
+
 @dataclass(frozen=True)
 class LabelPlan:
     """How many videos of a run to label for an interval of ± `half_width`, a fraction.
@@ -46,7 +50,8 @@ def plan_labels(judged: JudgedRun, half_width: float) -> LabelPlan:
     Raises
     ------
     InputError
-        Fewer than two captions are scored.
+        Fewer than two captions are scored, or scores do not differ: they tell nothing of how far
+        other videos differ.
     """
     arrays = AnnotationArrays(judged.annotations)
     scored = {index: judged.scored[index] for index in arrays.rows if index in judged.scored}
@@ -68,11 +73,23 @@ def plan_labels(judged: JudgedRun, half_width: float) -> LabelPlan:
         pilot = len(kept)
         if pilot >= FEWEST_LABELLED:
             found = calibrate(judge, human.values[kept, 0, place], at)
+            if found.reasons[0]:
+                raise InputError(
+                    f"has {pilot} labelled videos that are no pilot: {found.reasons[0]}; label "
+                    "others",
+                    file=judged.file,
+                )
             residual = float(found.residual[0])
             explained_low = explained_high = float(found.explained[0])
             total = residual + explained_low
             low, high = variance_range(residual, pilot - 2)
             likely = labels_needed(half_width, residual, explained_low, videos)
+    if pilot < FEWEST_LABELLED and total <= _NO_VARIANCE:
+        raise InputError(
+            f"has the same {measure} by the judge for every caption: nothing to plan with; label "
+            f"at least {FEWEST_LABELLED} videos as a pilot",
+            file=judged.file,
+        )
     return LabelPlan(
         run=judged.name,
         measure=measure,

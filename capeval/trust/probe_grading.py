@@ -41,9 +41,8 @@ class Graded:
     Attributes
     ----------
     unmatched : by kind, whether each event that must have no match has none
-    agreement : for each video, elements with the same verdict when its caption was judged again,
-    and
-        all of them
+    agreement : for each video, the elements with the same verdict when its caption was judged
+        again, and all its elements
     unscored : by kind, the number of captions without a verdict
     ungraded : by kind, elements that were not graded although their caption was, by reason
     """

@@ -26,9 +26,14 @@ from capeval.trust.probe_set import ProbeSet
 
 @dataclass(frozen=True)
 class ProbingPlan(Plan[Judgment]):
-    """`todo` are probes without a valid verdict; `stale` is how many had one that is outdated."""
+    """`todo` are probes without a valid verdict.
+
+    `stale` is how many had one that is outdated; `dropped` is how many verdicts there are on other
+    captions, which the file will not hold any more.
+    """
 
     stale: int = 0
+    dropped: int = 0
 
 
 class _Again(PreparedJudge):
@@ -83,11 +88,13 @@ class ProbingWork:
         """Compare stored verdicts with the probes, the annotations and the judge."""
         stored: dict[str, Judgment] = {}
         stale: set[str] = set()
+        dropped: set[str] = set()
         for judgment in judgment_lines(self.folder.judgments):
             probe = self._probes.by_id.get(judgment.index)
             if probe is None:
-                continue
-            if not self._is_valid(judgment, probe):
+                if isinstance(judgment, Scored):
+                    dropped.add(judgment.index)
+            elif not self._is_valid(judgment, probe):
                 stale.add(judgment.index)
             elif isinstance(judgment, Scored) or not isinstance(stored.get(probe.id), Scored):
                 stored[probe.id] = judgment
@@ -97,10 +104,12 @@ class ProbingWork:
         # What failed before may fail again, and stop the work before it reaches the others.
         todo.sort(key=lambda probe: probe.id in stored)
         outdated = sum(not isinstance(stored.get(name), Scored) for name in stale)
-        return ProbingPlan(self._opened.judge.name, stored, todo, outdated)
+        return ProbingPlan(self._opened.judge.name, stored, todo, outdated, len(dropped))
 
     def _is_valid(self, judgment: Judgment, probe: Probe) -> bool:
-        if judgment.inputs is None or not is_by(self._opened.judge, judgment):
+        judge = self._opened.judge
+        # The card is of the judge that the verdicts name.
+        if judgment.provenance.judge != judge.name or not is_by(judge, judgment):
             return False
         if changed_since(judgment, probe.annotation, _caption(probe)) is not None:
             return False

@@ -125,6 +125,56 @@ def test_a_sample_may_become_a_whole_run(judged: Workspace) -> None:
     assert "random sample" not in after.err
 
 
+def test_a_drawn_caption_that_changed_is_judged_again(judged: Workspace) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    index = drawn(judged)["indexes"][0]
+    file = judged.folder / "runs" / "captions" / "captions.jsonl"
+    captions = [json.loads(line) for line in file.read_text().splitlines()]
+    for one in captions:
+        if one["index"] == index:
+            one["caption"] = "The car is green."
+    file.write_text("".join(json.dumps(one) + "\n" for one in captions))
+    said = judged.run(*collecting(judged))
+    assert said.code == 0, said
+    assert "1 stored verdict is outdated (the caption changed)" in said.err
+    assert said.out.startswith("10 of 10 drawn verdicts collected, 2 of them now")
+
+
+@pytest.mark.parametrize("videos", [3, 5, 8])
+def test_a_drawn_caption_that_is_gone_is_no_mistake_of_an_option(
+    judged: Workspace, videos: int
+) -> None:
+    assert judged.run(*collecting(judged)).code == 0
+    index = drawn(judged)["indexes"][0]
+    file = judged.folder / "runs" / "captions" / "captions.jsonl"
+    kept = [line for line in file.read_text().splitlines() if f'"{index}"' not in line]
+    file.write_text("\n".join(kept) + "\n")
+    said = judged.run(*collecting(judged, videos=videos))
+    assert (said.code, len(said.err.splitlines())) == (2, 1)
+    assert "its captions have changed since videos were drawn; delete anchors.json" in said.err
+
+
+PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
+
+
+def test_a_cost_cap_stops_cleanly_and_counts_what_was_not_reached(judged: Workspace) -> None:
+    judged.write("capeval.toml", PRICE)
+    judged.write("other.jsonl", (judged.folder / "captions.jsonl").read_text())
+    arguments = ("judge", "other.jsonl", "--annotations", "annotations.json", "--judge", "lexical")
+    assert judged.run(*arguments).code == 0
+    both = (*collecting(judged), "other")
+    said = judged.run(*both, "--max-cost", "3", "--max-concurrency", "1")
+    assert said.code == 3, said
+    # What closes connections at the wrong time complains on stderr.
+    assert "asyncgen" not in said.err
+    assert "Unclosed" not in said.err
+    assert "of 20 drawn verdicts collected" in said.out.splitlines()[0]
+    assert ", $" in said.out.splitlines()[0]
+    assert "other, judge-model@tuna-cap-v2: 0 of 5 drawn videos judged" in said.out
+    assert "the cost cap of $3" in said.err
+    assert judged.run(*both, "--yes").out.startswith("20 of 20 drawn verdicts collected")
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

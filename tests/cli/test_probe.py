@@ -109,6 +109,20 @@ def test_unscored_captions_end_with_3(work: Workspace, endpoint: Endpoint) -> No
     assert card_of(work)["unscored"] == 0
 
 
+def test_a_card_of_other_captions_is_not_replaced_without_a_word(work: Workspace) -> None:
+    lexical = ("probe", "annotations.json", "--judge", "lexical", "--quiet")
+    assert work.run(*lexical, "--videos", "3").err == ""
+    # More videos only add to it.
+    assert work.run(*lexical, "--videos", "4").err == ""
+    before = lines(work.folder / "probes/lexical-1/judgments.jsonl")
+    done = work.run(*lexical, "--videos", "3")
+    removed = before - lines(work.folder / "probes/lexical-1/judgments.jsonl")
+    assert removed > 0
+    assert f"lexical-1: {removed} stored verdicts on captions of other annotations" in done.err
+    assert "to keep them, move probes/lexical-1" in done.err
+    assert work.run(*lexical, "--videos", "3").err == ""
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_what_is_stopped_goes_on_where_it_was(tmp_path: Path, end: signal.Signals) -> None:
     slow = start_server(tmp_path / "server", latency_ms=30)

@@ -373,6 +373,10 @@ WRONG = [
         STRATA + "v00,1.1,lack,a,5,4\nv01,1.2,lack,a,6,4\n",
         'differs from an earlier row of the stratum "a"',
     ),
+    (
+        STRATA + "v00,1.1,lack,a,5,1\nv00,1.2,lack,a,5,1\nv01,1.1,lack,a,5,1\n",
+        'this is caption 2 of the stratum "a", of which 1 was sampled',
+    ),
 ]
 
 
@@ -384,6 +388,55 @@ def test_file_that_cannot_be_used_is_one_line(typed: Typed, text: str, message: 
     assert message in err
     assert not Path("runs/mine/human.json").exists()
     assert "calibrated" not in stored()
+
+
+def test_more_labels_than_were_sampled_are_damage(typed: Typed) -> None:
+    write_human(TRUE, SAMPLE, strata=True)
+    capeval.score("mine", human=HUMAN)
+    file = Path("runs/mine/human.json")
+    file.write_text(file.read_text().replace('"sampled": 20', '"sampled": 2'))
+    code, _, err = typed("score", "mine")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "20 labelled videos of a stratum of 2 sampled" in err
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"source": "x"}', "", "\0"])
+def test_damaged_labels_of_a_run_are_replaced(typed: Typed, content: str) -> None:
+    Path("runs/mine/human.json").write_text(content)
+    code, out, err = typed("score", "mine", "--human", "human.csv")
+    assert code == 0
+    assert "Calibrated with human labels of 24/40 videos" in out
+    assert "24 labelled captions stored, in place of others" in err
+    Path("runs/mine/human.json").write_text(content)
+    assert typed("score", "mine", "--check", "mine", "--human", "human.csv")[0] == 0
+
+
+def test_labels_none_of_which_counts_any_more_are_no_score(typed: Typed) -> None:
+    capeval.score("mine", human=HUMAN)
+    captions = Path("runs/mine/captions.jsonl")
+    captions.write_text(captions.read_text().replace("A dog.", "A cat."))
+    code, out, _ = typed("score", "mine")
+    assert code == 0
+    assert "Calibrated with human labels of 0/40 videos: F1 –." in out.splitlines()[0]
+    found = calibrated()
+    assert (found.labels.labelled, found.overall.all.f1.value) == (0, None)
+    assert any("24 labelled captions left out" in line for line in found.warnings)
+    assert typed("report", "mine")[0] == 0
+
+
+def test_labelled_videos_that_the_judge_did_not_score_are_no_score(typed: Typed) -> None:
+    file = Path("runs/mine/judge/judgments.jsonl")
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[row] for row in range(40) if row not in SAMPLE))
+    code, out, _ = typed("score", "mine", "--human", "human.csv")
+    assert code == 0
+    assert "Calibrated with human labels of 0/16 videos: F1 –." in out.splitlines()[0]
+
+
+def test_videos_outside_the_strata_are_warned_about() -> None:
+    write_human(TRUE, SAMPLE[:20], strata=True)
+    (line,) = [line for line in calibrated(human=HUMAN).warnings if "strata" in line]
+    assert line.startswith("the strata of the labels have 20 videos, but 40 are scored")
 
 
 @pytest.mark.parametrize(
@@ -460,6 +513,28 @@ def test_plan_is_narrower_with_labels(typed: Typed) -> None:
     assert "from the 24 labelled videos that the run has" in out
     assert "cannot be reached" in typed("rate", "sheet", "--plan", "1")[1]
     assert not Path("rating").exists()
+
+
+@pytest.mark.parametrize("pilot", [True, False])
+def test_scores_that_are_all_equal_are_no_plan(typed: Typed, pilot: bool) -> None:
+    """They promised an interval of 0.1 points from ten labels."""
+    same: dict[str, list[Relation]] = {video.index: ["entailment"] * 5 for video in VIDEOS}
+    if pilot:
+        write_human(same, SAMPLE)
+        capeval.score("mine", human=HUMAN)
+    else:
+        make("equal", same)
+    code, out, err = typed("rate", "sheet", "--run", "mine" if pilot else "equal", "--plan", "0.1")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert ("the human scores are all equal" if pilot else "the same f1 by the judge") in err
+
+
+def test_a_run_without_a_plan_does_not_keep_others_from_theirs(typed: Typed) -> None:
+    make("equal", {video.index: ["entailment"] * 5 for video in VIDEOS})
+    _, out, err = typed("rate", "sheet", "--plan", "12")
+    assert out.startswith("mine: F1 within ±12 points needs")
+    assert err.startswith("left out: ")
+    assert "the same f1 by the judge" in err
 
 
 @pytest.mark.parametrize("option", ["--videos=3", "--seed=1", "--out=x"])

@@ -108,6 +108,7 @@ def test_all_that_a_run_holds_is_kept_and_only_its_scores_may_be_written_anew(na
     [
         *("captions.jsonl", "judgments.jsonl", "manifest.json", "scores.json", "Scores.json"),
         *("captions.2-of-4.jsonl", "ungenerated.jsonl", "ungenerated.12-of-34.jsonl", ".lock"),
+        *("probes.jsonl", "probe.json", "anchors.json", "bridge.json"),
         *(".lock.2-of-4", "capeval.toml", "replies.sqlite", "replies.sqlite-wal"),
     ],
 )

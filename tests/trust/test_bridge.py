@@ -245,6 +245,41 @@ def test_a_line_is_outdated_when_an_anchor_or_the_bridge_changes(folder: Path) -
     assert (kept, "cannot be checked" in why) == (False, True)
 
 
+def test_edited_bridged_scores_are_left_out(folder: Path) -> None:
+    capeval.bridge("old", "new")
+    assert capeval.score("runs/system-a/" + NEW_FOLDER).bridged is not None
+    file = Path(f"runs/system-a/{NEW_FOLDER}/scores.json")
+    value = json.loads(file.read_text())
+    value["bridged"]["overall"]["all"]["f1"]["value"] = 0.99
+    file.write_text(json.dumps(value))
+    notices: list[str] = []
+    assert capeval.score(file.parent, on_notice=notices.append).bridged is None
+    assert "system-a: its bridged scores are left out: they were edited" in notices[0]
+    capeval.bridge("old", "new", "system-a")
+    assert capeval.score(file.parent).bridged is not None
+
+
+def test_scores_of_other_annotations_get_no_bridged_ones(folder: Path) -> None:
+    file = Path("annotations.json")
+    file.write_text(file.read_text().replace("Element 1 of V0000.", "Another element."))
+    before = stored("system-f")
+    notices: list[str] = []
+    found = capeval.bridge("old", "new", annotations=file, on_notice=notices.append)
+    assert found.stored == ()
+    assert len(notices) == len(NAMES)
+    assert "system-f/new-judge@new-prompts/scores.json: is of other annotations" in notices[-1]
+    assert stored("system-f") == before
+    # What the message says to do helps.
+    run = f"runs/system-f/{NEW_FOLDER}"
+    capeval.score(run, annotations=file, out=f"{run}/scores.json")
+    again = capeval.bridge("old", "new", "system-f", annotations=file)
+    assert again.stored == (f"{run}/scores.json",)
+    notices.clear()
+    scores = capeval.score(run, annotations=file, on_notice=notices.append)
+    assert scores.bridged is not None
+    assert not any("bridged" in one for one in notices)
+
+
 def test_rescoring_the_same_verdicts_keeps_bridged_scores(folder: Path) -> None:
     capeval.bridge("old", "new")
     before = stored("system-a")["bridged"]
@@ -334,7 +369,23 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "unknown key": ({"lies": 1}, "lies: is not a known key"),
     "text for a number": ({"lines.all.f1.line.slope": "1"}, "must be a number"),
     "negative": ({"lines.all.f1.line.ms_res": -1.0}, "must be at least 0"),
-    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "must be more than 0"),
+    "no spread": ({"lines.all.f1.line.sxx": 0.0}, "must be more than 1e-19"),
+    "a slope that overflows": ({"lines.all.f1.line.slope": 1e308}, "must be at most 1e+18"),
+    "a spread whose square overflows": (
+        {"lines.all.f1.line.s_res": 1e200},
+        "must be at most 1e+18",
+    ),
+    "no score": ({"lines.all.f1.line.low": -0.5}, "must be at least -1e-09"),
+    "a range that ends before it begins": (
+        {"lines.all.f1.line.low": 1.0, "lines.all.f1.line.high": 0.0},
+        "center must be from low to high",
+    ),
+    "more systems than a float holds": ({"lines.all.f1.k": 10**400}, "must be at most"),
+    "a system that is no name": (
+        {"lines.all.f1.refusals": [{"rule": "misfit", "figures": {"system": 99.0}}]},
+        "a refusal must name its system",
+    ),
+    "no anchors": ({"anchors": []}, "a line is of other anchors"),
     "unknown rule": (
         {"lines.all.f1.refusals": [{"rule": "mood", "figures": {}}]},
         '"mood" is unknown',

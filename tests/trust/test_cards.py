@@ -165,6 +165,48 @@ def test_the_first_line_is_the_answer_and_the_sample_fits_a_screen() -> None:
     assert full.count("\n") > len(lines)
 
 
+def test_a_headline_says_what_it_rests_on(probing: Probing) -> None:
+    (card,) = probing.cards.values()
+    part = card.model_copy(update={"unscored": 12})
+    assert f"; 12/{card.captions} captions unscored" in card_line(part)
+    assert probing_headline(Probing(cards={"part": part})).endswith(" captions unscored.")
+    assert "unscored" not in card_line(card)
+
+
+def test_a_card_without_a_headline_says_what_was_not_tested() -> None:
+    event = SAMPLE[0].events[0]
+    event = event.model_copy(update={"visual_elements": event.visual_elements[:1]})
+    plain = SAMPLE[0].model_copy(update={"events": (event,)})
+    assert probing_headline(capeval.probe([plain], judge="lexical")) == (
+        "lexical-1: no headline, because no verdict of lack or contradiction was tested, on probes "
+        "of 1 video; worst probe: verbatim, 100.0%."
+    )
+
+
+def test_a_headline_of_zero_is_higher_than_none(probing: Probing) -> None:
+    (card,) = probing.cards.values()
+    cards = {
+        name: card.model_copy(
+            update={
+                "headline": card.headline.model_copy(update={"value": value, "low": 0, "high": 1}),
+                "judge": card.judge.model_copy(update={"identity": {"judge": name}}),
+            }
+        )
+        for name, value in (("unknown", None), ("zero", 0.0))
+    }
+    assert probing_headline(Probing(cards=cards)).startswith("zero: 0.0% [")
+
+
+def test_a_card_of_several_snapshots_says_so(probing: Probing) -> None:
+    (card,) = probing.cards.values()
+    mixed = card.model_copy(
+        update={"judge": card.judge.model_copy(update={"models": ["snap-1", "snap-2"]})}
+    )
+    text = " ".join(printed(Probing(cards={"mixed": mixed})).split())
+    assert "answered as snap-1, snap-2: the verdicts are of several snapshots." in text
+    assert "snapshot" not in printed(probing)
+
+
 def test_several_judges_are_side_by_side() -> None:
     found = capeval.probe("sample", judge=[LexicalJudge(), NeverContradicts(SAMPLE)])
     text = printed(found)

@@ -217,6 +217,15 @@ def test_a_torn_last_line_costs_one_verdict(counting: type[Counting]) -> None:
     assert counting.calls == before + 1
 
 
+def test_verdicts_that_name_another_judge_are_given_again(counting: type[Counting]) -> None:
+    card = probed(counting(), videos=3)
+    stored = Path("probes/lexical-1/judgments.jsonl")
+    stored.write_text(stored.read_text().replace('"judge": "lexical-1"', '"judge": "gpt-4o"'))
+    before = counting.calls
+    assert probed(counting(), videos=3) == card
+    assert counting.calls == before + card.captions
+
+
 def test_regrading_needs_no_verdict(counting: type[Counting]) -> None:
     card = probed(counting(), videos=3)
     Path("probes/lexical-1/probe.json").write_text("{}")
@@ -288,6 +297,10 @@ def test_two_processes_do_not_probe_one_judge() -> None:
         ({"judge": "lexical", "fail_under": 101}, "fail_under must be from 0 to 100"),
         ({"judge": 3}, "judge must be a list"),
         ({"judge": "lexical", "out": "judgments.jsonl"}, "has a name that capeval uses itself"),
+        (
+            {"judge": "lexical", "out": "probes/lexical-1/probe.json"},
+            "has a name that capeval uses itself",
+        ),
         ({"judge": "lexical", "annotations": []}, "annotations are needed"),
         ({"judge": "lexical", "annotations": [SAMPLE[0]] * 2}, "the same index twice"),
         ({"judge": "gpt-4o"}, "OPENAI_API_KEY"),
