@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
@@ -105,48 +106,40 @@ _WIDER = (
 )
 
 
-def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> list[str]:
+def footnotes(results: Sequence[Correlation], known: set[str]) -> list[str]:
     """Return why there is no interval or p, and what keeps p from being smaller.
 
     Parameters
     ----------
     results : those of one table
-    known : what is missing and why, as in the tables above; what is new is added
+    known : the notes of the tables above, which are not repeated; new ones are added
     """
     valued = [r for r in results if r.value is not None]
     grouped = by_grouping(valued)
-    least = [
-        f"{f'{grouping}: w' if len(grouped) > 1 else 'W'}{sentence[1:]}"
-        for grouping, those in grouped.items()
-        for sentence in _least(those)
-    ]
-    wider = [] if ("", _WIDER) in known else [*_crossed(valued)]
-    known.update(("", sentence) for sentence in wider)
-    return [*missing(valued, known), *least, *wider]
+    notes = [*missing(valued)]
+    for grouping, those in grouped.items():
+        where = f"{grouping}: w" if len(grouped) > 1 else "W"
+        notes += [where + sentence[1:] for sentence in _least(those)]
+    new = [note for note in dict.fromkeys([*notes, *_crossed(valued)]) if note not in known]
+    known.update(new)
+    return new
 
 
-def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iterator[str]:
+def missing(results: Sequence[Correlation]) -> Iterator[str]:
     """Yield why values have no interval or no p."""
-    lacking: dict[str, dict[str, int]] = {}
-    # What has too few videos differs between groupings; the number that is needed does not.
+    lacking: dict[str, Counter[str]] = {}
     for r in results:
-        for what, reason in (
-            ("interval", r.interval_reason if r.low is None else None),
-            ("p", r.p_reason if r.p is None else None),
+        for what, there, reason in (
+            ("interval", r.low, r.interval_reason),
+            ("p", r.p, r.p_reason),
         ):
-            if reason is not None and reason != UNASKED:
-                reason = _TOO_FEW.sub(r"fewer than \3 \1s cannot be resampled", reason)  # noqa: PLW2901
-                counts = lacking.setdefault(reason, {})
-                counts[what] = counts.get(what, 0) + 1
+            if there is None and reason is not None and reason != UNASKED:
+                # What has too few videos differs between groupings; what is needed does not.
+                general = _TOO_FEW.sub(r"fewer than \3 \1s cannot be resampled", reason)
+                lacking.setdefault(general, Counter())[what] += 1
     for reason, counts in lacking.items():
-        new = [
-            f"no {what}" + ("" if n == len(results) else f" ({n} of {len(results)})")
-            for what, n in counts.items()
-            if (what, reason) not in known
-        ]
-        known.update((what, reason) for what in counts)
-        if new:
-            yield f"N{' and '.join(new)[1:]}: {shown_reason(reason)}."
+        where = "No" if min(counts.values()) == len(results) else "Where there is no"
+        yield f"{where} {' and no '.join(counts)}: {shown_reason(reason)}."
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:
@@ -180,9 +173,7 @@ def _limit(test: str) -> str:
 
 
 def _crossed(results: Sequence[Correlation]) -> Iterator[str]:
-    for r in results:
-        if r.grouping not in ("item", "within_system") or r.p is None or r.p >= _ALPHA:
-            continue
-        if r.low is not None and r.high is not None and r.low <= 0 <= r.high:
-            yield _WIDER
-            return
+    means = (r for r in results if r.grouping in ("item", "within_system"))
+    small = (r for r in means if r.p is not None and r.p < _ALPHA)
+    if any(r.low is not None and r.high is not None and r.low <= 0 <= r.high for r in small):
+        yield _WIDER

@@ -92,7 +92,7 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
             cells = [values.get((metric, g)) for g in grouped]
             shown = (bounded(r.value, r.low, r.high) if r else NOTHING for r in cells)
             table.rows.append([one_line(metric), *shown])
-    return [table], [*missing([r for r in those if r.value is not None], set())]
+    return [table], [*missing([r for r in those if r.value is not None])]
 
 
 def shown_briefly(r: Correlation) -> bool:
@@ -102,7 +102,7 @@ def shown_briefly(r: Correlation) -> bool:
 
 def value_tables(results: Sequence[Correlation]) -> list[Table]:
     """Return a table for each human score and grouping, then those of acc_eq, then one legend."""
-    known: set[tuple[str, str]] = set()
+    known: set[str] = set()
     tables: list[Table] = []
     accuracies: list[Table] = []
     ranks: set[str] = set()
