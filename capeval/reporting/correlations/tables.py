@@ -163,22 +163,26 @@ _UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use n
 def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
     """Return the tables, and the reasons why there is no p."""
     tables: list[Table] = []
+    matrices: list[Table] = []
     notes: list[str] = []
     for human, rater in dict.fromkeys((c.human, c.rater) for c in found.comparisons):
         those = [c for c in found.comparisons if (c.human, c.rater) == (human, rater)]
         values = [r for r in found.results if (r.human, r.rater) == (human, rater)]
         who = of_human(human, rater)
         names = dict.fromkeys(name for c in those for name in (c.first, c.second))
-        tables += _of_two(those, who) if len(names) == 2 else _matrices(those, values, who)
+        if len(names) == 2:
+            tables += _of_two(those, who)
+        else:
+            matrices += _matrices(those, values, who)
         lost: dict[str, None] = {}
         for c in those:
             if c.reason is not None and c.difference is not None:
                 where = f"{c.grouping}, {STATISTIC_WORDS[c.statistic]}"
                 lost[f"metrics compared, {who}, {where}: no p ({shown_reason(c.reason)})"] = None
         notes += lost
-    if matrices := [table for table in tables if table.note]:
+    if matrices:
         matrices[-1].note += _NOTE
-    return tables, notes
+    return [*tables, *matrices], notes
 
 
 def _blocks(those: Sequence[ComparisonResult]) -> dict[str, list[ComparisonResult]]:
