@@ -88,12 +88,14 @@ def print_table(table: Table, console: Console, *, indent: int = 0) -> None:
 _SCREEN, _FEWEST_ROWS = 40, 5
 
 
-def one_screen(pages: Sequence[Page], width: int, *, headline: str = "") -> list[Page]:
+def one_screen(
+    pages: Sequence[Page], width: int, *, headline: str = "", lines: int = _SCREEN
+) -> list[Page]:
     """Return pages with as many rows in each table as fill a screen of a width."""
     longest = max((len(table.rows) for page in pages for table in page.tables), default=0)
-    for most in range(min(longest, _SCREEN), _FEWEST_ROWS - 1, -1):
+    for most in range(min(longest, lines), _FEWEST_ROWS - 1, -1):
         short = [page.shortened(most) for page in pages]
-        if as_text(short, headline=headline, width=width).count("\n") < _SCREEN:
+        if as_text(short, headline=headline, width=width).count("\n") < lines:
             return short
     return [page.shortened(_FEWEST_ROWS) for page in pages]
 

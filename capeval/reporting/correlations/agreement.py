@@ -16,8 +16,8 @@ from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
     UNASKED,
+    lines_of_missing,
     of_human,
-    shown_reason,
     with_interval,
 )
 from capeval.reporting.numbers import bounded, coefficient, thousands
@@ -38,11 +38,19 @@ _CEILING_NOTE = (
 )
 
 
-def element_tables(elements: Elements) -> list[Table]:
-    """Return two tables for each pair of sides: coefficients by type, and the labels themselves."""
+def element_tables(elements: Elements, only: ElementTable | None = None) -> list[Table]:
+    """Return two tables for each pair of sides: coefficients by type, and the labels themselves.
+
+    Parameters
+    ----------
+    only : one pair, without the coefficients of weighted elements
+    """
     tables: list[Table] = []
-    for truth, given in dict.fromkeys((t.truth, t.given) for t in elements.tables):
-        those = [t for t in elements.tables if (t.truth, t.given) == (truth, given)]
+    pairs = dict.fromkeys((t.truth, t.given) for t in ([only] if only else elements.tables))
+    for pair in pairs:
+        those = [
+            t for t in elements.tables if (t.truth, t.given) == pair and not (only and t.weighted)
+        ]
         tables += [_coefficients(those, elements.unjudged), _labels(those)]
     if tables:
         resampled = any(e.low is not None for t in elements.tables for e in t.coefficients.values())
@@ -71,8 +79,9 @@ def _coefficients(those: Sequence[ElementTable], unjudged: int) -> Table:
     table = Table(
         title, columns("Elements", "n", *names, "acc.", "mF1", "BP", "alpha"), note=" ".join(notes)
     )
-    for weighted in (False, True):
-        table.rows.append(["weighted" if weighted else "plain"])
+    for weighted in sorted({t.weighted for t in those}):
+        if any(t.weighted for t in those):
+            table.rows.append(["weighted" if weighted else "plain"])
         for t in those:
             if t.weighted == weighted:
                 c = t.coefficients
@@ -134,7 +143,13 @@ def ceiling_tables(found: Correlations) -> tuple[list[Table], list[str]]:
             notes.append("acc_eq is without threshold.")
         notes += [f"No interval: {reason}." for reason in sorted(filter(None, reasons - {UNASKED}))]
         tables[-1].note = " ".join(notes)
-    return tables, [alpha, *_unvalued(raters.ceiling)]
+    lost = [c for c in raters.ceiling if c.value is None]
+    return tables, [
+        alpha,
+        *lines_of_missing(
+            (f"Ceiling, {c.grouping}", of_human(c.human, None), c.statistic, c.reason) for c in lost
+        ),
+    ]
 
 
 def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:
@@ -164,23 +179,3 @@ def _ceilings(raters: Raters, human: str, those: list[CeilingResult]) -> Table:
                 [STATISTIC_WORDS[c.statistic], bounded(c.value, c.low, c.high), *each]
             )
     return table
-
-
-def _unvalued(ceilings: Sequence[CeilingResult]) -> list[str]:
-    """Return why there is no ceiling, the same reason for several human scores in one line."""
-    lost: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for c in ceilings:
-        if c.value is None:
-            by_human = lost.setdefault((c.grouping, str(c.reason)), {})
-            by_human.setdefault(c.human, []).append(STATISTIC_WORDS[c.statistic])
-    lines = []
-    for (grouping, reason), by_human in lost.items():
-        alike: dict[str, list[str]] = {}
-        for human, names in by_human.items():
-            alike.setdefault(", ".join(names), []).append(human)
-        lines += [
-            f"Ceiling, {of_human(', '.join(humans), None)}, {grouping}, {names}: "
-            f"no value ({shown_reason(reason)})"
-            for names, humans in alike.items()
-        ]
-    return lines

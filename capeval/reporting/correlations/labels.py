@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
@@ -18,6 +19,23 @@ GROUPING_WORDS: dict[Grouping, str] = {
     "within_system": "captions of one system; mean over systems",
     "system": "means of systems",
 }
+
+
+def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
+    """Return results by the name of their human score, with its rater where these are apart."""
+    found: dict[tuple[str, str | None], list[Correlation]] = {}
+    for r in results:
+        found.setdefault((r.human, r.rater), []).append(r)
+    return {of_human(*key): those for key, those in found.items()}
+
+
+def by_grouping(results: Iterable[Correlation]) -> dict[Grouping, list[Correlation]]:
+    """Return results by grouping, each by statistic with the best metric first."""
+    order = list(STATISTIC_WORDS)
+    ranked = sorted(
+        results, key=lambda r: (order.index(r.statistic), r.value is None, -(r.value or 0.0))
+    )
+    return {g: those for g in GROUPING_WORDS if (those := [r for r in ranked if r.grouping == g])}
 
 
 def of_human(human: str, rater: str | None) -> str:
@@ -42,6 +60,28 @@ def shown_reason(text: object) -> str:
     return found
 
 
+def lines_of_missing(missing: Iterable[tuple[str, str, str, str | None]]) -> Iterator[str]:
+    """Yield a line for all that lack the same statistics for the same reason in one place.
+
+    Parameters
+    ----------
+    missing : where, what has no value, by which statistic, and why
+
+    >>> list(lines_of_missing(("item", m, "pearson", "all are alike") for m in ("a", "b")))
+    ['item: a, b, Pearson r: no value (all are alike)']
+    """
+    lost: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for where, what, statistic, reason in missing:
+        those = lost.setdefault((where, shown_reason(reason)), {}).setdefault(what, [])
+        those.append(STATISTIC_WORDS[statistic])
+    for (where, reason), by_what in lost.items():
+        alike: dict[str, list[str]] = {}
+        for what, names in by_what.items():
+            alike.setdefault(", ".join(names), []).append(what)
+        for statistics, whats in alike.items():
+            yield f"{where}: {', '.join(whats)}, {statistics}: no value ({reason})"
+
+
 def with_interval(heading: str, there: bool) -> str:
     """Return the heading of a column of values, with or without intervals.
 
@@ -62,45 +102,44 @@ _SMALLEST_PRINTED = 0.001
 _ROUNDING = 1e-9
 _WIDER = (
     "The interval and p come from different methods: with few videos, p can be below 0.05 although "
-    "the interval includes 0. "
+    "the interval includes 0."
 )
 
 
-def footnotes(results: Sequence[Correlation], known: set[tuple[str, str]]) -> str:
+def footnotes(results: Sequence[Correlation], known: set[str]) -> list[str]:
     """Return why there is no interval or p, and what keeps p from being smaller.
 
     Parameters
     ----------
     results : those of one table
-    known : what is missing and why, as in the tables above; what is new is added
+    known : the notes of the tables above, which are not repeated; new ones are added
     """
     valued = [r for r in results if r.value is not None]
-    return "".join([*missing(valued, known), *_least(valued), *_crossed(valued)])
+    grouped = by_grouping(valued)
+    notes = [*missing(valued)]
+    for grouping, those in grouped.items():
+        where = f"{grouping}: w" if len(grouped) > 1 else "W"
+        notes += [where + sentence[1:] for sentence in _least(those)]
+    new = [note for note in dict.fromkeys([*notes, *_crossed(valued)]) if note not in known]
+    known.update(new)
+    return new
 
 
-def missing(results: Sequence[Correlation], known: set[tuple[str, str]]) -> Iterator[str]:
+def missing(results: Sequence[Correlation]) -> Iterator[str]:
     """Yield why values have no interval or no p."""
-    lacking: dict[str, dict[str, int]] = {}
-    # What has too few videos differs between groupings; the number that is needed does not.
+    lacking: dict[str, Counter[str]] = {}
     for r in results:
-        for what, reason in (
-            ("interval", r.interval_reason if r.low is None else None),
-            ("p", r.p_reason if r.p is None else None),
+        for what, there, reason in (
+            ("interval", r.low, r.interval_reason),
+            ("p", r.p, r.p_reason),
         ):
-            if reason is not None and reason != UNASKED:
-                reason = _TOO_FEW.sub(r"fewer than \3 \1s cannot be resampled", reason)  # noqa: PLW2901
-                counts = lacking.setdefault(reason, {})
-                counts[what] = counts.get(what, 0) + 1
+            if there is None and reason is not None and reason != UNASKED:
+                # What has too few videos differs between groupings; what is needed does not.
+                general = _TOO_FEW.sub(r"fewer than \3 \1s cannot be resampled", reason)
+                lacking.setdefault(general, Counter())[what] += 1
     for reason, counts in lacking.items():
-        new = {what: n for what, n in counts.items() if (what, reason) not in known}
-        known.update((what, reason) for what in new)
-        everywhere = [what for what, n in new.items() if n == len(results)]
-        some = [what for what in new if what not in everywhere]
-        parts = [" and ".join(f"no {what}" for what in everywhere)] if everywhere else []
-        parts += [f"where there is no {' or no '.join(some)}"] if some else []
-        if parts:
-            sentence = ", and ".join(parts)
-            yield f"{sentence[0].upper()}{sentence[1:]}: {shown_reason(reason)}. "
+        where = "No" if min(counts.values()) == len(results) else "Where there is no"
+        yield f"{where} {' and no '.join(counts)}: {shown_reason(reason)}."
 
 
 def _least(results: Sequence[Correlation]) -> Iterator[str]:
@@ -121,10 +160,10 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
         highest = max(map(p_value, least.values()))
         others = [f"{name} {p_value(p)}" for name, p in least.items() if p_value(p) != highest]
         but = f" ({', '.join(others)})" if others else ""
-        yield f"With {results[0].n} systems, p cannot be below {highest}{but}. "
+        yield f"With {results[0].n} systems, p cannot be below {highest}{but}."
         return
     for limit, p in reached.items():
-        yield f"With this number of {limit}, p cannot be below {p_value(p)}. "
+        yield f"With this number of {limit}, p cannot be below {p_value(p)}."
 
 
 def _limit(test: str) -> str:
@@ -134,9 +173,7 @@ def _limit(test: str) -> str:
 
 
 def _crossed(results: Sequence[Correlation]) -> Iterator[str]:
-    for r in results:
-        if r.grouping not in ("item", "within_system") or r.p is None or r.p >= _ALPHA:
-            continue
-        if r.low is not None and r.high is not None and r.low <= 0 <= r.high:
-            yield _WIDER
-            return
+    means = (r for r in results if r.grouping in ("item", "within_system"))
+    small = (r for r in means if r.p is not None and r.p < _ALPHA)
+    if any(r.low is not None and r.high is not None and r.low <= 0 <= r.high for r in small):
+        yield _WIDER

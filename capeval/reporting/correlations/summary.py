@@ -1,19 +1,16 @@
-"""A summary of correlations: a headline, a few lines, and one table of all metrics."""
+"""A summary of correlations: a headline and a few lines, and what it is about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capeval.correlation.result import Correlation, Correlations, ElementTable, Raters
+from capeval.correlation.result import Correlation, Correlations, ElementTable
 from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
-    missing,
     of_human,
     shown_reason,
-    with_interval,
 )
-from capeval.reporting.numbers import NOTHING, bounded, coefficient, p_value, thousands
-from capeval.reporting.table import Table, columns
+from capeval.reporting.numbers import bounded, coefficient, p_value, thousands
 from capeval.stats.values import Grouping
 from capeval.text import counted, listed, one_line
 
@@ -32,9 +29,9 @@ def summary_lines(found: Correlations) -> list[str]:
     All of it is about one human score and the metric that agrees best with it. Each line has
     the first statistic of its table (tau-b, unless others were asked for).
     """
-    leading = _of_first_human(found)
+    leading = of_first_human(found)
     best = _best(leading)
-    table = _human_table(found, best)
+    table = elements_of_best(found)
     agreement = "" if table is None else _agreement(table)
     if best is None:
         if table is None:
@@ -57,44 +54,12 @@ def summary_lines(found: Correlations) -> list[str]:
     return lines
 
 
-def overview(found: Correlations) -> list[Table]:
-    """Return one table: every metric with every human score, by one statistic and all groupings."""
-    statistics = {r.statistic for r in found.results}
-    if not statistics:
-        return []
-    statistic = min(statistics, key=_STATISTICS.index)
-    those = [r for r in found.results if r.statistic == statistic]
-    groupings = [g for g in reversed(_WHAT) if any(r.grouping == g for r in those)]
-    headings = [
-        with_interval(g, any(r.low is not None for r in those if r.grouping == g))
-        for g in groupings
-    ]
-    table = Table(
-        f"{STATISTIC_WORDS[statistic]} of metrics with human scores",
-        columns("Metric", *headings),
-        note="".join(missing([r for r in those if r.value is not None], set())).strip(),
-    )
-    for human, rater in dict.fromkeys((r.human, r.rater) for r in those):
-        values = {(r.metric, r.grouping): r for r in those if (r.human, r.rater) == (human, rater)}
-        metrics = dict.fromkeys(metric for metric, _ in values)
-        table.rows.append([of_human(human, rater)])
-        for metric in sorted(metrics, key=lambda m: -_value(values.get((m, groupings[0])))):
-            cells = [values.get((metric, g)) for g in groupings]
-            table.rows.append(
-                [
-                    one_line(metric),
-                    *(bounded(r.value, r.low, r.high) if r else NOTHING for r in cells),
-                ]
-            )
-    return [table]
-
-
 def _value(result: Correlation | None) -> float:
     # A metric without a value comes last.
     return -2.0 if result is None or result.value is None else result.value
 
 
-def _of_first_human(found: Correlations) -> list[Correlation]:
+def of_first_human(found: Correlations) -> list[Correlation]:
     """Return the results of the first human score that has a value by the first statistic."""
     statistic = min((r.statistic for r in found.results), key=_STATISTICS.index, default=None)
     valued = (r for r in found.results if r.statistic == statistic and r.value is not None)
@@ -149,13 +114,13 @@ def _best(results: Sequence[Correlation]) -> Correlation | None:
     return max((r for r in there if r.statistic == statistic), key=_value)
 
 
-def _human_table(found: Correlations, best: Correlation | None) -> ElementTable | None:
+def elements_of_best(found: Correlations) -> ElementTable | None:
     """Return the labels of humans and the judge of the best metric, else of the best kappa."""
-    raters: Raters = found.raters
+    best = _best(of_first_human(found))
     those = [
         t
         for t in found.elements.tables
-        if t.by == "all" and not t.weighted and t.truth in ("human", *raters.names)
+        if t.by == "all" and not t.weighted and t.truth in ("human", *found.raters.names)
     ]
     those = [t for t in those if t.truth == those[0].truth]
     if not those:

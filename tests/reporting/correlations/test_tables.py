@@ -187,6 +187,85 @@ def test_tables_are_the_golden_ones(metrics: dict[str, tuple[float | None, int |
     assert text == golden.read_text(encoding="utf-8")
 
 
+def one_judge(systems: int) -> Correlations:
+    """Return what a judge gives: tau-b, r and acc_eq of two human scores, and some systems."""
+    found = correlations({"lexical-1:f1": (0.616, None)})
+    results = [
+        r.model_copy(
+            update={"human": human, "grouping": grouping, "p_least": 0.0312, "test": "bootstrap"}
+            | ({"n": systems} if grouping == "system" else {})
+        )
+        for human in ("f1", "recall")
+        for grouping in ("item", "system")
+        for r in found.results
+        if r.grouping == "item"
+    ]
+    return found.model_copy(
+        update={
+            "results": tuple(results),
+            "comparisons": (),
+            "published": (),
+            "raters": Raters(
+                names=("Ann",), combined="mean", alpha=Coefficient(value=None), level="nominal"
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize("systems", [4, 5])
+def test_the_default_of_one_judge_is_the_golden_one(systems: int) -> None:
+    golden = GOLDEN / f"default-correlations-of-{systems}-systems.txt"
+    text = shown(one_judge(systems), "table", full=False)
+    if os.environ.get("CAPEVAL_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+    rows = [line.split()[0] for line in text.splitlines() if line]
+    assert ("system" in rows) == (systems == 5)
+    assert len(text.splitlines()) <= 60
+
+
+def test_the_rest_is_behind_full_and_in_other_formats() -> None:
+    found = one_judge(4)
+    default = shown(found, "table", full=False)
+    for words in ("Pearson r", "Human recall", "(means of systems", "weighted\n"):
+        assert words not in default
+        assert words in shown(found, "table")
+    assert shown(found, "csv", full=False) == shown(found, "csv")
+
+
+def test_acc_eq_alone_stands_beside_what_a_constant_gets() -> None:
+    found = one_judge(5)
+    only = tuple(r for r in found.results if r.statistic == "acc_eq")
+    lines = shown(found.model_copy(update={"results": only}), "table", full=False).splitlines()
+    assert sum(line.startswith("a constant ") for line in lines) == 2
+    assert not any(line.startswith("acc_eq by grouping") for line in lines)
+
+
+@pytest.mark.parametrize("metrics", [SIX, TWO, {"lexical-1:f1": (0.616, None)}])
+def test_each_legend_is_printed_once(metrics: dict[str, tuple[float | None, int | None]]) -> None:
+    one = correlations(metrics)
+    recall = [r.model_copy(update={"human": "recall"}) for r in one.results]
+    compared = [c.model_copy(update={"human": "recall"}) for c in one.comparisons]
+    both = one.model_copy(
+        update={
+            "results": (*one.results, *recall),
+            "comparisons": (*one.comparisons, *compared),
+        }
+    )
+    text = " ".join(shown(both, "table").split())
+    for words in ("n: captions", "ties: the share", "in-sample: ", "groups: used", "kappa: Cohen"):
+        assert text.count(words) == 1
+    assert text.count("Above the diagonal") == (metrics is SIX)
+    assert text.count("rank: ") == (len(metrics) > 1)
+
+
+def test_many_metrics_are_cut_to_sixty_lines() -> None:
+    many = correlations({f"m{n}": (n / 100, n) for n in range(70)})
+    lines = shown(many, "table", 100, full=False).splitlines()
+    assert len(lines) <= 60
+    assert any("more rows: --full" in line for line in lines)
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json"])
 def test_every_format_has_every_row(form: Format) -> None:
     found = correlations(SIX)
@@ -202,16 +281,16 @@ def test_every_format_has_every_row(form: Format) -> None:
         assert any(title in line for line in lines)
 
 
-def test_default_is_a_sentence_a_summary_and_one_table() -> None:
+def test_default_of_several_metrics_has_the_main_statistic_of_each() -> None:
     lines = shown(correlations(SIX), "table", 100, full=False).splitlines()
     assert lines[0] == (
         "clair has the highest Kendall tau-b of 7 metrics with the human score: 0.731 [0.631, "
         "0.831] over 40 captions (pooled), equal to 1 other."
     )
     assert len(lines) <= 40
-    start = next(n for n, line in enumerate(lines) if line.startswith("Kendall tau-b of metrics"))
+    start = next(n for n, line in enumerate(lines) if line.startswith("Kendall tau-b by grouping"))
     assert lines[start + 1].split() == ["Metric", "pooled", "[95%]", "item", "[95%]"]
-    assert [line.split()[0] for line in lines[start + 4 : start + 6]] == [
+    assert [line.split()[0] for line in lines[start + 3 : start + 5]] == [
         "clair",
         "gpt-4o-2024-08-06:f1",
     ]
@@ -324,7 +403,7 @@ def test_the_same_reason_for_no_ceiling_stands_once() -> None:
     raters = one.raters.model_copy(update={"ceiling": tuple(none)})
     lines = shown(one.model_copy(update={"raters": raters}), "table", 200).splitlines()
     assert [line for line in lines if line.startswith("Ceiling")] == [
-        "Ceiling, human F1, recall, item, Kendall tau-b, Pearson r: no value (all are alike)"
+        "Ceiling, item: human F1, human recall, Kendall tau-b, Pearson r: no value (all are alike)"
     ]
 
 

@@ -1,0 +1,167 @@
+"""Tables of the values of statistics: one for a screen, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from capeval.correlation.result import Correlation
+from capeval.reporting.correlations.labels import (
+    GROUPING_WORDS,
+    STATISTIC_WORDS,
+    by_grouping,
+    by_human,
+    footnotes,
+    missing,
+    with_interval,
+)
+from capeval.reporting.numbers import (
+    NOTHING,
+    bounded,
+    coefficient,
+    p_value,
+    significant,
+    whole_percent,
+)
+from capeval.reporting.table import Row, Table, columns
+from capeval.stats.statistic import ACC_EQ
+from capeval.text import one_line
+
+LEAST_SYSTEMS = 5
+"""The fewest systems in the short table: over four, p of tau-b is at least 2/4! = .083."""
+
+_GROUPED = ("item", "within_system")
+_RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
+_ACCURACY = (
+    "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
+    "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold, to "
+    "which p belongs. a constant: a metric with one score for all captions; acc_eq has a value "
+    "even if all values of a metric tie."
+)
+
+
+# The columns of values: heading and cell. Where there is a single group, its number says nothing.
+_CELLS: dict[str, Callable[[Correlation], str]] = {
+    "Grouping": lambda r: r.grouping,
+    "Metric": lambda r: one_line(r.metric),
+    "Statistic": lambda r: STATISTIC_WORDS[r.statistic],
+    "Value": lambda r: bounded(r.value, r.low, r.high),
+    "in-sample": lambda r: bounded(r.value, r.low, r.high),
+    "thr.": lambda r: significant(r.threshold),
+    "cross": lambda r: coefficient(r.cross_fitted),
+    "untied": lambda r: coefficient(r.untied),
+    "p": lambda r: p_value(r.p),
+    "n": lambda r: str(r.n),
+    "systems": lambda r: str(r.n),
+    "ties": lambda r: whole_percent(r.ties.metric),
+    "groups": lambda r: (
+        f"{r.groups.used}/{r.groups.used + r.groups.dropped}" if r.grouping in _GROUPED else ""
+    ),
+    "rank": lambda r: NOTHING if r.cluster is None else str(r.cluster),
+}
+
+
+def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table], list[str]]:
+    """Return one table of a statistic by all groupings: with p of one metric, else the values.
+
+    Returns
+    -------
+    the table, if it has rows, and what a reader must know about its numbers
+    """
+    those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
+    if not those or statistic == ACC_EQ.name:
+        return value_tables(those), []
+    grouped, humans = by_grouping(those), by_human(those)
+    title = f"{STATISTIC_WORDS[statistic]} by grouping"
+    if len(those) == len(grouped):
+        title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
+        names = ("Grouping", "Value", "p", "n", "ties", "groups")
+        table = _table(title, names, [r for (r,) in grouped.values()], _legend(those))
+        return [table], footnotes(those, set())
+    headings = (
+        with_interval(g, any(r.low is not None for r in same)) for g, same in grouped.items()
+    )
+    table = Table(
+        f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
+        columns("Metric", *headings),
+    )
+    for who, of_who in humans.items():
+        table.rows += [[who]] if len(humans) > 1 else []
+        values = {(r.metric, r.grouping): r for r in of_who}
+        ranked = (r for same in by_grouping(of_who).values() for r in same)
+        for metric in dict.fromkeys(r.metric for r in ranked):
+            cells = [values.get((metric, g)) for g in grouped]
+            shown = (bounded(r.value, r.low, r.high) if r else NOTHING for r in cells)
+            table.rows.append([one_line(metric), *shown])
+    return [table], [*missing([r for r in those if r.value is not None])]
+
+
+def shown_briefly(r: Correlation) -> bool:
+    """Return whether the screen has a place for a result."""
+    return r.grouping != "system" or r.n >= LEAST_SYSTEMS
+
+
+def value_tables(results: Sequence[Correlation]) -> list[Table]:
+    """Return a table for each human score and grouping, then those of acc_eq, then one legend."""
+    known: set[str] = set()
+    tables: list[Table] = []
+    accuracies: list[Table] = []
+    ranks: set[str] = set()
+    for who, those in by_human(results).items():
+        rank = ["rank"] if len({r.metric for r in those}) > 1 else []
+        ranks.update(rank)
+        for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
+            if any(r.value is not None for r in same):
+                title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
+                count = "systems" if grouping == "system" else "n"
+                groups = ["groups"] if grouping in _GROUPED else []
+                names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
+                note = " ".join(footnotes(same, known))
+                tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
+        accuracies += _accuracies(who, [r for r in those if r.statistic == ACC_EQ.name], rank)
+    tables += accuracies
+    if tables:
+        legend = [tables[-1].note, _legend(results), _ACCURACY if accuracies else ""]
+        tables[-1].note = " ".join(filter(None, [*legend, _RANK if ranks else ""]))
+    return tables
+
+
+def _table(
+    title: str, names: Sequence[str], results: Sequence[Correlation], note: str = ""
+) -> Table:
+    ends = any(r.low is not None for r in results)
+    headings = (with_interval(name, ends and name in ("Value", "in-sample")) for name in names)
+    rows: list[Row] = [[_CELLS[name](r) for name in names] for r in results]
+    return Table(title, columns(*headings, words=1 + ("Statistic" in names)), rows, note)
+
+
+def _legend(results: Sequence[Correlation]) -> str:
+    there = {r.grouping for r in results}
+    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
+    legend += ". ties: the share of the compared pairs that the metric ties."
+    groups = " groups: used/all; a group in which one metric has no value is left out for all."
+    return legend + (groups if there & set(_GROUPED) else "")
+
+
+def _human_ties(results: Sequence[Correlation]) -> str:
+    share = next((r.ties.human for r in results if r.ties.human is not None), None)
+    return "" if share is None else f"; human ties {whole_percent(share)}"
+
+
+def _accuracies(who: str, results: Sequence[Correlation], rank: Sequence[str]) -> list[Table]:
+    """Return a table of acc_eq, which means nothing without the accuracy of a constant metric."""
+    names = ("Metric", "in-sample", "thr.", "cross", "untied", "p", "n", "ties", *rank)
+    whole = _table(f"Pairwise accuracy with ties (acc_eq), {who}", names, results)
+    whole.rows = []
+    for grouping, those in by_grouping(results).items():
+        constant = next((r.constant for r in those if r.constant is not None), None)
+        if constant is None:
+            continue
+        counts = {_CELLS["groups"](r) for r in those if r.groups.used}
+        groups = f", groups {counts.pop()}" if grouping in _GROUPED and len(counts) == 1 else ""
+        blank = [""] * (len(names) - 2)
+        whole.rows += [
+            [f"{grouping}{groups}{_human_ties(those)}"],
+            *_table("", names, those).rows,
+            ["a constant", coefficient(constant), *blank],
+        ]
+    return [whole] if whole.rows else []
