@@ -114,7 +114,10 @@ class Correlation(ResultModel):
 
 
 class ComparisonResult(ResultModel):
-    """Two metrics (first − second), with p before and after adjustment for multiple tests."""
+    """Two metrics (first − second), with p before and after adjustment for multiple tests.
+
+    `p_one_sided` is of the alternative that the first is better, and not adjusted.
+    """
 
     first: str
     second: str
@@ -125,6 +128,10 @@ class ComparisonResult(ResultModel):
     difference: float | None
     p: float | None
     p_adjusted: float | None
+    p_one_sided: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval_reason: str | None = None
     method: str
     n: int
     groups: Groups

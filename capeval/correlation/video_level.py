@@ -359,6 +359,7 @@ def _compared_pairs(
         seed=settings.seed,
         thresholds=list(map(threshold, metrics)),
         step=step,
+        resamples=0 if settings.ci == "none" else settings.bootstrap_resamples,
     )
 
 
@@ -384,6 +385,8 @@ def _compare(
             difference=number_of(test.difference),
             p=number_of(test.p),
             p_adjusted=number_of(p),
+            p_one_sided=number_of(test.one_sided),
+            **bounds_of(test.interval),
             method=test.method,
             n=test.n,
             groups=Groups(used=test.used, dropped=test.dropped),

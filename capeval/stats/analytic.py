@@ -31,8 +31,10 @@ def fisher_interval(r: float, n: int, confidence: float = 0.95) -> Interval | Mi
     return Interval(float(low), float(high), "fisher")
 
 
-def t_interval(values: Floats, confidence: float = 0.95) -> Interval | Missing:
-    """Return Student's interval of the mean of independent values, kept within -1 and 1.
+def t_interval(
+    values: Floats, confidence: float = 0.95, *, largest: float = 1.0
+) -> Interval | Missing:
+    """Return Student's interval of the mean of independent values, within `largest` of 0.
 
     >>> found = t_interval(np.array([0.1, 0.2, 0.3]))
     >>> round(found.low, 3), round(found.high, 3)
@@ -45,4 +47,4 @@ def t_interval(values: Floats, confidence: float = 0.95) -> Interval | Missing:
         return Missing("fewer than two groups have a value")
     half = stdtrit(count - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(count)
     mean = values.mean()
-    return Interval(float(max(mean - half, -1.0)), float(min(mean + half, 1.0)), "t")
+    return Interval(float(max(mean - half, -largest)), float(min(mean + half, largest)), "t")

@@ -31,6 +31,7 @@ from capeval.reporting.numbers import (
     coefficient,
     p_value,
     signed,
+    signed_bounds,
     significant,
     thousands,
     whole_percent,
@@ -292,7 +293,8 @@ _Pairs = dict[tuple[str, str], ComparisonResult]
 _NOTE = (
     "Above the diagonal: p of row and column ({how}, Holm within a block). "
     "Below it: the difference, row − column, over the groups in which both have a value. "
-    "A metric ranks lower if it is worse than all metrics of the rank above."
+    "A metric ranks lower if it is worse than all metrics of the rank above. "
+    "The intervals of the differences and one-sided p are in the file (--out)."
 )
 _UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use none."
 
@@ -332,24 +334,24 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
     if not tested:
         return []
     first, second = one_line(tested[0].first), one_line(tested[0].second)
-    groupings = [g for g in GROUPING_WORDS if any(c.grouping == g for c in tested)]
+    ends = with_interval("Difference", any(c.low is not None for c in tested))
     table = Table(
         f"Metrics compared, {who}: {first} − {second} (p: {_how(tested)})",
-        columns("Statistic", *groupings),
+        columns("Statistic", ends, "p", "one-sided"),
+        note=f"one-sided: p of the alternative that {first} is better.",
     )
-    for name, block in _blocks(tested).items():
-        by = {c.grouping: c for c in block}
-        table.rows.append([name, *(_difference(by[g]) if g in by else NOTHING for g in groupings)])
+    for grouping in GROUPING_WORDS:
+        blocks = _blocks([c for c in tested if c.grouping == grouping])
+        table.rows += [[grouping]] if blocks else []
+        for name, (c, *_) in blocks.items():
+            bounds = signed_bounds(c.difference, c.low, c.high)
+            table.rows.append([name, bounds, p_value(c.p_adjusted), p_value(c.p_one_sided)])
     return [table]
 
 
 def _how(those: Sequence[ComparisonResult]) -> str:
     used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
     return " or ".join(used or _METHODS.values())
-
-
-def _difference(c: ComparisonResult) -> str:
-    return f"{signed(c.difference)} ({p_value(c.p_adjusted)})"
 
 
 def _matrices(
