@@ -17,6 +17,8 @@ from capeval.text import counted, listed, nearest
 # A smaller change of a pooled value would not alter what is said of a metric. Systems' means are
 # few, and each of them moves their correlation more.
 _MUCH: dict[Grouping, float] = {"pooled": 0.1, "system": 0.3}
+# Shares of agreeing pairs have no such scale.
+_MOVED = frozenset(STATISTICS) - {"acc_eq"}
 # Among few systems, each matters; one that matters twice as much as any other stands out.
 _TIMES = 2.0
 # Any one of fewer means can turn their correlation.
@@ -82,7 +84,7 @@ def outlier_warnings(results: Sequence[Correlation]) -> list[str]:
     found: dict[tuple[str, str | None, str], list[tuple[float, float, Correlation]]] = {}
     for r in results:
         much = _MUCH.get(r.grouping)
-        if much is None or r.value is None or r.statistic == "acc_eq":
+        if much is None or r.value is None or r.statistic not in _MOVED:
             continue
         if r.grouping == "system" and r.n < _FEWEST_MEANS:
             continue
