@@ -480,6 +480,10 @@ def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
     assert correlate(tmp_path, *typed, "--published").code == 0
     rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
     assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
+    for row in rows:
+        for name in ("kendall", "spearman", "pearson"):
+            low, high = row[f"{name}_interval"]
+            assert low < row[name] < high
     assert {(row["n"], row["source"]) for row in rows} == {(40, "TUNA (ACL 2025), table 3")}
 
 

@@ -273,12 +273,14 @@ def _accuracies(who: str, results: Sequence[Correlation]) -> list[Table]:
 
 def _published(rows: Sequence[Published]) -> Table:
     return Table(
-        "Published in TUNA, table 3 (n = 40; not computed here)",
-        columns("Metric", "Kendall tau", "Spearman rho", "Pearson r"),
+        "Published in TUNA, table 3 (n = 40; values not computed here)",
+        columns("Published", "Kendall tau [95%]", "Spearman rho [95%]", "Pearson r [95%]"),
         [
             [
-                f"{row.metric} (published)",
-                *map(coefficient, (row.kendall, row.spearman, row.pearson)),
+                row.metric,
+                bounded(row.kendall, *(row.kendall_interval or _NO_ENDS)),
+                bounded(row.spearman, *(row.spearman_interval or _NO_ENDS)),
+                bounded(row.pearson, *(row.pearson_interval or _NO_ENDS)),
             ]
             for row in rows
         ],
@@ -286,6 +288,7 @@ def _published(rows: Sequence[Published]) -> Table:
     )
 
 
+_NO_ENDS = (None, None)
 _METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
