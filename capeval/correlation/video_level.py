@@ -393,9 +393,9 @@ def _compared_pairs(
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
-        if grouping != "item" or ACC_EQ.name not in statistics:
+        if grouping == "system" or ACC_EQ.name not in statistics:
             return 0.0
-        found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair)
+        found = calibrate(pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
 
     metrics = list(scores.metrics.values())

@@ -94,8 +94,8 @@ def compare(
     metrics : of the same human scores and design
     draws : number of random swaps of systems' means, and of signs by `item`
     seed : of `numpy.random.default_rng`; every pair of metrics sees the same swaps
-    thresholds : of each metric, for pairwise accuracy by `item`; none without, and there is no
-        comparison by another grouping, as a threshold has no meaning on another metric's scale
+    thresholds : of each metric, for pairwise accuracy; taken as known. None without, and there is
+        no comparison by `system`, whose swapped means are on another scale
     step : called when a pair of metrics is done
     resamples : of videos, for the intervals of differences between systems' means; none for no
         intervals
@@ -135,7 +135,7 @@ def compare(
                     p = sign_flip(gaps, draws=draws, seed=seed).p
                     bounds = _of_items(gaps, metrics[a].design)
                 else:
-                    p, bounds = _jackknife(two, statistic, grouping, found)
+                    p, bounds = _jackknife(two, statistic, grouping, found, tied)
                 method = "permutation" if grouping in ("item", "system") else "jackknife"
                 test = found.result(p, method, bounds if resamples else _UNASKED)
                 result[statistic.name].append(test)
@@ -167,8 +167,8 @@ def _seen(
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    if any(thresholds) and grouping != "item":
-        missing = Missing("a threshold cannot be swapped between metrics; compare by item")
+    if any(thresholds) and grouping == "system":
+        missing = Missing("a threshold cannot be swapped between the means of systems")
         return MetricComparison(missing, missing, "permutation", 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
     one, two = (
@@ -188,7 +188,11 @@ def _seen(
 
 
 def _jackknife(
-    metrics: tuple[Pair, Pair], statistic: Statistic, grouping: Grouping, seen: _Seen
+    metrics: tuple[Pair, Pair],
+    statistic: Statistic,
+    grouping: Grouping,
+    seen: _Seen,
+    thresholds: tuple[float, float],
 ) -> tuple[Value, Interval | Missing]:
     """Return p and the interval of the difference, from the values without each video.
 
@@ -203,8 +207,8 @@ def _jackknife(
         few = too_few(videos, design)
         return few, few
     sides = []
-    for pair in metrics:
-        without = without_each_video(pair, statistic, grouping, seen.use)
+    for pair, threshold in zip(metrics, thresholds, strict=True):
+        without = without_each_video(pair, statistic, grouping, seen.use, threshold)
         if isinstance(without, Missing):
             return without, without
         sides.append(_fisher(without, statistic))

@@ -507,7 +507,7 @@ def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str)
     assert done.code == 0
     assert mark in done.out
     assert {"markdown": r"a\_b\|c", "latex": r"a\_b\textbar{}c"}[form] in done.out
-    assert "(published)" in done.out
+    assert "Published in TUNA" in done.out
     assert "n = 40" in done.out
 
 

@@ -299,7 +299,6 @@ _NOTE = (
     "A metric ranks lower if it is worse than all metrics of the rank above. "
     "The intervals of the differences and one-sided p are in the file (--out)."
 )
-_UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use none."
 
 
 def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
@@ -377,14 +376,13 @@ def _matrices(
             continue
         width = max(map(len, rows))
         numbers = [str(n) for n in range(1, width - 2)]
-        untied = grouping != "item" and any(c.statistic == "acc_eq" for c in here)
         tables.append(
             Table(
                 f"Metrics compared, {who}, {grouping} ({words})",
                 columns("Metric", "rank", "value", *numbers),
                 # A metric without a value leaves its block narrower than the others.
                 [row + [""] * (width - len(row)) if len(row) > 1 else row for row in rows],
-                note=_NOTE.format(how=_how(here)) + (_UNTIED if untied else ""),
+                note=_NOTE.format(how=_how(here)),
             )
         )
     return tables
