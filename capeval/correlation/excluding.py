@@ -21,8 +21,8 @@ _MUCH: dict[Grouping, float] = {"pooled": 0.1, "system": 0.3}
 _MOVED = frozenset(STATISTICS) - {"acc_eq"}
 # Among few systems, each matters; one that matters twice as much as any other stands out.
 _TIMES = 2.0
-# Any one of fewer means can turn their correlation.
-_FEWEST_MEANS = 5
+# Of fewer systems, nearly any one decides.
+_FEWEST = 5
 
 
 def without_systems(
@@ -77,16 +77,16 @@ def without_systems(
 def outlier_warnings(results: Sequence[Correlation]) -> list[str]:
     """Return a line for each human score and system that a correlation much depends on.
 
-    A system stands out if a pooled value without it differs by .1 or more, or a system-level one by
-    .3, and at least twice as much as without any other system. The line has the value that differs
-    most, a pooled one if there is any.
+    Of five systems or more, one stands out if a pooled value without it differs by .1 or more, or a
+    system-level one by .3, and at least twice as much as without any other system. The line has the
+    value that differs most, a pooled one if there is any.
     """
     found: dict[tuple[str, str | None, str], list[tuple[float, float, Correlation]]] = {}
     for r in results:
         much = _MUCH.get(r.grouping)
         if much is None or r.value is None or r.statistic not in _MOVED:
             continue
-        if r.grouping == "system" and r.n < _FEWEST_MEANS:
+        if len(r.without) < _FEWEST:
             continue
         moved = sorted(
             (abs(left - r.value), system, left)
