@@ -54,6 +54,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
         runs=folder,
         missing=o.missing,
         published=o.published,
+        exclude=tuple(o.exclude_system),
         columns=o.columns or {},
         standardised=o.raters == "zmean",
         on_notice=o.on_notice,

@@ -281,9 +281,10 @@ class CorrelateOptions:
     ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
     resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
         comparisons.
-    protocol : Only the statistics of a published protocol: tuna or wmt23.
-    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq.
+    protocol : Only the statistics of a published protocol: tuna, wmt23 or wmt24.
+    statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq, soft_accuracy.
     grouping : Only these of pooled, item, within_system, system.
+    exclude_system : Leave out the captions of these systems.
     published : Add the TUNA paper's table 3 for reference.
     progress : Shows the progress, with a method `update(status)`.
     """
@@ -311,6 +312,7 @@ class CorrelateOptions:
     protocol: str | None = option(None, metavar="NAME")
     statistic: Sequence[str] = option((), old="statistics", metavar="NAME", commas=True)
     grouping: Sequence[str] = option((), old="groupings", metavar="NAME", commas=True)
+    exclude_system: Sequence[str] = option((), metavar="NAME", commas=True)
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()

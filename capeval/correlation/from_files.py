@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
+from capeval.correlation.excluding import outlier_warnings, without_systems
 from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import Joined, join
 from capeval.correlation.metric_sources import (
@@ -54,6 +55,7 @@ class CorrelateRequest:
     auto : (name, path) pairs of metrics; without them and without `metric_columns`, every judged
         run under `runs`, or the judged sample
     metric_columns : columns of the human file that have scores of metrics
+    exclude : systems of which the captions are left out
     published : whether to add the TUNA paper's rows for reference
     columns : the files' columns by capeval's names; each must be in one of the files
     standardised : read the Z-scores of direct assessments instead of the raw scores
@@ -68,6 +70,7 @@ class CorrelateRequest:
     runs: Path = Path("runs")
     missing: IfMissing = "error"
     published: bool = False
+    exclude: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     standardised: bool = False
     on_notice: Callable[[str], None] = lambda _: None
@@ -96,6 +99,7 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
     )
     for line in table.notices:
         request.on_notice(line)
+    table = without_systems(table, request.exclude)
     systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
     runs: list[Judged] = []
     if not request.auto and not request.metric_columns:
@@ -177,8 +181,8 @@ def correlate_files(
         warnings.append(warning)
     steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
     found = [analyse(both, settings, steps) for both in joined]
-    for _, _, more in found:
-        warnings += more
+    for results, _, more in found:
+        warnings += [*more, *outlier_warnings(results)]
     if settings.raters == "each":
         warnings = merged_by_rater(warnings, table.raters)
     digest = hashlib.sha256(request.human.read_bytes()).hexdigest()
@@ -207,6 +211,7 @@ def correlate_files(
             "draws": settings.resamples,
             "seed": settings.seed,
             "raters": settings.raters,
+            **({"excluded": sorted(request.exclude)} if request.exclude else {}),
         },
     }
     return Correlations(
@@ -287,6 +292,8 @@ def _signature(digest: str, inputs: dict[str, Any], sources: Sources, settings: 
         "seed": str(settings.seed),
         "v": __version__,
     }
+    if excluded := inputs["settings"].get("excluded"):
+        fields["excluded"] = "+".join(excluded)
     return str(Signature.of(fields))
 
 

@@ -19,6 +19,7 @@ from capeval.correlation.video_level import Settings
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import Level, alpha_interval, krippendorff_alpha
 from capeval.stats.human_ceiling import RatersApart
+from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.values import Floats, Interval, Ints, Missing, Value
 
 
@@ -58,6 +59,8 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
     apart = RatersApart(joined.ratings, joined.design, how=how)
     result = []
     for statistic, grouping in settings.protocol.pairs:
+        if statistic == SOFT_ACCURACY:
+            continue
         found = apart.ceiling(statistic, grouping)
         bounds = (
             Missing("no interval was asked for")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from capeval.errors import UsageError
 from capeval.stats.design import Design
+from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import GROUPINGS, Grouping
 from capeval.text import nearest
@@ -48,6 +49,12 @@ PROTOCOLS: dict[str, Protocol] = {
             ("acc_eq", "item"),
         ),
     ),
+    "wmt24": Protocol(
+        "wmt24",
+        "WMT 2024 metrics task (Freitag et al., 2024): systems by soft pairwise accuracy; segments "
+        "by acc_eq within the item, its threshold found on the same pairs",
+        ((SOFT_ACCURACY, "system"), ("acc_eq", "item")),
+    ),
 }
 
 
@@ -76,7 +83,7 @@ def protocol(
     """
     for given, known, what in (
         ([name] if name else [], list(PROTOCOLS), "protocol"),
-        (statistics, list(STATISTICS), "statistic"),
+        (statistics, [*STATISTICS, SOFT_ACCURACY], "statistic"),
         (groupings, list(GROUPINGS), "grouping"),
     ):
         for one in given:
@@ -84,6 +91,8 @@ def protocol(
                 near = nearest(one, known) or f"; one of {', '.join(known)}"
                 raise UsageError(f"the {what} {one!r} is unknown{near}")
     whole = PROTOCOLS[name] if name else EVERYTHING
+    if SOFT_ACCURACY in statistics and not name:
+        whole = replace(whole, pairs=(*whole.pairs, (SOFT_ACCURACY, "system")))
     taken = tuple(
         (statistic, grouping)
         for statistic, grouping in whole.pairs

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 from pydantic import Field
 
 from capeval.scoring.result import ResultModel
+from capeval.stats.analytic import interval_of_value
 from capeval.stats.values import Grouping, Interval, Missing, Value
 
 
@@ -114,7 +115,10 @@ class Correlation(ResultModel):
 
 
 class ComparisonResult(ResultModel):
-    """Two metrics (first − second), with p before and after adjustment for multiple tests."""
+    """Two metrics (first − second), with p before and after adjustment for multiple tests.
+
+    `p_one_sided` is of the alternative that the first is better, and not adjusted.
+    """
 
     first: str
     second: str
@@ -125,6 +129,10 @@ class ComparisonResult(ResultModel):
     difference: float | None
     p: float | None
     p_adjusted: float | None
+    p_one_sided: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval_reason: str | None = None
     method: str
     n: int
     groups: Groups
@@ -212,7 +220,7 @@ class Raters(ResultModel):
 
 
 class Published(ResultModel):
-    """A published row, for reference; capeval does not compute it."""
+    """A published row, for reference; capeval computes only the intervals, from its n."""
 
     metric: str
     n: int
@@ -220,6 +228,9 @@ class Published(ResultModel):
     spearman: float
     pearson: float
     source: str
+    kendall_interval: tuple[float, float] | None = None
+    spearman_interval: tuple[float, float] | None = None
+    pearson_interval: tuple[float, float] | None = None
 
 
 class Correlations(ResultModel):
@@ -236,23 +247,39 @@ class Correlations(ResultModel):
 
 
 _SOURCE = "TUNA (ACL 2025), table 3"
+_CAPTIONS = 40
 
-PUBLISHED = tuple(
-    Published(
-        metric=metric, n=40, kendall=kendall, spearman=spearman, pearson=pearson, source=_SOURCE
+
+def _published(metric: str, kendall: float, spearman: float, pearson: float) -> Published:
+    def ends(statistic: str, value: float) -> tuple[float, float]:
+        found = interval_of_value(statistic, value, _CAPTIONS)
+        return found.low, found.high
+
+    return Published(
+        metric=metric,
+        n=_CAPTIONS,
+        kendall=kendall,
+        kendall_interval=ends("kendall_b", kendall),
+        spearman=spearman,
+        spearman_interval=ends("spearman", spearman),
+        pearson=pearson,
+        pearson_interval=ends("pearson", pearson),
+        source=_SOURCE,
     )
-    for metric, kendall, spearman, pearson in (
-        ("METEOR", 0.308, 0.448, 0.547),
-        ("BERT-Score", 0.274, 0.348, 0.492),
-        ("CLAIR", 0.456, 0.566, 0.410),
-        ("DREAM-1K", 0.222, 0.313, 0.247),
-        ("TUNA-CAP", 0.572, 0.767, 0.699),
-    )
+
+
+PUBLISHED = (
+    _published("METEOR", 0.308, 0.448, 0.547),
+    _published("BERT-Score", 0.274, 0.348, 0.492),
+    _published("CLAIR", 0.456, 0.566, 0.410),
+    _published("DREAM-1K", 0.222, 0.313, 0.247),
+    _published("TUNA-CAP", 0.572, 0.767, 0.699),
 )
 """The TUNA paper's table 3, as fractions."""
 
 PUBLISHED_NOTE = (
-    "Published rows: TUNA (ACL 2025), table 3; not computed here, and of other captions and "
-    "raters. The paper states that every p is below .05, but with its n = 40 captions r = .247 has "
-    "p = .12. The 95% intervals of its rows overlap (r = .699: [.50, .83]; r = .547: [.28, .73])."
+    "Published rows: TUNA (ACL 2025), table 3; of other captions and raters. The paper states that "
+    "every p is below .05, but with its n = 40 captions r = .247 has p = .12. The 95% intervals "
+    "are computed here from n alone (Fisher's; for rho Bonett and Wright's; for tau Fieller's), as "
+    "if scores were normal and without ties."
 )

@@ -40,7 +40,8 @@ from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
-from capeval.stats.significance import RESAMPLES, p_value
+from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
+from capeval.stats.soft_accuracy import NO_INTERVAL, SOFT_ACCURACY, compare_soft, soft_accuracy
 from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, steady
 from capeval.text import counted
@@ -144,12 +145,17 @@ def _every_way(
 
     def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
         ways = [way for way in settings.protocol.pairs if way[1] == grouping]
+        soft = [way for way in ways if way[0] == SOFT_ACCURACY]
+        ways = [way for way in ways if way not in soft]
         statistics = [statistic for statistic, _ in ways]
         compared_pairs = _compared_pairs(scores, statistics, grouping, settings, permutations, step)
         result: dict[_Way, _Found] = {}
         for way in ways:
             tests = _compare(scores, way, compared_pairs[way[0]])
             result[way] = _clustered(_one_way(scores, way, settings, step), tests), tests
+        for way in soft:
+            tests = _compare(scores, way, _soft_comparisons(scores, settings, permutations))
+            result[way] = _clustered(_soft(scores, settings, step), tests), tests
         return result
 
     if len(scores.y) < _AT_ONCE:
@@ -334,6 +340,48 @@ def _one(
     )
 
 
+def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list[Correlation]:
+    """Return the soft pairwise accuracy of every metric."""
+    found = []
+    draws = PERMUTATIONS if settings.resamples is None else settings.resamples
+    for name, pair in scores.metrics.items():
+        one = soft_accuracy(pair, seed=settings.seed, draws=draws)
+        missing = isinstance(one.value, Missing)
+        of_metric, of_human = pair.ties("system")
+        tested = None if isinstance(one.p, Missing) else one.p
+        found.append(
+            Correlation(
+                metric=name,
+                human=scores.human,
+                rater=scores.rater,
+                statistic=SOFT_ACCURACY,
+                grouping="system",
+                value=number_of(one.value),
+                n=0 if missing else scores.design.systems,
+                groups=Groups(used=0 if missing else 1, dropped=1 if missing else 0),
+                reason=reason_of(one.value),
+                ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
+                p=tested and tested.p,
+                test=tested and tested.method,
+                p_least=tested and tested.least,
+                p_reason=reason_of(one.p),
+                interval_reason=NO_INTERVAL.reason,
+                without=dict(zip(scores.systems, map(number_of, one.without), strict=False)),
+            )
+        )
+        step()
+    return found
+
+
+def _soft_comparisons(
+    scores: _Scores, settings: Settings, permutations: int
+) -> list[MetricComparison]:
+    return [
+        compare_soft(one, two, seed=settings.seed, draws=permutations)
+        for one, two in combinations(scores.metrics.values(), 2)
+    ]
+
+
 def _compared_pairs(
     scores: _Scores,
     statistics: Sequence[str],
@@ -345,9 +393,9 @@ def _compared_pairs(
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
-        if grouping != "item" or ACC_EQ.name not in statistics:
+        if grouping == "system" or ACC_EQ.name not in statistics:
             return 0.0
-        found = calibrate(pair.x, pair.y, pair.design, "item", seed=settings.seed, pair=pair)
+        found = calibrate(pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
 
     metrics = list(scores.metrics.values())
@@ -359,6 +407,7 @@ def _compared_pairs(
         seed=settings.seed,
         thresholds=list(map(threshold, metrics)),
         step=step,
+        resamples=0 if settings.ci == "none" else settings.bootstrap_resamples,
     )
 
 
@@ -384,6 +433,8 @@ def _compare(
             difference=number_of(test.difference),
             p=number_of(test.p),
             p_adjusted=number_of(p),
+            p_one_sided=number_of(test.one_sided),
+            **bounds_of(test.interval),
             method=test.method,
             n=test.n,
             groups=Groups(used=test.used, dropped=test.dropped),

@@ -254,6 +254,17 @@ def bounded(value: float | None, low: float | None, high: float | None) -> str:
     return f"{coefficient(value)} [{coefficient(low)}, {coefficient(high)}]"
 
 
+def signed_bounds(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a difference of coefficients with its interval.
+
+    >>> signed_bounds(0.5, -0.25, 1.25), signed_bounds(0.5, None, None)
+    ('+0.500 [-0.250, +1.250]', '+0.500')
+    """
+    if value is None or low is None or high is None:
+        return signed(value)
+    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
 def p_value(p: float | None) -> str:
     """Return a p-value, a small one as a bound and never as 0.
 

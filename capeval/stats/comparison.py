@@ -17,15 +17,17 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capeval.stats.analytic import t_interval
 from capeval.stats.design import Design, group_means
 from capeval.stats.grouping import Grouped, common_to, grouped
 from capeval.stats.jackknife import without_each_video
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one
-from capeval.stats.resampling import FEWEST, coins, too_few
+from capeval.stats.percentiles import add_one, percentiles
+from capeval.stats.resampling import FEWEST, MANY, coins, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, as_pairs
+from capeval.stats.system_means import system_values
+from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
 # With fewer swaps, p adjusted for several pairs of metrics would be too coarse.
@@ -34,6 +36,10 @@ _FEWEST = 999
 _CELLS = 20_000_000
 # Means that differ in later digits are equal, whatever was added to get them.
 _DIGITS = 10
+_CONFIDENCE = 0.95
+_UPPER = (1 + _CONFIDENCE) / 2
+_UNASKED = Missing("no interval was asked for")
+_UNMOVED = Missing("no video moves the difference")
 # Fisher's scale is infinite at 1.
 _PERFECT = 1 - 1e-9
 
@@ -42,7 +48,8 @@ _PERFECT = 1 - 1e-9
 class MetricComparison:
     """The difference of two metrics, first − second.
 
-    `p` is two-sided; `n` counts captions (or systems), `used` and `dropped` groups.
+    `p` is two-sided; `n` counts captions (or systems), `used` and `dropped` groups. `interval` is
+    that of the difference over other videos.
     """
 
     difference: Value
@@ -51,6 +58,18 @@ class MetricComparison:
     n: int
     used: int
     dropped: int
+    interval: Interval | Missing = _UNASKED
+
+    @property
+    def one_sided(self) -> Value:
+        """p of the alternative that the first is better; of its opposite, it is 1 less this.
+
+        All tests here are symmetric: turning every sign, or swapping the metrics everywhere, turns
+        the difference. So it is half of the two-sided p on the side that was observed.
+        """
+        if isinstance(self.p, Missing) or isinstance(self.difference, Missing):
+            return self.p
+        return self.p / 2 if self.difference >= 0 else 1 - self.p / 2
 
 
 def compare(
@@ -62,6 +81,7 @@ def compare(
     seed: int = 0,
     thresholds: Sequence[float] = (),
     step: Callable[[], None] = lambda: None,
+    resamples: int = 0,
 ) -> dict[str, list[MetricComparison]]:
     """Test whether every two metrics agree with human ratings equally well.
 
@@ -74,9 +94,11 @@ def compare(
     metrics : of the same human scores and design
     draws : number of random swaps of systems' means, and of signs by `item`
     seed : of `numpy.random.default_rng`; every pair of metrics sees the same swaps
-    thresholds : of each metric, for pairwise accuracy by `item`; none without, and there is no
-        comparison by another grouping, as a threshold has no meaning on another metric's scale
+    thresholds : of each metric, for pairwise accuracy; taken as known. None without, and there is
+        no comparison by `system`, whose swapped means are on another scale
     step : called when a pair of metrics is done
+    resamples : of videos, for the intervals of differences between systems' means; none for no
+        intervals
 
     Returns
     -------
@@ -99,14 +121,23 @@ def compare(
             tied = (0.0, 0.0) if statistic.chance is not None else (ties[a], ties[b])
             found = _seen(two, statistic, grouping, tied)
             if isinstance(found, _Seen):
+                bounds: Interval | Missing
                 if swaps is not None:
-                    test = found.result(swaps.p(a, b, statistic, found.difference), "permutation")
+                    p = swaps.p(a, b, statistic, found.difference)
+                    bounds = (
+                        _of_systems(two, statistic, found.difference, resamples, seed)
+                        if resamples
+                        else _UNASKED
+                    )
                 elif grouping == "item":
                     # Swapping two metrics in a video swaps their values for that video.
-                    flipped = sign_flip(found.gaps[found.use], draws=draws, seed=seed)
-                    test = found.result(flipped.p, "permutation")
+                    gaps = found.gaps[found.use]
+                    p = sign_flip(gaps, draws=draws, seed=seed).p
+                    bounds = _of_items(gaps, metrics[a].design)
                 else:
-                    test = found.result(_jackknife_p(two, statistic, grouping, found), "jackknife")
+                    p, bounds = _jackknife(two, statistic, grouping, found, tied)
+                method = "permutation" if grouping in ("item", "system") else "jackknife"
+                test = found.result(p, method, bounds if resamples else _UNASKED)
                 result[statistic.name].append(test)
             else:
                 result[statistic.name].append(found)
@@ -126,8 +157,8 @@ class _Seen:
     used: int
     dropped: int
 
-    def result(self, p: Value, method: str) -> MetricComparison:
-        return MetricComparison(self.difference, p, method, self.n, self.used, self.dropped)
+    def result(self, p: Value, method: str, bounds: Interval | Missing) -> MetricComparison:
+        return MetricComparison(self.difference, p, method, self.n, self.used, self.dropped, bounds)
 
 
 def _seen(
@@ -136,8 +167,8 @@ def _seen(
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    if any(thresholds) and grouping != "item":
-        missing = Missing("a threshold cannot be swapped between metrics; compare by item")
+    if any(thresholds) and grouping == "system":
+        missing = Missing("a threshold cannot be swapped between the means of systems")
         return MetricComparison(missing, missing, "permutation", 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
     one, two = (
@@ -156,21 +187,30 @@ def _seen(
     return _Seen(difference, values, first - second, use, one.n, one.used, one.dropped)
 
 
-def _jackknife_p(
-    metrics: tuple[Pair, Pair], statistic: Statistic, grouping: Grouping, seen: _Seen
-) -> Value:
-    """Return p of the difference on Fisher's scale, from the values without each video."""
-    from scipy.special import stdtr
+def _jackknife(
+    metrics: tuple[Pair, Pair],
+    statistic: Statistic,
+    grouping: Grouping,
+    seen: _Seen,
+    thresholds: tuple[float, float],
+) -> tuple[Value, Interval | Missing]:
+    """Return p and the interval of the difference, from the values without each video.
+
+    Both are taken on Fisher's scale. The ends are brought back to that of the values with the
+    middle of the two held, so that the interval includes 0 just where p is above .05.
+    """
+    from scipy.special import stdtr, stdtrit
 
     design = metrics[0].design
     videos = design.videos
     if videos < FEWEST:
-        return too_few(videos, design)
+        few = too_few(videos, design)
+        return few, few
     sides = []
-    for pair in metrics:
-        without = without_each_video(pair, statistic, grouping, seen.use)
+    for pair, threshold in zip(metrics, thresholds, strict=True):
+        without = without_each_video(pair, statistic, grouping, seen.use, threshold)
         if isinstance(without, Missing):
-            return without
+            return without, without
         sides.append(_fisher(without, statistic))
     each = sides[0] - sides[1]
     # A video without which there is no value moves nothing that could be known.
@@ -179,8 +219,43 @@ def _jackknife_p(
     error = np.sqrt((len(each) - 1) ** 2 / len(each) * each.var(ddof=1)) if len(each) > 1 else 0.0
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
-        return 1.0 if same else Missing("no video moves the difference")
-    return max(2 * float(stdtr(videos - 1, -abs(of_first - of_second) / error)), TINY)
+        return (1.0 if same else _UNMOVED), _UNMOVED
+    p = max(2 * float(stdtr(videos - 1, -abs(of_first - of_second) / error)), TINY)
+    half = float(stdtrit(videos - 1, _UPPER)) * error
+    ends = of_first - of_second + np.array([-half, half])
+    middle = (of_first + of_second) / 2
+    low, high = (
+        (np.tanh(middle + ends / 2) - np.tanh(middle - ends / 2)) * (1 - statistic.lowest) / 2
+    )
+    # Rounding, or a perfect value that Fisher's scale does not have.
+    low, high = min(float(low), seen.difference), max(float(high), seen.difference)
+    return p, Interval(low, high, "jackknife")
+
+
+def _of_items(gaps: Floats, design: Design) -> Interval | Missing:
+    """Return Student's interval of the mean difference within videos."""
+    if len(gaps) < FEWEST:
+        return too_few(len(gaps), design)
+    if np.ptp(gaps) <= _SLACK:
+        return _UNMOVED
+    return t_interval(gaps, _CONFIDENCE, largest=2.0)
+
+
+def _of_systems(
+    metrics: tuple[Pair, Pair], statistic: Statistic, difference: float, draws: int, seed: int
+) -> Interval | Missing:
+    """Return the interval of the difference between systems' means, in resamples of videos."""
+    design = metrics[0].design
+    if design.videos < FEWEST:
+        return too_few(design.videos, design)
+    if design.videos > MANY:
+        return Missing("the means of more than 20,000 videos are not resampled together")
+    first, second = (system_values(pair, statistic, draws, seed) for pair in metrics)
+    if isinstance(first, Missing):
+        return first
+    if isinstance(second, Missing):
+        return second
+    return percentiles(first - second, _CONFIDENCE, units=design.videos, around=difference)
 
 
 def _fisher(values: Floats, statistic: Statistic) -> Floats:
@@ -267,12 +342,12 @@ def williams(
     """
     (a, y), (b, _) = as_pairs(first, human), as_pairs(second, human)
     n = len(y)
+    no_interval = Missing("Williams' test has no interval")
 
     def none(reason: str, difference: Value | None = None) -> MetricComparison:
         missing = Missing(reason)
-        return MetricComparison(
-            missing if difference is None else difference, missing, "williams", n, 1, 0
-        )
+        value = missing if difference is None else difference
+        return MetricComparison(value, missing, "williams", n, 1, 0, no_interval)
 
     if design.repeats:
         return none("Williams' test needs captions of different videos")
@@ -291,7 +366,7 @@ def williams(
 
     t = difference * np.sqrt((n - 1) * (1 + ab) / spread)
     p = max(2 * float(stdtr(n - 3, -abs(t))), TINY)
-    return MetricComparison(difference, p, "williams", n, 1, 0)
+    return MetricComparison(difference, p, "williams", n, 1, 0, no_interval)
 
 
 def holm(p_values: Sequence[Value]) -> list[Value]:

@@ -21,6 +21,8 @@ from capeval.stats.values import Floats, Ints
 
 _MANY = 256
 _LOW = 6
+# Pairs that are compared at once.
+_CELLS = 1_000_000
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -344,3 +346,28 @@ def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
         gap = y[i + 1 :] - y[i]
         agreed += int(np.count_nonzero(np.where(tied, gap == 0, gap > 0)))
     return agreed
+
+
+def concordance_within(metric: Floats, human: Floats, threshold: float) -> Concordance:
+    """Count each value's partners where a difference of the metric up to `threshold` is a tie.
+
+    In O(n^2) time and O(n) memory.
+
+    >>> found = concordance_within(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
+    >>> found.agreeing.tolist(), found.untied_x.tolist()
+    ([2.0, 2.0, 2.0], [1.0, 1.0, 2.0])
+    """
+    size = len(metric)
+    score, agreeing, untied_x, untied_y = np.zeros((4, size))
+    step = max(1, _CELLS // max(size, 1))
+    for start in range(0, size, step):
+        here = slice(start, start + step)
+        apart = metric[here, None] - metric
+        apart[np.abs(apart) <= threshold] = 0.0
+        a, b = np.sign(apart).astype(np.int8), np.sign(human[here, None] - human).astype(np.int8)
+        score[here] = (a * b).sum(axis=1, dtype=np.int64)
+        # Each value is tied with itself, which is no partner.
+        agreeing[here] = (a == b).sum(axis=1) - 1
+        untied_x[here], untied_y[here] = (a != 0).sum(axis=1), (b != 0).sum(axis=1)
+    classes = (len(np.unique(metric)), len(np.unique(human)))
+    return Concordance(score, agreeing, untied_x, untied_y, *classes)

@@ -99,9 +99,9 @@ def interval(
             return t_interval(values, confidence)
     elif grouping != "system":
         if ci == "analytic" or too_large(design, grouping):
-            if threshold:
-                return Missing("there is no jackknife for acc_eq with a threshold")
-            return jackknife_interval(pair, statistic, grouping, confidence=confidence, only=only)
+            return jackknife_interval(
+                pair, statistic, grouping, confidence=confidence, only=only, threshold=threshold
+            )
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
     found = bootstrap_values(

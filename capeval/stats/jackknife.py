@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from capeval.stats.concordance import concordance_within
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts
 from capeval.stats.statistic import Statistic, missing_of
@@ -41,7 +42,12 @@ def jackknife_variance(moved: Floats) -> float:
 
 
 def video_influence(
-    pair: Pair, statistic: Statistic, grouping: Grouping, *, only: Mask | None = None
+    pair: Pair,
+    statistic: Statistic,
+    grouping: Grouping,
+    *,
+    only: Mask | None = None,
+    threshold: float = 0.0,
 ) -> tuple[float, Floats] | Missing:
     """Return a statistic by `pooled` or `within_system`, and how much each video moves it.
 
@@ -49,6 +55,7 @@ def video_influence(
     ----------
     pair : the scores
     only : (groups,), the groups to use; default all that have a value
+    threshold : for acc_eq; taken as known
 
     Returns
     -------
@@ -62,7 +69,7 @@ def video_influence(
     """
 
     def make() -> tuple[float, Floats] | Missing:
-        use = pair.used(statistic, grouping, only=only)
+        use = pair.used(statistic, grouping, threshold=threshold, only=only)
         count = np.count_nonzero(use)
         if not count:
             return pair.no_group(statistic, grouping)
@@ -70,7 +77,7 @@ def video_influence(
             return Missing(f"{count} groups are too many for a jackknife")
         total, value = np.zeros(len(pair.x)), 0.0
         codes = pair.codes()
-        x, y = codes if statistic.kind.ordinal else (pair.x, pair.y)
+        x, y = codes if statistic.kind.ordinal and not threshold else (pair.x, pair.y)
         for groups, block in pair.blocks(grouping):
             for number, rows in zip(groups, block, strict=True):
                 if not use[number]:
@@ -80,11 +87,11 @@ def video_influence(
                     if grouping == "pooled":
                         return missing_of(pair.x, pair.y, statistic)
                     return Missing("a group is constant")
-                counted = (
-                    pair.concordance(grouping, int(number), rows)
-                    if statistic.kind.pairwise
-                    else None
-                )
+                counted = None
+                if threshold:
+                    counted = concordance_within(pair.x[rows], pair.y[rows], threshold)
+                elif statistic.kind.pairwise:
+                    counted = pair.concordance(grouping, int(number), rows)
                 one, moved = statistic.influence(x[rows], y[rows], counted=counted)
                 value += one / count
                 total[rows] = moved / count
@@ -92,7 +99,7 @@ def video_influence(
         return float(value), np.asarray(sums)
 
     chosen = None if only is None else only.tobytes()
-    return pair.kept(("influence", statistic, pair.alike(grouping), chosen), make)
+    return pair.kept(("influence", statistic, pair.alike(grouping), chosen, threshold), make)
 
 
 def jackknife_interval(
@@ -102,6 +109,7 @@ def jackknife_interval(
     *,
     confidence: float = 0.95,
     only: Mask | None = None,
+    threshold: float = 0.0,
 ) -> Interval | Missing:
     """Return the jackknife interval by `pooled` or `within_system`; parameters as of `interval`.
 
@@ -116,7 +124,7 @@ def jackknife_interval(
     """
     from scipy.special import stdtrit
 
-    found = video_influence(pair, statistic, grouping, only=only)
+    found = video_influence(pair, statistic, grouping, only=only, threshold=threshold)
     if isinstance(found, Missing):
         return found
     value, moved = found
@@ -135,12 +143,13 @@ def jackknife_interval(
 
 
 def without_each_video(
-    pair: Pair, statistic: Statistic, grouping: Grouping, only: Mask
+    pair: Pair, statistic: Statistic, grouping: Grouping, only: Mask, threshold: float = 0.0
 ) -> Floats | Missing:
     """Return a statistic by `pooled` or `within_system` without each video in turn: (videos,).
 
     Each is the statistic of a resample that lacks one video. In a group of more than 1,500 captions
-    of more than 100 videos, it is the value less what the video moves it by instead.
+    of more than 100 videos, or with a threshold, it is the value less what the video moves it by
+    instead.
 
     >>> from capeval.stats.design import Design
     >>> from capeval.stats.statistic import KENDALL_B
@@ -150,7 +159,7 @@ def without_each_video(
     [0.33, 0.33, 1.0, 1.0]
     """
     videos = pair.design.videos
-    use = pair.used(statistic, grouping, only=only)
+    use = pair.used(statistic, grouping, threshold=threshold, only=only)
     groups = pair.groups(grouping, use)
 
     def left_out() -> Iterator[Counts]:
@@ -168,12 +177,13 @@ def without_each_video(
     def make() -> Floats | Missing:
         if max(map(len, groups)) <= LARGEST:
             sums: Iterable[object] = (
-                weighted_sums(pair, statistic, rows, left_out) for rows in groups
+                weighted_sums(pair, statistic, rows, left_out, threshold) for rows in groups
             )
             return mean_of_groups(map(statistic.values, sums))
-        if videos <= _MANY:
+        # Counting anew with a threshold takes n^2 steps for each video.
+        if videos <= _MANY and not threshold:
             return np.array([anew(video) for video in range(videos)])
-        found = video_influence(pair, statistic, grouping, only=use)
+        found = video_influence(pair, statistic, grouping, only=use, threshold=threshold)
         return found if isinstance(found, Missing) else found[0] - found[1]
 
-    return pair.kept(("without", statistic, pair.alike(grouping), use.tobytes()), make)
+    return pair.kept(("without", statistic, pair.alike(grouping), use.tobytes(), threshold), make)

@@ -36,7 +36,7 @@ _WORK, _CHUNK = 20_000_000, 1_000_000
 _FEWEST = 199
 _SLACK = 1e-12
 # Up to so many systems, all 720 orders are gone through.
-_EVERY = 6
+EVERY_ORDER = 6
 _Rows = NDArray[np.int32]
 
 
@@ -257,7 +257,7 @@ def _system_p(
     def values_of(orders: NDArray[np.intp]) -> Floats:
         return statistic.rows(a[orders], b[None], threshold=threshold)
 
-    if len(a) <= _EVERY:
+    if len(a) <= EVERY_ORDER:
         values = values_of(np.array(list(permutations(range(len(a))))))
         centre = values.mean() if statistic.chance is None else statistic.chance
         moved = np.abs(values - centre)

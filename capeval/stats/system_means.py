@@ -54,6 +54,14 @@ def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Fl
     if systems * 1_000 > _SYSTEMS or systems * min(pair.design.videos, MANY) > _SYSTEMS:
         return Missing(f"{systems} systems are too many to resample their means")
     draws = min(draws, _SYSTEMS // systems)
+    key = ("system values", statistic, draws, seed)
+    # For the differences of metrics, which are of the same resamples.
+    return pair.kept(key, lambda: _values(pair, statistic, draws, seed))
+
+
+def _values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats:
+    x, y, _ = pair.sides("system")
+    systems = pair.design.systems
     means = pair.kept(("system means", draws, seed), lambda: _drawn_means(pair, draws, seed))
     # A system that is in no video of a resample has no mean, and the resample no value.
     gap = np.isnan(means).any(axis=1)

@@ -433,6 +433,7 @@ def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
     typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--protocol")
     for name, taken in {
         "tuna": {("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")},
+        "wmt24": {("soft_accuracy", "system"), ("acc_eq", "item")},
         "wmt23": {
             ("acc_eq", "system"),
             ("pearson", "system"),
@@ -443,6 +444,23 @@ def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
         result = found(tmp_path, *typed, name)
         assert {(r["statistic"], r["grouping"]) for r in result["results"]} == taken
         assert f"|protocol:{name}|" in result["signature"]
+
+
+def test_soft_pairwise_accuracy_is_computed_when_asked_for(tmp_path: Path) -> None:
+    ratings(tmp_path, systems=4)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--metric", "n=metric.csv")
+    result = found(tmp_path, *typed, "--statistic", "soft_accuracy,pearson", "--raters", "mean")
+    one = value(result, metric="m", statistic="soft_accuracy")
+    assert 0.5 < one["value"] <= 1
+    assert one["grouping"] == "system"
+    assert one["test"] == "exact permutation of systems"
+    assert one["interval_reason"] == "soft pairwise accuracy has no interval"
+    assert set(one["without"]) == {"s0", "s1", "s2", "s3"}
+    (test,) = [c for c in result["comparisons"] if c["statistic"] == "soft_accuracy"]
+    assert (test["difference"], test["p"]) == (0.0, 1.0)
+    assert not [r for r in found(tmp_path, *typed)["results"] if r["statistic"] == "soft_accuracy"]
+    shown = correlate(tmp_path, *typed, "--protocol", "wmt24", "--full", *QUICK)
+    assert "Soft pairwise accuracy" in shown.out
 
 
 def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
@@ -463,6 +481,10 @@ def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
     assert correlate(tmp_path, *typed, "--published").code == 0
     rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
     assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
+    for row in rows:
+        for name in ("kendall", "spearman", "pearson"):
+            low, high = row[f"{name}_interval"]
+            assert low < row[name] < high
     assert {(row["n"], row["source"]) for row in rows} == {(40, "TUNA (ACL 2025), table 3")}
 
 
@@ -486,7 +508,7 @@ def test_tables_are_markdown_and_latex_too(tmp_path: Path, form: str, mark: str)
     assert done.code == 0
     assert mark in done.out
     assert {"markdown": r"a\_b\|c", "latex": r"a\_b\textbar{}c"}[form] in done.out
-    assert "(published)" in done.out
+    assert "Published in TUNA" in done.out
     assert "n = 40" in done.out
 
 

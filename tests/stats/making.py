@@ -38,8 +38,11 @@ def compared(
     *,
     draws: int = 1_000,
     thresholds: Sequence[float] = (),
+    resamples: int = 0,
 ) -> MetricComparison:
     """Compare two metrics by one statistic."""
     pairs = [Pair.of(x, human, design) for x in (first, second)]
-    (found,) = compare(pairs, [statistic], grouping, draws=draws, thresholds=thresholds).values()
+    (found,) = compare(
+        pairs, [statistic], grouping, draws=draws, thresholds=thresholds, resamples=resamples
+    ).values()
     return found[0]

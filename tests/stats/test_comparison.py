@@ -342,12 +342,13 @@ def test_comparison_takes_groups_where_both_have_a_value() -> None:
     assert isinstance(missing.p, Missing)
 
 
-def test_thresholds_are_not_swapped_between_scales() -> None:
+def test_thresholds_are_not_swapped_between_means_of_systems() -> None:
     good, poor, human, design = scores(10, 3)
-    pooled = compared(good, poor, human, design, "acc_eq", "pooled", thresholds=[0.1, 0.2])
-    assert isinstance(pooled.p, Missing)
-    item = compared(good, poor, human, design, "acc_eq", "item", thresholds=[0.1, 0.2])
-    assert isinstance(item.p, float)
+    by_system = compared(good, poor, human, design, "acc_eq", "system", thresholds=[0.1, 0.2])
+    assert isinstance(by_system.p, Missing)
+    for grouping in ("pooled", "item", "within_system"):
+        found = compared(good, poor, human, design, "acc_eq", grouping, thresholds=[0.1, 0.2])
+        assert isinstance(found.p, float)
 
 
 def test_williams_is_the_published_t() -> None:

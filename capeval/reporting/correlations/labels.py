@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
+from capeval.stats.soft_accuracy import SOFT_ACCURACY, WORDS
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Grouping
 from capeval.text import one_line
 
-STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items()}
+STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items()} | {
+    SOFT_ACCURACY: WORDS
+}
 GROUPING_WORDS: dict[Grouping, str] = {
     "pooled": "all captions",
     "item": "captions of one video; mean over videos",

@@ -21,15 +21,18 @@ from capeval.reporting.correlations.labels import (
     lines_of_missing,
     of_human,
     shown_reason,
+    with_interval,
 )
 from capeval.reporting.correlations.summary import elements_of_best, of_first_human, summary_lines
 from capeval.reporting.correlations.values import overview, shown_briefly, value_tables
 from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
+    bounded,
     coefficient,
     p_value,
     signed,
+    signed_bounds,
     thousands,
 )
 from capeval.reporting.table import Page, Table, columns
@@ -136,12 +139,14 @@ def _cause(reason: str) -> str:
 
 def _published(rows: Sequence[Published]) -> Table:
     return Table(
-        "Published in TUNA, table 3 (n = 40; not computed here)",
-        columns("Metric", "Kendall tau", "Spearman rho", "Pearson r"),
+        "Published in TUNA, table 3 (n = 40; values not computed here)",
+        columns("Published", "Kendall tau [95%]", "Spearman rho [95%]", "Pearson r [95%]"),
         [
             [
-                f"{row.metric} (published)",
-                *map(coefficient, (row.kendall, row.spearman, row.pearson)),
+                row.metric,
+                bounded(row.kendall, *(row.kendall_interval or _NO_ENDS)),
+                bounded(row.spearman, *(row.spearman_interval or _NO_ENDS)),
+                bounded(row.pearson, *(row.pearson_interval or _NO_ENDS)),
             ]
             for row in rows
         ],
@@ -149,15 +154,16 @@ def _published(rows: Sequence[Published]) -> Table:
     )
 
 
+_NO_ENDS = (None, None)
 _METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
 
 _NOTE = (
     " Above the diagonal: p of row and column, by Holm within a block. "
-    "Below it: the difference, row − column, over the groups in which both have a value."
+    "Below it: the difference, row − column, over the groups in which both have a value. "
+    "The intervals of the differences and one-sided p are in the file (--out)."
 )
-_UNTIED = " Values of acc_eq use a fitted threshold; its differences and p use none."
 
 
 def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
@@ -201,24 +207,24 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
     if not tested:
         return []
     first, second = one_line(tested[0].first), one_line(tested[0].second)
-    groupings = [g for g in GROUPING_WORDS if any(c.grouping == g for c in tested)]
+    ends = with_interval("Difference", any(c.low is not None for c in tested))
     table = Table(
         f"Metrics compared, {who}: {first} − {second} (p: {_how(tested)})",
-        columns("Statistic", *groupings),
+        columns("Statistic", ends, "p", "one-sided"),
+        note=f"one-sided: p of the alternative that {first} is better.",
     )
-    for name, block in _blocks(tested).items():
-        by = {c.grouping: c for c in block}
-        table.rows.append([name, *(_difference(by[g]) if g in by else NOTHING for g in groupings)])
+    for grouping in GROUPING_WORDS:
+        blocks = _blocks([c for c in tested if c.grouping == grouping])
+        table.rows += [[grouping]] if blocks else []
+        for name, (c, *_) in blocks.items():
+            bounds = signed_bounds(c.difference, c.low, c.high)
+            table.rows.append([name, bounds, p_value(c.p_adjusted), p_value(c.p_one_sided)])
     return [table]
 
 
 def _how(those: Sequence[ComparisonResult]) -> str:
     used = [words for method, words in _METHODS.items() if any(c.method == method for c in those)]
     return " or ".join(used or _METHODS.values())
-
-
-def _difference(c: ComparisonResult) -> str:
-    return f"{signed(c.difference)} ({p_value(c.p_adjusted)})"
 
 
 def _matrices(
@@ -241,14 +247,13 @@ def _matrices(
             continue
         width = max(map(len, rows))
         numbers = [str(n) for n in range(1, width - 2)]
-        untied = grouping != "item" and any(c.statistic == "acc_eq" for c in here)
         tables.append(
             Table(
                 f"Metrics compared, {who}, {grouping} ({words})",
                 columns("Metric", "rank", "value", *numbers),
                 # A metric without a value leaves its block narrower than the others.
                 [row + [""] * (width - len(row)) if len(row) > 1 else row for row in rows],
-                note=f"p: {_how(here)}.{_UNTIED if untied else ''}",
+                note=f"p: {_how(here)}.",
             )
         )
     return tables

@@ -1,0 +1,173 @@
+"""Soft pairwise accuracy, checked against its definition."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from capeval.stats.comparison import MetricComparison
+from capeval.stats.design import Design
+from capeval.stats.pair import Pair
+from capeval.stats.resampling import coins
+from capeval.stats.soft_accuracy import NO_INTERVAL, SoftAccuracy, compare_soft, soft_accuracy
+from capeval.stats.values import Floats, Mask, Missing, PValue
+from tests.stats.making import scores
+
+
+def _published(metric: Floats, human: Floats, turned: Mask) -> float:
+    """Return the statistic of (systems, videos) scores as the paper defines it, pair by pair.
+
+    p of a pair is the share of permutations, rows of `turned`, in which its difference is at least
+    as large as observed. NaN marks a caption that is missing.
+    """
+    gaps = []
+    for i, j in itertools.combinations(range(len(metric)), 2):
+        shared = ~np.isnan(metric[i]) & ~np.isnan(metric[j])
+        if not shared.any():
+            continue
+        p = []
+        for side in (metric, human):
+            one, two = side[i][shared], side[j][shared]
+            reached = 0
+            for row in turned[:, shared]:
+                first, second = np.where(row, two, one), np.where(row, one, two)
+                reached += first.sum() - second.sum() >= one.sum() - two.sum() - 1e-9
+            p.append(reached / len(turned))
+        gaps.append(abs(p[0] - p[1]))
+    return float(1 - np.mean(gaps))
+
+
+def _both_orders(metric: Floats, human: Floats, turned: Mask) -> float:
+    here, there = (
+        _published(metric[way], human[way], turned) for way in (slice(None), slice(None, None, -1))
+    )
+    return (here + there) / 2
+
+
+def _cells(values: Floats, design: Design) -> Floats:
+    cells = np.full((design.systems, design.videos), np.nan)
+    cells[design.system, design.video] = values
+    return cells
+
+
+def _turned(videos: int, seed: int = 0) -> Mask:
+    return np.asarray(np.concatenate(list(coins(videos, 1_000, seed))) == 0)
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.7])
+def test_it_is_the_published_one(kept: float) -> None:
+    x, y, whole = scores(9, 4)
+    rows = np.random.default_rng(1).random(len(x)) < kept
+    x, y, design = x[rows], y[rows], whole.take(rows)
+    found = soft_accuracy(Pair.of(x, y, design), seed=3)
+    cells = _cells(x, design), _cells(y, design)
+    expected = _both_orders(*cells, _turned(design.videos, 3))
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    for system, value in enumerate(found.without):
+        metric, human = (np.delete(side, system, axis=0) for side in cells)
+        rest = _both_orders(metric, human, _turned(design.videos, 3))
+        assert value == pytest.approx(rest, abs=1e-12)
+
+
+def test_without_ties_it_is_the_published_one_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    design = Design(np.repeat(np.arange(30), 3), np.tile(np.arange(3), 30))
+    x, y = rng.normal(size=(2, 90))
+    expected = _published(_cells(x, design), _cells(y, design), _turned(30))
+    assert soft_accuracy(Pair.of(x, y, design)).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_neither_unit_nor_order_of_systems_matters() -> None:
+    x, y, design = scores(12, 5)
+    value = soft_accuracy(Pair.of(x, y, design)).value
+    turned = Design(design.video, 4 - design.system)
+    assert soft_accuracy(Pair.of(x, y, turned)).value == pytest.approx(value)
+    assert soft_accuracy(Pair.of(3 * x + 7, y, design)).value == pytest.approx(value)
+
+
+def test_the_human_scores_agree_with_themselves_and_their_reverse_does_not() -> None:
+    _, y, design = scores(40, 5)
+    assert soft_accuracy(Pair.of(y, y, design)).value == 1.0
+    low = soft_accuracy(Pair.of(-y, y, design)).value
+    assert isinstance(low, float)
+    assert low < 0.5
+
+
+@pytest.mark.parametrize("systems", [4, 8])
+def test_p_is_of_other_orders_of_the_systems(systems: int) -> None:
+    _, y, design = scores(60, systems)
+    rng = np.random.default_rng(0)
+    apart = y + 2.0 * design.system
+    good = soft_accuracy(Pair.of(apart + rng.normal(size=len(y)), apart, design), draws=999).p
+    noise = soft_accuracy(Pair.of(rng.normal(size=len(y)), apart, design), draws=999).p
+    assert isinstance(good, PValue)
+    assert isinstance(noise, PValue)
+    if systems == 4:
+        # Of 24 orders, that of the raters and its reverse are furthest from the mean.
+        assert good.p == pytest.approx(2 / 24)
+        assert good.method == "exact permutation of systems"
+    else:
+        assert good.p < 0.01
+        assert good.method == "permutation of systems"
+    assert noise.p > 0.05
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "systems", "reason"),
+    [
+        ([1.0, 2, 3, 4], [1.0, 2, 3, 4], "aaaa", "1 system; soft pairwise accuracy needs 2"),
+        ([1.0, 1, 1, 1], [1.0, 2, 3, 4], "abab", "the metric is constant"),
+        ([1.0, 2, 3, 4], [1.0, 1, 1, 1], "abab", "the human scores are constant"),
+        ([1.0, 2, 3, 4], [1.0, 2, 3, 4], "aabb", "no two systems have a video in common"),
+    ],
+)
+def test_what_has_no_value_says_why(
+    x: list[float], y: list[float], systems: str, reason: str
+) -> None:
+    videos = "1234" if systems in ("aaaa", "aabb") else "1122"
+    pair = Pair.of(x, y, Design.of(videos, systems))
+    assert soft_accuracy(pair) == SoftAccuracy(Missing(reason), Missing(reason))
+    compared = compare_soft(pair, pair)
+    assert compared.difference == Missing(reason)
+
+
+def test_metrics_are_swapped_in_whole_videos() -> None:
+    x, y, design = scores(6, 4, seed=2)
+    other = np.random.default_rng(1).normal(size=len(x))
+    found = compare_soft(Pair.of(x, y, design), Pair.of(other, y, design), draws=4_000)
+    a, b = (_cells((v - v.mean()) / v.std(), design) for v in (x, other))
+    human = _cells(y, design)
+
+    def limit(cells: Floats) -> Floats:
+        first, second = np.triu_indices(4, 1)
+        gaps = cells[first] - cells[second]
+        return np.asarray(ndtr(-gaps.sum(axis=1) / np.sqrt((gaps**2).sum(axis=1))))
+
+    def value(cells: Floats) -> float:
+        return float(1 - np.abs(limit(cells) - limit(human)).mean())
+
+    every = np.array(list(itertools.product([False, True], repeat=6)))
+    gaps = np.array([value(np.where(s, b, a)) - value(np.where(s, a, b)) for s in every])
+    exact = np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-9)
+    assert found.p == pytest.approx(exact, abs=0.03)
+    assert isinstance(found.difference, float)
+    assert found.interval == NO_INTERVAL
+
+
+def test_a_better_metric_is_told_from_noise_and_not_from_itself() -> None:
+    x, y, design = scores(60, 8)
+    y = y + 0.5 * design.system
+    good = Pair.of(y + np.random.default_rng(0).normal(size=len(y)), y, design)
+    noise = Pair.of(np.random.default_rng(1).normal(size=len(y)), y, design)
+    found = compare_soft(good, noise, draws=499)
+    assert isinstance(found.p, float)
+    assert found.p < 0.02
+    same = compare_soft(good, good, draws=99)
+    assert same == MetricComparison(0.0, 1.0, "permutation", 8, 1, 0, NO_INTERVAL)
+    few = compare_soft(
+        *(Pair.of(v[:16], y[:16], design.take(np.arange(len(y)) < 16)) for v in (x, y))
+    )
+    assert isinstance(few.p, Missing)
