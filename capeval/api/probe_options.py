@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Union
 
+from capeval.api import Notices, ignore
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.options import (
     INPUTS,
@@ -53,6 +54,8 @@ class ProbeOptions:
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every caption.
+    on_notice : Called with one line for everything that is no error, such as verdicts on other
+        probes that are removed.
     """
 
     annotations: "str | Path | Sequence[Annotation]" = option(
@@ -88,3 +91,4 @@ class ProbeOptions:
     cache: str | Path | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
+    on_notice: Notices = python_only(ignore, shown=False)

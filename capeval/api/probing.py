@@ -27,7 +27,7 @@ from capeval.trust.probe_card import Card
 from capeval.trust.probe_grading import Graded, grade_probes
 from capeval.trust.probe_set import ProbeSet, build_probes
 from capeval.trust.probe_tests import compare_judges
-from capeval.trust.probe_work import ProbingWork
+from capeval.trust.probe_work import ProbingPlan, ProbingWork
 from capeval.trust.probing_result import Probing
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def probe_async(options: ProbeOptions) -> Probing:
     EndpointRefused, EndpointDown, BudgetReached
         Judging had to stop; what was done is kept.
     """
-    async with open_probing(options) as session:
+    async with open_probing(options, on_notice=options.on_notice) as session:
         found: list[Probed] = []
         async for result in session.results(options.progress):
             if result.stopped:
@@ -93,6 +93,7 @@ class ProbingSession:
     ) -> None:
         self._options, self.probes, self.opened = options, probes, opened
         self._on_notice = on_notice
+        self._reported: list[ProbingWork] = []
         self.works = [
             ProbingWork(probes, one, runs=Path(options.runs), repeats=options.repeats)
             for one in opened
@@ -106,25 +107,29 @@ class ProbingSession:
         total, todo = JudgingEstimate(cost=0.0), {}
         for work in self.works:
             plan = work.plan()
-            if plan.stale:
-                self._on_notice(
-                    Loss(
-                        f"{plan.name}: {plan.stale:,} stored verdicts are outdated (the "
-                        "annotations, the probes or the judge changed): their captions will be "
-                        "judged again"
-                    )
-                )
-            if plan.dropped:
-                self._on_notice(
-                    Loss(
-                        f"{plan.name}: {counted(plan.dropped, 'stored verdict')} on captions of "
-                        "other annotations, videos or another --seed will be removed with the card "
-                        f"of these; to keep them, move {work.folder.path}"
-                    )
-                )
+            self._report(work, plan)
             todo[plan.name] = len(plan.todo)
             total += await work.estimate(plan)
         return total, todo
+
+    def _report(self, work: ProbingWork, plan: ProbingPlan) -> None:
+        """Announce the stored verdicts that will be replaced or removed, once."""
+        self._reported.append(work)
+        if plan.stale:
+            self._on_notice(
+                Loss(
+                    f"{plan.name}: {plan.stale:,} stored verdicts are outdated (the annotations, "
+                    "the probes or the judge changed): their captions will be judged again"
+                )
+            )
+        if plan.dropped:
+            self._on_notice(
+                Loss(
+                    f"{plan.name}: {counted(plan.dropped, 'stored verdict')} on captions of "
+                    "other annotations, videos or another --seed will be removed with the card "
+                    f"of these; to keep them, move {work.folder.path}"
+                )
+            )
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Probed]:
         """Probe the judges and yield the result of each; the last may have been stopped."""
@@ -133,6 +138,8 @@ class ProbingSession:
             if self._options.max_cost is not None:
                 # One cap for all of them.
                 opened.meter.cap = max(0.0, self._options.max_cost - spent)
+            if work not in self._reported:
+                self._report(work, work.plan())
             finished = await execute(work, progress)
             spent += opened.meter.spent
             asked = [probe.id for probe in finished.plan.todo]

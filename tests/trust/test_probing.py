@@ -382,3 +382,11 @@ def test_the_repeat_is_asked_with_another_seed() -> None:
     assert {request.repeat for request in client.requests} == {0, 1}
     assert card.cost is not None
     assert card.cost > 0
+
+
+def test_python_is_notified_of_verdicts_that_are_removed() -> None:
+    notices: list[str] = []
+    capeval.probe("sample", judge="lexical", videos=3, on_notice=notices.append)
+    assert not [line for line in notices if "remov" in line]
+    capeval.probe("sample", judge="lexical", videos=2, on_notice=notices.append)
+    assert [line for line in notices if "remov" in line], notices
