@@ -47,7 +47,14 @@ def judge(
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.judging import open_judging, targets_named
-    from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
+    from capeval.cli.session import (
+        DONE,
+        INCOMPLETE,
+        Session,
+        ask,
+        expected_cost,
+        unestimated_reasoning,
+    )
     from capeval.errors import CapevalError
     from capeval.scoring.gates import CountOrShare
 
@@ -69,11 +76,7 @@ def judge(
                 session.notice(Loss(line))
             session.notice(f"Judge: {opened.title}")
             if opened.thinks and expected.usage.calls:
-                thinking = (
-                    f"{opened.judge.name} reasons before it answers: what it reasons is paid for "
-                    "as output, and is not part of the expected cost"
-                )
-                session.notice(Loss(thinking))
+                session.notice(unestimated_reasoning(opened.judge.name))
             cost = expected_cost(expected.cost, opened.judge.name)
             if dry_run:
                 if as_json:

@@ -20,7 +20,7 @@ from capeval.cli.options import (
 )
 from capeval.cli.output import print_json
 from capeval.options import LIMITS
-from capeval.text import Loss, counted
+from capeval.text import counted
 
 if TYPE_CHECKING:
     from capeval.api.probing import Probed, ProbingSession
@@ -59,7 +59,14 @@ def probe(
     """
     # Heavy modules are imported when the command runs, so that `--help` is fast.
     from capeval.api.probing import open_probing
-    from capeval.cli.session import DONE, INCOMPLETE, Session, ask, expected_cost
+    from capeval.cli.session import (
+        DONE,
+        INCOMPLETE,
+        Session,
+        ask,
+        expected_cost,
+        unestimated_reasoning,
+    )
     from capeval.errors import CapevalError
     from capeval.reporting.probe_tables import failed_lines, print_probing, rendered_probing
     from capeval.scoring.gates import CountOrShare
@@ -76,11 +83,7 @@ def probe(
             for opened in probing.opened:
                 session.notice(f"Judge: {opened.title}")
                 if opened.thinks and expected.usage.calls:
-                    thinking = (
-                        f"{opened.judge.name} reasons before it answers: what it reasons is paid "
-                        "for as output, and is not part of the expected cost"
-                    )
-                    session.notice(Loss(thinking))
+                    session.notice(unestimated_reasoning(opened.judge.name))
             names = ", ".join(todo)
             cost = expected_cost(expected.cost, names)
             if dry_run:

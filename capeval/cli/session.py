@@ -158,6 +158,14 @@ def expected_cost(cost: float | None, model: str) -> str:
     return f"no price is known for {model}" if cost is None else f"about {money(cost)}"
 
 
+def unestimated_reasoning(judge: str) -> Loss:
+    """Return the notice that a judge's reasoning costs more than was estimated."""
+    return Loss(
+        f"{judge} reasons before it answers: what it reasons is paid for as output, and is not "
+        "part of the expected cost"
+    )
+
+
 def ask(cost: float | None, calls: int, *, yes: bool, max_cost: float | None) -> None:
     """Ask before spending more than a dollar."""
     if max_cost is not None and cost is None:
