@@ -108,7 +108,7 @@ SERVER_ADVICE = (
     "set the reasoning parser of the server to the model's (vLLM and SGLang: --reasoning-parser; "
     "llama.cpp: --reasoning-format), or switch reasoning off"
 )
-"""What to do about a model whose replies cannot be told from its reasoning."""
+"""What to do about a model whose replies cannot be separated from its reasoning."""
 
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192

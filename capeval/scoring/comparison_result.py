@@ -140,7 +140,8 @@ class Flips(ResultModel):
 class GateResult(ResultModel):
     """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
-    A missing value is None and fails. `told` is the result in words.
+    A missing value is None and fails. `told`, a JSON key since the first version, is the result
+    in words.
     """
 
     gate: str

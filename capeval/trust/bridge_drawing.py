@@ -40,7 +40,7 @@ def draw_for(source: Source, folder: JudgeFolder, n: int, seed: int) -> DrawnVid
     Raises
     ------
     UsageError
-        Other videos were drawn before, with another seed or of other captions.
+        Other videos were drawn before: from other captions, or by another `--seed`.
     InputError
         The record of the earlier draw is damaged.
     """

@@ -24,7 +24,7 @@ judge could then reasonably leave without a match."""
 LEAST_OWN_WORDS = 2
 """Content words that one left-out element must have of its own within its event."""
 LEAST_EVENTS_TO_REORDER = 3
-"""Of two events told in the wrong order, either may be taken for the misplaced one."""
+"""Of two events in the wrong order, either may be taken for the misplaced one."""
 LEAST_FOREIGN_WORDS = 2
 """Content words of an element that another video's caption is checked against: one word alone, such
 as "static", may follow from much that shares no word with it."""
@@ -153,18 +153,18 @@ class Builder:
         )
 
     def reordered(self) -> Probe | None:
-        """Tell the first event last: it comes too late to be matched, in any reading.
+        """Move the first event to the end: it comes too late to be matched, in any reading.
 
         What says itself that it is the beginning is left out, and is not graded.
         """
         unused = self.unused["reordered"]
         if not self._is_usable(unused):
             return None
-        told = [event for event in self.video.events if event]
-        if len(told) < LEAST_EVENTS_TO_REORDER or not self.video.events[0]:
+        stated = [event for event in self.video.events if event]
+        if len(stated) < LEAST_EVENTS_TO_REORDER or not self.video.events[0]:
             unused["video has fewer than three events"] += 1
             return None
-        first, rest = told[0], [s for event in told[1:] for s in event]
+        first, rest = stated[0], [s for event in stated[1:] for s in event]
         if len(rest) <= len(first) or _size(rest) <= _size(first):
             unused["video's first event is as long as the rest"] += 1
             return None
@@ -182,7 +182,7 @@ class Builder:
             self.all("unchanged", besides=first) | dict.fromkeys(_places(own), "lack"),
             unmatched=(1,),
             base=f"{self.video.index}#verbatim",
-            edits=({"edit": "told the first event last", "event": 1},),
+            edits=({"edit": "moved the first event to the end", "event": 1},),
         )
 
     def contradicted(self) -> Probe | None:

@@ -125,7 +125,7 @@ class _Videos:
 
     @cached_property
     def _pool(self) -> list[tuple[Sentence, str]]:
-        """All sentences that can be told of another video, each with its video."""
+        """All sentences that can be appended to another video's caption, each with its video."""
         videos = (self[at] for at in range(len(self)))
         return [
             (sentence, video.index)

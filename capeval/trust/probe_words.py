@@ -152,7 +152,7 @@ class Sentence:
 
     @cached_property
     def stands_alone(self) -> bool:
-        """Whether it can be told of another video: who or what it is about is named in it."""
+        """Whether it can be appended to another video's caption: its subject is named in it."""
         return (
             self.element.type in ("action", "attribute")
             and len(self.content) >= _LEAST_ADDED_WORDS
@@ -270,7 +270,7 @@ def read_video(annotation: Annotation) -> Video:
             sentence = None
             if why is None:
                 sentence = Sentence(number, place, element, _as_sentence(element.content))
-                # A judge may take the second for a mere repeat, which it is told to ignore.
+                # A judge may take the second for a mere repeat, which its prompt says to ignore.
                 why = "repeats an earlier sentence" if sentence.words in seen else None
             if why is None and sentence is not None:
                 seen.add(sentence.words)
