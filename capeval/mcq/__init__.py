@@ -1,0 +1,1 @@
+"""Multiple-choice benchmarks: questions, answer selection, grading and temporal diagnostics."""

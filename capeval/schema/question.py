@@ -1,0 +1,128 @@
+"""Multiple-choice questions about videos, and a model's responses to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
+
+OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Names of options in files, by their number; a prompt may show other symbols."""
+
+Text = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+Tag = str | int | float | bool | None | list[str]
+"""The value of a benchmark's own field, such as a task type."""
+
+
+class Question(BaseModel):
+    """A question with 2 to 26 options, of which one is right.
+
+    Attributes
+    ----------
+    id : unique in its benchmark
+    benchmark : the benchmark's name, or "own" for a user's questions
+    video : the video's name, with or without suffix; it may have folders
+    options : their texts, without letters
+    answer : the letter of the right option
+    tags : the benchmark's own fields, by which accuracy is broken down
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Text
+    benchmark: Text = "own"
+    video: Text
+    question: Text
+    options: tuple[Text, ...] = Field(min_length=2, max_length=26)
+    answer: Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Z]$")]
+    tags: Mapping[str, Tag] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _answer_is_an_option(self) -> Self:
+        if self.right >= len(self.options):
+            last = OPTION_LETTERS[len(self.options) - 1]
+            raise ValueError(f"answer must be a letter from A to {last}, not {self.answer}")
+        return self
+
+    @property
+    def right(self) -> int:
+        """The number of the right option, from 0."""
+        return OPTION_LETTERS.index(self.answer)
+
+
+class Likelihoods(BaseModel):
+    """Summed negative log-likelihoods of each option, by what was scored, in nats.
+
+    `tokens` has the number of tokens of each option under the same names. `symbol` scores the
+    option's symbol, `symbol_text` the symbol with the text, `text` the text alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    symbol: tuple[float, ...]
+    symbol_text: tuple[float, ...]
+    text: tuple[float, ...]
+    tokens: Mapping[str, tuple[int, ...]]
+
+
+class Response(BaseModel):
+    """What a model replied to a question: a line of responses.jsonl.
+
+    Attributes
+    ----------
+    id, benchmark, video, question, options, answer, tags : of the `Question`
+    reply : None if the call failed; empty if it succeeded without a text
+    reason : why there is no reply
+    frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
+    likelihood : of models that run locally, if it was asked for
+    rotation : by how many places the options were rotated in the prompt
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Text
+    benchmark: Text
+    video: str
+    question: str
+    options: tuple[str, ...]
+    answer: str
+    reply: str | None
+    reason: str | None = None
+    frames: Mapping[str, JsonValue] = Field(default_factory=dict)
+    likelihood: Likelihoods | None = None
+    rotation: int = 0
+    tags: Mapping[str, Tag] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_tags(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or "tags" in value:
+            return value
+        own = {name: value[name] for name in value if name in cls.model_fields}
+        return own | {"tags": {name: value[name] for name in value if name not in own}}
+
+    @model_serializer(mode="wrap")
+    def _spread_tags(self, handler: Any) -> dict[str, Any]:
+        line: dict[str, Any] = handler(self)
+        tags = line.pop("tags")
+        if not line["rotation"]:
+            del line["rotation"]
+        return line | {name: tag for name, tag in tags.items() if name not in line}
+
+
+def option_lines(options: Sequence[str], symbols: Sequence[str] = OPTION_LETTERS) -> list[str]:
+    """Return the options as prompts list them.
+
+    >>> option_lines(["left", "right"])
+    ['A. left', 'B. right']
+    """
+    return [f"{symbol}. {text}" for symbol, text in zip(symbols, options, strict=False)]
