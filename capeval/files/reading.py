@@ -178,7 +178,10 @@ def _lines_before(text: str, is_wanted: Callable[[str], bool]) -> int:
     return 0
 
 
-_STRING_OR_TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[\]}}])", re.DOTALL)
+# A string may be unterminated: it is then read once, not from each of its quotes.
+_STRING_OR_TRAILING_COMMA = re.compile(
+    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
+)
 
 
 def without_trailing_commas(text: str) -> str:
