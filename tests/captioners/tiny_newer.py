@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +140,26 @@ def _glm4v_processor(tokenizer: Any) -> Any:
     )
 
 
-def _glm4v(folder: Path) -> None:
+def _glm46v_processor(tokenizer: Any) -> Any:
+    return hf.Glm46VProcessor(
+        image_processor=hf.Glm46VImageProcessor(size=_PATCH_14),
+        tokenizer=tokenizer,
+        video_processor=hf.Glm46VVideoProcessor(size=_PATCH_14),
+        chat_template=_GLM_TEMPLATE,
+    )
+
+
+def _glm4v(folder: Path, processor: Callable[[Any], Any] = _glm4v_processor) -> None:
     tokenizer = _tokenizer(*_GLM)
     config = hf.Glm4vConfig(
         text_config=_text(model_type="glm4v_text", rope_parameters=_GLM_ROPE),
         vision_config=_GLM_VISION,
         **_glm_ids(tokenizer),
     )
-    _save(hf.Glm4vForConditionalGeneration(config), _glm4v_processor(tokenizer), folder)
+    _save(hf.Glm4vForConditionalGeneration(config), processor(tokenizer), folder)
 
 
-def _glm4v_moe(folder: Path) -> None:
+def _glm4v_moe(folder: Path, processor: Callable[[Any], Any] = _glm4v_processor) -> None:
     tokenizer = _tokenizer(*_GLM)
     config = hf.Glm4vMoeConfig(
         text_config=_text(
@@ -163,23 +173,7 @@ def _glm4v_moe(folder: Path) -> None:
         vision_config=_GLM_VISION,
         **_glm_ids(tokenizer),
     )
-    _save(hf.Glm4vMoeForConditionalGeneration(config), _glm4v_processor(tokenizer), folder)
-
-
-def _glm46v(folder: Path) -> None:
-    tokenizer = _tokenizer(*_GLM)
-    processor = hf.Glm46VProcessor(
-        image_processor=hf.Glm46VImageProcessor(size=_PATCH_14),
-        tokenizer=tokenizer,
-        video_processor=hf.Glm46VVideoProcessor(size=_PATCH_14),
-        chat_template=_GLM_TEMPLATE,
-    )
-    config = hf.Glm46VConfig(
-        text_config=_text(model_type="glm4v_text", rope_parameters=_GLM_ROPE),
-        vision_config={"model_type": "glm4v_vision", **_GLM_VISION},
-        **_glm_ids(tokenizer),
-    )
-    _save(hf.Glm46VForConditionalGeneration(config), processor, folder)
+    _save(hf.Glm4vMoeForConditionalGeneration(config), processor(tokenizer), folder)
 
 
 def _gemma4(folder: Path, **text: Any) -> None:
@@ -546,7 +540,9 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "qwen3.5-moe": _qwen3_5_moe,
     "glm-4.1v": _glm4v,
     "glm-4.5v": _glm4v_moe,
-    "glm-4.6v-flash": _glm46v,
+    # The published checkpoints have the classes of the former models and a newer processor.
+    "glm-4.6v-flash": partial(_glm4v, processor=_glm46v_processor),
+    "glm-4.6v": partial(_glm4v_moe, processor=_glm46v_processor),
     "gemma-4": _gemma4_small,
     "gemma-4-moe": _gemma4_moe,
     "molmo2": _molmo2,
