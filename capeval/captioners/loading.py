@@ -368,6 +368,9 @@ class _NativeInputs:
             )
             for request in requests
         ]
+        first = self._processor.tokenizer.bos_token
+        # As transformers does where it renders the prompt and tokenizes it in one step.
+        begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
         batch: dict[str, Any] = self._processor(
             text=texts,
             videos=[request.frames for request in requests],
@@ -377,6 +380,7 @@ class _NativeInputs:
             video_metadata=[_metadata(request) for request in requests],
             padding=True,
             return_tensors="pt",
+            **begun,
             **self._options,
         )
         if "video_second_per_grid" in batch:

@@ -100,3 +100,24 @@ def test_the_model_is_told_when_its_frames_are(family: str, load_newer: Load) ->
         assert not torch.equal(fast["pixel_values_videos"], slowed["pixel_values_videos"])
     else:
         assert fast["input_ids"].tolist() != slowed["input_ids"].tolist()
+
+
+@pytest.mark.parametrize("family", ["gemma-4", "gemma-4-unified"])
+def test_a_prompt_that_begins_with_the_first_token_gets_no_second(
+    family: str, load_newer: Load
+) -> None:
+    loaded = load_newer(family)
+    first = loaded.tokenizer.bos_token_id
+    assert loaded.tokenizer("A man.")["input_ids"][0] == first
+    rows = loaded.inputs([tiny.request(prompt=prompt) for prompt in PROMPTS])["input_ids"]
+    assert (rows == first).sum(dim=1).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", _marked(tiny_newer.FAMILIES))
+async def test_they_write_in_batches_on_a_gpu(family: str, load: Load) -> None:
+    if family == "perception-lm":
+        pytest.importorskip("timm")
+    loaded = load(family, max_new_tokens=12, device="cuda")
+    assert loaded.settings["dtype"] == "bfloat16"
+    assert [c.details["batch"] for c in await _captions(loaded, 4)] == [4, 4, 4, 4]

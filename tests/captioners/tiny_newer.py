@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import transformers as hf
 from PIL import ImageFont
+from tokenizers import processors
 
 from tests.captioners.tiny import (
     _MROPE,
@@ -176,38 +177,75 @@ def _glm4v_moe(folder: Path, processor: Callable[[Any], Any] = _glm4v_processor)
     _save(hf.Glm4vMoeForConditionalGeneration(config), processor(tokenizer), folder)
 
 
-def _gemma4(folder: Path, **text: Any) -> None:
-    special = {
-        "image_token": "<|image|>",
-        "boi_token": "<|image>",
-        "eoi_token": "<image|>",
-        "audio_token": "<|audio|>",
-        "boa_token": "<|audio>",
-        "eoa_token": "<audio|>",
+_GEMMA = {
+    "image_token": "<|image|>",
+    "boi_token": "<|image>",
+    "eoi_token": "<image|>",
+    "audio_token": "<|audio|>",
+    "boa_token": "<|audio>",
+    "eoa_token": "<audio|>",
+}
+
+
+# As the published template and tokenizer do, both of these put the first token in front.
+_GEMMA_TEMPLATE = "<bos>" + _TURNS.replace("VIDEO", "<|video|>")
+
+
+def _gemma4_tokenizer() -> Any:
+    tokenizer = _tokenizer("<bos>", "<|video|>", *_GEMMA.values(), **_GEMMA)
+    tokenizer.bos_token = "<bos>"
+    first = ("<bos>", tokenizer.convert_tokens_to_ids("<bos>"))
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A", special_tokens=[first]
+    )
+    return tokenizer
+
+
+def _gemma4_ids(tokenizer: Any) -> dict[str, int]:
+    ids = tokenizer.convert_tokens_to_ids
+    return {
+        "image_token_id": ids("<|image|>"),
+        "video_token_id": ids("<|video|>"),
+        "audio_token_id": ids("<|audio|>"),
+        "boi_token_id": ids("<|image>"),
+        "eoi_token_id": ids("<image|>"),
     }
-    tokenizer = _tokenizer("<|video|>", *special.values(), **special)
+
+
+def _gemma4_text(model_type: str, **changed: Any) -> dict[str, Any]:
+    return {
+        **_text(model_type=model_type, tie_word_embeddings=True, rope_parameters=None),
+        "head_dim": 16,
+        "global_head_dim": 16,
+        "sliding_window": 64,
+        "layer_types": ["sliding_attention", "full_attention"],
+        **changed,
+    }
+
+
+def _save_sharpened(model: Any, processor: Any, folder: Path) -> None:
+    # Gemma's queries and keys are normalised: without this, attention would hardly see the frames.
+    for name, parameter in model.named_parameters():
+        if name.endswith(("q_norm.weight", "k_norm.weight")):
+            torch.nn.init.constant_(parameter, 4.0)
+    _save(model, processor, folder)
+
+
+def _gemma4(folder: Path, **text: Any) -> None:
+    tokenizer = _gemma4_tokenizer()
     vision = {"patch_size": 4, "pooling_kernel_size": 3}
     processor = hf.Gemma4Processor(
         feature_extractor=hf.Gemma4AudioFeatureExtractor(),
         image_processor=hf.Gemma4ImageProcessor(**vision),
         tokenizer=tokenizer,
         video_processor=hf.Gemma4VideoProcessor(**vision),
-        chat_template=_TURNS.replace("VIDEO", "<|video|>"),
+        chat_template=_GEMMA_TEMPLATE,
     )
-    ids = tokenizer.convert_tokens_to_ids
-    layer = {"head_dim": 16, "rms_norm_eps": 1e-6}
     config = hf.Gemma4Config(
-        text_config={
-            **_text(model_type="gemma4_text", tie_word_embeddings=True, rope_parameters=None),
-            **layer,
-            "global_head_dim": 16,
-            "sliding_window": 64,
-            "layer_types": ["sliding_attention", "full_attention"],
-            **text,
-        },
+        text_config=_gemma4_text("gemma4_text", **text),
         vision_config={
-            **layer,
             **vision,
+            "head_dim": 16,
             "hidden_size": 32,
             "intermediate_size": 64,
             "num_hidden_layers": 2,
@@ -216,18 +254,9 @@ def _gemma4(folder: Path, **text: Any) -> None:
             "position_embedding_size": 64,
         },
         audio_config=None,
-        image_token_id=ids("<|image|>"),
-        video_token_id=ids("<|video|>"),
-        audio_token_id=ids("<|audio|>"),
-        boi_token_id=ids("<|image>"),
-        eoi_token_id=ids("<image|>"),
+        **_gemma4_ids(tokenizer),
     )
-    model = hf.Gemma4ForConditionalGeneration(config)
-    # Its queries and keys are normalised: attention to the frames is sharpened here.
-    for name, parameter in model.named_parameters():
-        if name.endswith(("q_norm.weight", "k_norm.weight")):
-            torch.nn.init.constant_(parameter, 4.0)
-    _save(model, processor, folder)
+    _save_sharpened(hf.Gemma4ForConditionalGeneration(config), processor, folder)
 
 
 def _gemma4_small(folder: Path) -> None:
@@ -244,6 +273,30 @@ def _gemma4_moe(folder: Path) -> None:
         top_k_experts=2,
         moe_intermediate_size=32,
     )
+
+
+def _gemma4_unified(folder: Path) -> None:
+    tokenizer = _gemma4_tokenizer()
+    vision = {"patch_size": 4, "pooling_kernel_size": 3}
+    processor = hf.Gemma4UnifiedProcessor(
+        feature_extractor=hf.Gemma4UnifiedAudioFeatureExtractor(),
+        image_processor=hf.Gemma4UnifiedImageProcessor(**vision),
+        tokenizer=tokenizer,
+        video_processor=hf.Gemma4UnifiedVideoProcessor(**vision),
+        chat_template=_GEMMA_TEMPLATE,
+    )
+    config = hf.Gemma4UnifiedConfig(
+        text_config=_gemma4_text("gemma4_unified_text"),
+        vision_config={
+            **vision,
+            "mm_embed_dim": 32,
+            "mm_posemb_size": 64,
+            "output_proj_dims": 32,
+        },
+        audio_config=None,
+        **_gemma4_ids(tokenizer),
+    )
+    _save_sharpened(hf.Gemma4UnifiedForConditionalGeneration(config), processor, folder)
 
 
 _MOLMO = (
@@ -545,6 +598,7 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "glm-4.6v": partial(_glm4v_moe, processor=_glm46v_processor),
     "gemma-4": _gemma4_small,
     "gemma-4-moe": _gemma4_moe,
+    "gemma-4-unified": _gemma4_unified,
     "molmo2": _molmo2,
     "minicpm-v-4.6": _minicpm_v_4_6,
     "kimi-k2.5": _kimi_k2_5,
