@@ -23,7 +23,7 @@ TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
 
 _REACHED = ("transformers", "endpoint", "server", "nowhere")
-_OPTIONS = {"preset", "dtype"}
+_OPTIONS = {"preset", "dtype", "template"}
 
 _GIB = 2**30
 _BYTES_A_WEIGHT = 2  # bf16

@@ -49,6 +49,7 @@ class LoadOptions(TypedDict, total=False):
     - `preset`: for LLaVA-Video, published (the default) or tuna
     - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
     - `processor_options`: arguments of the processor, such as the size that it scales frames to
+    - `template`: arguments of the chat template, such as `{"enable_thinking": False}`
     - `alternatives`: smaller models and their parameters, named where this one does not fit
     """
 
@@ -60,6 +61,7 @@ class LoadOptions(TypedDict, total=False):
     preset: str | None
     generation: Mapping[str, Any] | None
     processor_options: Mapping[str, Any] | None
+    template: Mapping[str, Any] | None
     alternatives: Mapping[str, int]
 
 
@@ -77,8 +79,9 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
     source: dict[str, Any] = {"revision": options.get("revision"), "trust_remote_code": False}
+    template = dict(options.get("template") or {})
     with _one_line_errors(model):
-        config = AutoConfig.from_pretrained(model, **source)
+        config = _text_part(AutoConfig.from_pretrained(model, **source))
         with torch.device("meta"):
             parameters = _count(AutoModelForImageTextToText.from_config(config))
         processor: Any = AutoProcessor.from_pretrained(model, **source)
@@ -92,14 +95,16 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     placement = _place(name, parameters, options)
     with _one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, **source, **_loading(placement)
+            model, config=config, **source, **_loading(placement)
         )
     _check_complete(model, info)
     _prepare_tokenizer(processor.tokenizer)
     return _finish(
         loaded,
         processor.tokenizer,
-        _NativeInputs(processor, system_prompt=system_prompt, options=processing),
+        _NativeInputs(
+            processor, system_prompt=system_prompt, options=processing, template=template
+        ),
         placement=placement,
         max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
         generation=options.get("generation"),
@@ -107,8 +112,18 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
             "weights": _weights(model),
             "system_prompt": system_prompt,
             "processor": processing,
+            **({"template": template} if template else {}),
         },
     )
+
+
+def _text_part(config: Any) -> Any:
+    """Return the config of the part that reads and writes text; omni models have others."""
+    thinker = getattr(config, "thinker_config", None)
+    if thinker is None:
+        return config
+    thinker._commit_hash = getattr(config, "_commit_hash", None)  # noqa: SLF001 - the revision
+    return thinker
 
 
 def _place(name: str, parameters: int, options: LoadOptions) -> Placement:
@@ -333,19 +348,30 @@ class _NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor."""
 
     def __init__(
-        self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
+        self,
+        processor: Any,
+        *,
+        system_prompt: str | None,
+        options: Mapping[str, Any],
+        template: Mapping[str, Any],
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
-        self._options = options
+        self._options, self._template = options, template
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         texts = [
             self._processor.apply_chat_template(
-                self._messages(request), tokenize=False, add_generation_prompt=True
+                self._messages(request),
+                tokenize=False,
+                add_generation_prompt=True,
+                **self._template,
             )
             for request in requests
         ]
-        batch: Mapping[str, Any] = self._processor(
+        first = self._processor.tokenizer.bos_token
+        # As transformers does where it renders the prompt and tokenizes it in one step.
+        begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
+        batch: dict[str, Any] = self._processor(
             text=texts,
             videos=[request.frames for request in requests],
             # Without these some processors sample again, or believe the video has 24 frames a
@@ -354,8 +380,15 @@ class _NativeInputs:
             video_metadata=[_metadata(request) for request in requests],
             padding=True,
             return_tensors="pt",
+            **begun,
             **self._options,
         )
+        if "video_second_per_grid" in batch:
+            # The processors of omni models assume two frames a second.
+            frames = self._processor.video_processor.temporal_patch_size
+            batch["video_second_per_grid"] = torch.tensor(
+                [frames * request.duration / len(request.frames) for request in requests]
+            )
         return batch
 
     def _messages(self, request: CaptionRequest) -> list[dict[str, Any]]:

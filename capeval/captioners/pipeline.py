@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from capeval.captioners.caption_cleanup import (
     REASONING_REMOVED,
     caption_in,
+    has_reasoning,
     is_empty,
     repetition_warning,
 )
@@ -331,7 +332,7 @@ def _checked(
         return Uncaptioned(index, str(fault))
     if is_empty(caption):
         return Uncaptioned(index, "the caption is empty")
-    removed = REASONING_REMOVED if caption != made.text else None
+    removed = REASONING_REMOVED if has_reasoning(made.text) else None
     found = filter(None, (removed, repetition_warning(caption)))
     warnings = (*frame_warnings, *made.warnings, *found)
     return replace(made, text=caption, warnings=tuple(dict.fromkeys(warnings)))

@@ -22,6 +22,7 @@ from capeval.captioners.devices import (
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
+from capeval.captioners.written_text import written_text
 from capeval.errors import UsageError
 from capeval.llm.meter import Meter
 from capeval.runs.threads import in_thread
@@ -175,12 +176,18 @@ class TransformersCaptioner:
         prompt = int(moved["input_ids"].shape[1])
         inputs = [int(row.sum()) for row in moved["attention_mask"]]
         return [
-            self._outcome(request, row[prompt:], tokens, seconds, len(requests))
+            self._outcome(request, row[:prompt], row[prompt:], tokens, seconds, len(requests))
             for request, row, tokens in zip(requests, rows, inputs, strict=True)
         ]
 
     def _outcome(
-        self, request: CaptionRequest, row: list[int], prompt: int, seconds: float, batch: int
+        self,
+        request: CaptionRequest,
+        asked: list[int],
+        row: list[int],
+        prompt: int,
+        seconds: float,
+        batch: int,
     ) -> Captioned:
         loaded = self._loaded
         limit = int(loaded.generation.max_new_tokens)
@@ -188,7 +195,7 @@ class TransformersCaptioner:
         stopped = next((at for at, token in enumerate(row) if token in ends), None)
         # The end token was written too; what follows it is padding.
         tokens = row if stopped is None else row[: stopped + 1]
-        text = loaded.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        text = written_text(loaded.tokenizer, asked, tokens)
         warnings = []
         if stopped is None and len(row) >= limit:
             warnings.append(f"cut off at {limit} tokens")

@@ -49,7 +49,8 @@ def test_the_papers_models_have_the_frames_of_its_table_7() -> None:
 def test_every_entry_can_be_used_or_says_why_not(entry: ModelEntry) -> None:
     open_reader(entry.frames)
     load_caption_prompts(None, entry.prompt)
-    assert entry.revision is None
+    # ERNIE's main branch has code of its own, which does not run here.
+    assert entry.revision is None or entry.name.startswith("ernie-")
     if entry.reached == "nowhere":
         assert entry.note
     elif entry.reached == "server":
