@@ -310,7 +310,7 @@ async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Pa
     (video, _) = server.requests[-1]["messages"][-1]["content"]
     assert video["type"] == "video_url"
     (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
-    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "2fps")
+    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
 
 
 async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_a_bound_spreads_evenly_instead_and_says_so() -> None:
 
 # Worked out by hand from the published rules. For total frames at a rate:
 # - the benchmark has int(total / rate * 2) frames, the n-th being int(n * rate / 2);
-# - Qwen's utilities have total / rate * 2 frames, at least 4, at most total, rounded down to an even
-#   number c, the n-th being n * (total - 1) / (c - 1) to the nearest, a half to the even one.
+# - Qwen's utilities have total / rate * 2 frames, at least 4, at most total, rounded down to an
+#   even number c, the n-th being n * (total - 1) / (c - 1) to the nearest, a half to the even one.
 # `2fps` shows each of the benchmark's frames once, and then the frame of the last, incomplete step.
 BY_HAND = [
     # 1 s at 25: 2 frames, steps of 12.5. Qwen: 2 is below 4; steps of 24 / 3 = 8.
