@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import capeval, environment, start
@@ -349,7 +350,10 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
-    assert listed.out.startswith("46 models; reached by: transformers 25, ")
+    packaged = read_catalogue().values()
+    here_run = sum(entry.reached == "transformers" for entry in packaged)
+    counted = f"{len(packaged) + 1} models; reached by: transformers {here_run}, "
+    assert listed.out.startswith(counted)
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
