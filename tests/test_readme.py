@@ -100,7 +100,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     """Yield every `capeval ...` command of a code block, with its page."""
     for page in TEXTS:
         for line in "".join([*blocks(page, ""), *blocks(page, "console")]).splitlines():
-            for part in re.split(r"&&|\|\|", line.removeprefix("$ ")):
+            for part in re.split(r"&&|\|\|?", line.removeprefix("$ ")):
                 text = re.split(r"\s[#>]\s?|\s\(", part.strip())[0]
                 if text.startswith("capeval ") and "[" not in text:
                     yield page, shlex.split(text)[1:]
