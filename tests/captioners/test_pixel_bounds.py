@@ -131,7 +131,7 @@ def _loaded(folder: Path, **options: Any) -> Any:
 
 
 def test_the_processor_gets_frames_of_that_size(as_published: Path) -> None:
-    batch = _loaded(as_published).inputs([_clip(4, 1080, 1920)])
+    batch = _loaded(as_published).inputs([_clip(4, 720, 1280)])
     # In patches of 14 pixels: two layers of 20 x 36 squares.
     assert batch["video_grid_thw"].tolist() == [[2, 40, 72]]
     assert int((batch["input_ids"] == batch["input_ids"].flatten().mode().values).sum()) == 1440
@@ -167,7 +167,7 @@ def test_an_odd_clip_is_padded_with_its_last_frame(as_published: Path) -> None:
 async def test_a_long_clip_is_made_smaller_until_it_fits(as_published: Path) -> None:
     loaded = _loaded(as_published)
     assert loaded.context == 4096
-    long = _clip(16, 1080, 1920)
+    long = _clip(16, 720, 1280)
     outcome = (await TransformersCaptioner(loaded, name="m").caption([long]))[0]
     assert isinstance(outcome, Captioned)
     # 16 frames of 720 squares a pair would be 5,760.

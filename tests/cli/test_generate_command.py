@@ -314,6 +314,22 @@ async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Pa
     assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
 
 
+async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(describe) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "1",
+            "--frames", "qwen-2fps", "--temperature", "0.7", "--prompt-text", "Say <what> happens.",
+        )  # fmt: skip
+    assert made.code == 0
+    body = server.requests[-1]
+    assert body["temperature"] == 0.7
+    assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "Say <what> happens."}
+    # The first clip of the sample: 7 s.
+    assert frames_of(server)[-1] == 14
+
+
 async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
     async with LoopbackServer(refusing("temperature", "seed", answer=describe)) as server:
         made = await here(
