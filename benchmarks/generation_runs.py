@@ -256,7 +256,7 @@ def _random_seven_billion(new_tokens: int) -> LoadedModel:
         pad_token_id=tokenizer.pad_token_id,
     )
     inputs = LlavaVideoInputs(
-        tokenizer, config, system="You are a helpful assistant.", gap=preset.gap, timed=True
+        tokenizer, config, system="You are a helpful assistant.", wording=preset.wording, timed=True
     )
     return LoadedModel(
         model=model,

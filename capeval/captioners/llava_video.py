@@ -6,9 +6,11 @@ frame is a grid of 27 x 27 patches, pooled to 14 x 14 bilinearly; every row of t
 one learned newline embedding: 14 x 15 = 210 tokens a frame, 6,720 for 32 frames. (LLaVA-OneVision,
 whose modules these are, has a single newline after all frames.)
 
-The preset `tuna` is what the TUNA benchmark's own code (VLMEvalKit's) does with the same weights:
-it pools by averaging, which leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame, writes up
-to 2,048 tokens, and runs the sentences of the time instruction together.
+The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
+VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; up to 2,048 tokens; and a time
+instruction whose sentences run together and which states the height of the frames in pixels where
+it means their number. docs/generating.md compares it with the authors' code.
 
 LLaVA-Video-72B pools slow and fast frames differently (`add_faster_video`) and is refused here:
 it does not fit on a single GPU, so it is run behind a server.
@@ -68,18 +70,26 @@ _THREADS = 16
 PoolMode = Literal["bilinear", "average", "max"]
 
 
+Wording = Literal["published", "tuna"]
+"""Whose time instruction: that of the authors' code, or of the benchmark's."""
+
+
 @dataclass(frozen=True)
 class Preset:
-    """The pooling (None keeps the checkpoint's), the gap between a prompt's clauses, the length."""
+    """The pooling (None keeps the checkpoint's), the time instruction, the length, the precision.
+
+    `dtype` is as after `--dtype`.
+    """
 
     pool_mode: PoolMode | None
-    gap: str
+    wording: Wording
     max_new_tokens: int
+    dtype: str
 
 
 PRESETS: Mapping[str, Preset] = {
-    "published": Preset(pool_mode=None, gap=" ", max_new_tokens=1024),
-    "tuna": Preset(pool_mode="average", gap="", max_new_tokens=2048),
+    "published": Preset(pool_mode=None, wording="published", max_new_tokens=1024, dtype="auto"),
+    "tuna": Preset(pool_mode="average", wording="tuna", max_new_tokens=2048, dtype="float16"),
 }
 
 
@@ -252,15 +262,23 @@ def _tower_shape(
 
 
 def chat_prompt(
-    request: CaptionRequest, *, system: str, gap: str, timed: bool = True
+    request: CaptionRequest, *, system: str, wording: Wording, timed: bool = True
 ) -> tuple[str, str]:
     """Return the text before the frames and the text after them, as in the model's training."""
-    times = ",".join(f"{time:.2f}s" for time in request.times)
+    stated, gap = len(request.frames), " "
+    at, duration = request.times, request.duration
+    if wording == "tuna":
+        # The benchmark's code takes the length of the first frame for the number of frames, and
+        # times for index / rate.
+        stated, gap = request.frames.shape[1], ""
+        at = tuple(index / request.fps for index in request.indices)
+        duration = request.total_frames / request.fps
+    times = ",".join(f"{time:.2f}s" for time in at)
     # No gap before the last sentence in either wording.
     last = "Please answer the following questions related to this video."
     clauses = (
-        f"The video lasts for {request.duration:.2f} seconds,",
-        f"and {len(request.frames)} frames are uniformly sampled from it.",
+        f"The video lasts for {duration:.2f} seconds,",
+        f"and {stated} frames are uniformly sampled from it.",
         f"These frames are located at {times}.{last}",
     )
     instruction = gap.join(clauses) + "\n" if timed else ""
@@ -273,10 +291,16 @@ class LlavaVideoInputs:
     """Turns requests into a left-padded batch of token ids and pixels."""
 
     def __init__(
-        self, tokenizer: Any, config: LlavaVideoConfig, *, system: str, gap: str, timed: bool
+        self,
+        tokenizer: Any,
+        config: LlavaVideoConfig,
+        *,
+        system: str,
+        wording: Wording,
+        timed: bool,
     ) -> None:
         self._tokenizer, self._config = tokenizer, config
-        self._system, self._gap, self._timed = system, gap, timed
+        self._system, self._wording, self._timed = system, wording, timed
         vision: Any = config.vision_config
         self._size = int(vision.image_size)
         self._tokens = tokens_per_frame(
@@ -299,7 +323,9 @@ class LlavaVideoInputs:
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:
-        before, after = chat_prompt(request, system=self._system, gap=self._gap, timed=self._timed)
+        before, after = chat_prompt(
+            request, system=self._system, wording=self._wording, timed=self._timed
+        )
         return [
             *self._tokenizer(before, add_special_tokens=False)["input_ids"],
             *[self._config.video_token_id] * (len(request.frames) * self._tokens),

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
 import torch
 import transformers
+from numpy.typing import NDArray
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -22,6 +24,7 @@ from transformers.utils import cached_file
 
 from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
+from capeval.captioners.pixel_bounds import PixelBounds, preset_bounds
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
@@ -44,9 +47,10 @@ class LoadOptions(TypedDict, total=False):
     - `revision`: a commit, tag or branch of the hub
     - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
     - `dtype`: auto (bfloat16, or float32 on a CPU), bfloat16, float16 or float32
+    - `attention`: transformers' attention, sdpa by default, or eager, flash_attention_2, …
     - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
     - `system_prompt`: replaces the chat template's own
-    - `preset`: for LLaVA-Video, published (the default) or tuna
+    - `preset`: for LLaVA-Video, Qwen2-VL and Qwen2.5-VL, published (the default) or tuna
     - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
     - `processor_options`: arguments of the processor, such as the size that it scales frames to
     - `template`: arguments of the chat template, such as `{"enable_thinking": False}`
@@ -56,6 +60,7 @@ class LoadOptions(TypedDict, total=False):
     revision: str | None
     device: str
     dtype: str
+    attention: str | None
     max_new_tokens: int | None
     system_prompt: str | None
     preset: str | None
@@ -74,14 +79,14 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
         published = _config_file(model, options.get("revision"))
     if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
         return _load_llava_video(model, published, name, options)
-    if options.get("preset") is not None:
-        raise UsageError(f"{name}: it has no preset {options['preset']!r}")
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
     source: dict[str, Any] = {"revision": options.get("revision"), "trust_remote_code": False}
     template = dict(options.get("template") or {})
     with _one_line_errors(model):
         config = _text_part(AutoConfig.from_pretrained(model, **source))
+    bounds = preset_bounds(config.model_type, options.get("preset"), model=name)
+    with _one_line_errors(model):
         with torch.device("meta"):
             parameters = _count(AutoModelForImageTextToText.from_config(config))
         processor: Any = AutoProcessor.from_pretrained(model, **source)
@@ -89,30 +94,41 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    # Qwen2-VL's own code limits what a video may cost; without this transformers does not.
+    generation, max_new_tokens = options.get("generation"), options.get("max_new_tokens")
+    if bounds is not None:
+        generation = {**(bounds.generation or {}), **(generation or {})}
+        max_new_tokens = max_new_tokens or bounds.max_new_tokens or _DEFAULT_MAX_NEW_TOKENS
+        bounds = bounds.within(_context(config.get_text_config()), max_new_tokens)
+    # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        processing.setdefault("cap_pixels_per_frame", True)
+        processing.setdefault("cap_pixels_per_frame", bounds is None)
     placement = _place(name, parameters, options)
     with _one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, config=config, **source, **_loading(placement)
+            model, config=config, **source, **_loading(placement, options)
         )
     _check_complete(model, info)
     _prepare_tokenizer(processor.tokenizer)
+    sized = {} if bounds is None else bounds.settings()
     return _finish(
         loaded,
         processor.tokenizer,
         _NativeInputs(
-            processor, system_prompt=system_prompt, options=processing, template=template
+            processor,
+            system_prompt=system_prompt,
+            options=processing,
+            template=template,
+            bounds=bounds,
         ),
         placement=placement,
-        max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
-        generation=options.get("generation"),
+        max_new_tokens=max_new_tokens or _DEFAULT_MAX_NEW_TOKENS,
+        generation=generation,
         settings={
             "weights": _weights(model),
             "system_prompt": system_prompt,
-            "processor": processing,
+            "processor": processing | sized,
             **({"template": template} if template else {}),
+            **({} if bounds is None else {"preset": options.get("preset") or "published"}),
         },
     )
 
@@ -151,7 +167,8 @@ def _load_llava_video(
     config = llava_video.build_config(published, model=name, preset=chosen, folder=folder)
     with torch.device("meta"):
         parameters = _count(llava_video.LlavaVideoForConditionalGeneration(config))
-    placement = _place(name, parameters, options)
+    # A preset has the precision of the code that it follows, unless another is asked for.
+    placement = _place(name, parameters, {"dtype": chosen.dtype, **options})
     revision = options.get("revision")
     with _one_line_errors(model):
         # The checkpoint's config.json says "llava", which is another model's name here.
@@ -163,7 +180,7 @@ def _load_llava_video(
             revision=revision,
             config=config,
             key_mapping=llava_video.KEY_MAP,
-            **_loading(placement),
+            **_loading(placement, options),
         )
     _check_complete(model, info)
     _prepare_tokenizer(tokenizer)
@@ -173,7 +190,7 @@ def _load_llava_video(
     system = _DEFAULT_SYSTEM if system_prompt is None else system_prompt
     timed = bool(published.get("add_time_instruction", True))
     inputs = llava_video.LlavaVideoInputs(
-        tokenizer, config, system=system, gap=chosen.gap, timed=timed
+        tokenizer, config, system=system, wording=chosen.wording, timed=timed
     )
     return _finish(
         loaded,
@@ -279,16 +296,16 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _loading(placement: Placement) -> dict[str, Any]:
-    options: dict[str, Any] = {
+def _loading(placement: Placement, options: LoadOptions) -> dict[str, Any]:
+    loading: dict[str, Any] = {
         "dtype": placement.dtype,
-        "attn_implementation": _ATTENTION,
+        "attn_implementation": options.get("attention") or _ATTENTION,
         "output_loading_info": True,
     }
     if placement.device.type == "cuda":
         # Straight to the GPU: a detour through main memory needs as much of that.
-        options["device_map"] = {"": placement.device}
-    return options
+        loading["device_map"] = {"": placement.device}
+    return loading
 
 
 def _prepare_tokenizer(tokenizer: Any) -> None:
@@ -354,9 +371,10 @@ class _NativeInputs:
         system_prompt: str | None,
         options: Mapping[str, Any],
         template: Mapping[str, Any],
+        bounds: PixelBounds | None,
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
-        self._options, self._template = options, template
+        self._options, self._template, self._bounds = options, template, bounds
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         texts = [
@@ -373,7 +391,7 @@ class _NativeInputs:
         begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
         batch: dict[str, Any] = self._processor(
             text=texts,
-            videos=[request.frames for request in requests],
+            videos=[self._frames(*pair) for pair in zip(requests, texts, strict=True)],
             # Without these some processors sample again, or believe the video has 24 frames a
             # second.
             do_sample_frames=False,
@@ -390,6 +408,13 @@ class _NativeInputs:
                 [frames * request.duration / len(request.frames) for request in requests]
             )
         return batch
+
+    def _frames(self, request: CaptionRequest, text: str) -> NDArray[np.uint8]:
+        if self._bounds is None:
+            return request.frames
+        # The placeholder of the video is one of them.
+        length = len(self._processor.tokenizer(text)["input_ids"]) - 1
+        return self._bounds.scaled(request.frames, text=length)
 
     def _messages(self, request: CaptionRequest) -> list[dict[str, Any]]:
         system = [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}]

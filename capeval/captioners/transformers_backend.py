@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from capeval.captioners.devices import (
 )
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
-from capeval.captioners.selection import OpenCaptioner
+from capeval.captioners.selection import OpenCaptioner, load_arguments
 from capeval.captioners.written_text import written_text
 from capeval.errors import UsageError
 from capeval.llm.meter import Meter
@@ -45,9 +46,14 @@ class TransformersCaptioner:
     concurrency = 1
 
     def __init__(
-        self, loaded: LoadedModel, *, name: str, batch_size: int | Literal["auto"] = "auto"
+        self,
+        loaded: LoadedModel,
+        *,
+        name: str,
+        batch_size: int | Literal["auto"] = "auto",
+        seed: int = 0,
     ) -> None:
-        self._loaded, self.name = loaded, name
+        self._loaded, self.name, self._seed = loaded, name, seed
         self._size = BatchSize(batch_size)
 
     @classmethod
@@ -57,11 +63,13 @@ class TransformersCaptioner:
         *,
         name: str | None = None,
         batch_size: int | Literal["auto"] = "auto",
+        seed: int = 0,
         **options: Unpack[LoadOptions],
     ) -> TransformersCaptioner:
         """Load a model that transformers has a class for; none of its repository's code runs.
 
-        `model` is a hub id or a folder in the same layout, and `name` what the run calls it;
+        `model` is a hub id or a folder in the same layout, and `name` what the run calls it; `seed`
+        is that of captions drawn at random, where `options` ask for such;
         `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
         and `UsageError`.
         """
@@ -73,7 +81,7 @@ class TransformersCaptioner:
 
         called = model if name is None else name
         loaded = load_model(model, name=called, **options)
-        return cls(loaded, name=called, batch_size=batch_size)
+        return cls(loaded, name=called, batch_size=batch_size, seed=seed)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -82,6 +90,7 @@ class TransformersCaptioner:
             "backend": "transformers",
             "revision": self._loaded.revision,
             **self._loaded.settings,
+            **({"seed": self._seed} if self._loaded.generation.do_sample else {}),
         }
 
     @property
@@ -162,6 +171,10 @@ class TransformersCaptioner:
                 f"the model reads {loaded.context}: take fewer frames"
             )
         free = self._measure()
+        if loaded.generation.do_sample:
+            # By the video: a run that is resumed draws what it would have drawn.
+            drawn = f"{self._seed} {requests[0].index}".encode()
+            torch.manual_seed(int.from_bytes(hashlib.sha256(drawn).digest()[:7]))
         with torch.inference_mode():
             moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
             written = loaded.model.generate(
@@ -243,17 +256,8 @@ async def open_transformers(
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block."""
     del on_notice  # loading reports nothing
-    load = partial(
-        TransformersCaptioner.load,
-        entry.hub or entry.name,
-        name=entry.name,
-        revision=entry.revision,
-        device=options.device or "auto",
-        batch_size=options.batch_size,
-        max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
-        system_prompt=entry.system,
-        **entry.options,
-    )
+    model = entry.hub or entry.name
+    load = partial(TransformersCaptioner.load, model, **load_arguments(entry, options))
     # It may take minutes: Ctrl-C works meanwhile.
     captioner = await in_thread(load)
     try:

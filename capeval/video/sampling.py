@@ -1,7 +1,9 @@
 """Which frames of a video a model sees: policies that choose indices by times.
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
-evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1.
+evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
+code reads these rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ:
+docs/frames.md compares them and names the commits.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from capeval.video.frames import FrameSet, Timeline
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
+    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps (as Qwen's "
+    "utilities), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
 )
 
 # The paper's limit (appendix B.1).
@@ -93,8 +96,7 @@ class Uniform:
     n: int = 32
 
     def __post_init__(self) -> None:
-        if not 2 <= self.n <= _MOST:
-            raise UsageError(f"frames: {self.n} is not a number from 2 to {_MOST}")
+        _check_number(self.n)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; a video with fewer frames yields each once, with a warning."""
@@ -118,8 +120,7 @@ class Fps:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1000:
-            raise UsageError(f"frames: {self.rate:g}fps is not a rate above 0 and up to 1000")
+        _check_rate(self.rate)
         _check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
@@ -161,6 +162,106 @@ class Dynamic:
 
     def __str__(self) -> str:
         return "auto" + (f"@{self.most}" if self.most else "")
+
+
+@dataclass(frozen=True)
+class TunaFps:
+    """`rate` frames a second as the TUNA benchmark's code lists them for models that take images.
+
+    That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `Fps` it has
+    no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
+
+    >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
+    >>> TunaFps(2).choose(clip).indices, Fps(2).choose(clip).indices
+    ((0, 5), (0, 5, 10))
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose; a clip too short for one frame is refused, as the benchmark has none of it."""
+        count = int(timeline.total / timeline.fps * self.rate)
+        if not count:
+            raise ValueError(f"is too short: {self} takes no frame of {timeline.duration:.3g} s")
+        step = timeline.fps / self.rate
+        return Choice(tuple(int(n * step) for n in range(count)))
+
+    def __str__(self) -> str:
+        return f"tuna-{self.rate:g}fps"
+
+
+@dataclass(frozen=True)
+class TunaDynamic:
+    """The paper's rule for closed models, with the benchmark's own list of frames."""
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose as `TunaFps` does: 2 frames a second below 16 s, else 1."""
+        return TunaFps(2 if timeline.duration < _SHORT else 1).choose(timeline)
+
+    def __str__(self) -> str:
+        return "tuna-auto"
+
+
+@dataclass(frozen=True)
+class TunaUniform:
+    """`n` frames as the benchmark's code takes them for LLaVA-Video: always `n`.
+
+    The list is that of `Uniform`, except that a shorter clip shows frames several times.
+
+    >>> TunaUniform(4).choose(Timeline((0.0, 0.1, 0.2), 10, 0.3)).indices
+    (0, 0, 1, 2)
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_number(self.n)
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose; a video with fewer frames repeats some, with a warning."""
+        short = (f"has only {timeline.total} of the {self.n} frames asked for: some are repeated",)
+        return Choice(_spread(timeline.total, self.n), short if timeline.total < self.n else ())
+
+    def __str__(self) -> str:
+        return f"tuna-{self.n}"
+
+
+# The utilities' constants: frames are taken in pairs, because Qwen's models merge two into one.
+_QWEN_PAIR, _QWEN_LEAST, _QWEN_MOST = 2, 4, 768
+
+
+@dataclass(frozen=True)
+class QwenFps:
+    """`rate` frames a second as Qwen's own utilities (qwen-vl-utils) take them.
+
+    They count `total / fps * rate` frames, at least 4 and at most 768, rounded down to an even
+    number, and spread them from the first frame to the last, to the nearest frame.
+
+    >>> clip = Timeline(tuple(n / 10 for n in range(41)), 10, 4.1)
+    >>> QwenFps(2).choose(clip).indices, TunaFps(2).choose(clip).indices
+    ((0, 6, 11, 17, 23, 29, 34, 40), (0, 5, 10, 15, 20, 25, 30, 35))
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose an even number of frames; a video of one frame is refused, as by the utilities."""
+        total = timeline.total
+        most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
+        wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)
+        count = int(wanted // _QWEN_PAIR) * _QWEN_PAIR
+        if not count:
+            raise ValueError(f"has {total} frame; {self} takes at least {_QWEN_PAIR}")
+        return Choice(tuple(int(at) for at in np.linspace(0, total - 1, count).round()))
+
+    def __str__(self) -> str:
+        return f"qwen-{self.rate:g}fps"
 
 
 @dataclass(frozen=True)
@@ -238,6 +339,12 @@ def read_policy(text: str) -> Policy:
     if found := re.fullmatch(r"(auto|([0-9]*\.?[0-9]+) *fps)(@([0-9]{1,6}))?", typed, re.ASCII):
         most = int(found[4]) if found[4] else None
         return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
+    if found := re.fullmatch(r"(tuna|qwen)-([0-9]*\.?[0-9]+) *fps", typed, re.ASCII):
+        return (TunaFps if found[1] == "tuna" else QwenFps)(float(found[2]))
+    if found := re.fullmatch(r"tuna-([0-9]{1,6})", typed, re.ASCII):
+        return TunaUniform(int(found[1]))
+    if typed == "tuna-auto":
+        return TunaDynamic()
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
 
 
@@ -253,6 +360,16 @@ def _spread(total: int, n: int) -> tuple[int, ...]:
     if n == 1:
         return ((total - 1) // 2,)
     return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
+
+
+def _check_number(n: int) -> None:
+    if not 2 <= n <= _MOST:
+        raise UsageError(f"frames: {n} is not a number from 2 to {_MOST}")
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate <= 1000:
+        raise UsageError(f"frames: {rate:g}fps is not a rate above 0 and up to 1000")
 
 
 def _check_most(most: int | None) -> None:

@@ -281,7 +281,6 @@ def test_all_that_decides_a_caption_is_in_the_settings(load: Load) -> None:
     assert settings["dtype"] == "float32"
     assert settings["attention"] == "sdpa"
     assert settings["weights"] == "qwen2-vl"
-    assert settings["processor"] == {"cap_pixels_per_frame": True}
     assert "batch_size" not in settings
 
 

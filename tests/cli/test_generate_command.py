@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import capeval, environment, start
@@ -310,7 +311,23 @@ async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Pa
     (video, _) = server.requests[-1]["messages"][-1]["content"]
     assert video["type"] == "video_url"
     (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
-    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "2fps")
+    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
+
+
+async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(describe) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "1",
+            "--frames", "qwen-2fps", "--temperature", "0.7", "--prompt-text", "Say <what> happens.",
+        )  # fmt: skip
+    assert made.code == 0
+    body = server.requests[-1]
+    assert body["temperature"] == 0.7
+    assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "Say <what> happens."}
+    # The first clip of the sample: 7 s.
+    assert frames_of(server)[-1] == 14
 
 
 async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
@@ -349,7 +366,10 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
-    assert listed.out.startswith("46 models; reached by: transformers 25, ")
+    packaged = read_catalogue().values()
+    here_run = sum(entry.reached == "transformers" for entry in packaged)
+    counted = f"{len(packaged) + 1} models; reached by: transformers {here_run}, "
+    assert listed.out.startswith(counted)
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
