@@ -175,9 +175,16 @@ def _load_llava_video(
             "preset": wanted,
             "repetition_penalty_over": "written",
             "spatial_pool_mode": config.spatial_pool_mode,
+            **_slow_and_fast(config),
             "time_instruction": timed,
         },
     )
+
+
+def _slow_and_fast(config: llava_video.LlavaVideoConfig) -> dict[str, Any]:
+    # Absent where all frames are alike, so that earlier runs of such models can be continued.
+    every = config.faster_token_stride
+    return {"faster_token_stride": every} if every else {}
 
 
 def _finish(
