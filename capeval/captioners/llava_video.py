@@ -145,7 +145,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
         batch, frames = pixels.shape[:2]
         parts = pixels.flatten(0, 1).split(_FRAMES_AT_A_TIME)
         embedded = torch.cat([self._embed_part(part, stride) for part in parts])
-        return embedded.unflatten(0, (batch, frames))
+        return embedded.reshape(batch, frames, *embedded.shape[1:])
 
     def _embed_part(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
@@ -266,6 +266,14 @@ def _tower_shape(
         return shape | _SO400M
     if folder is None:
         raise UsageError(f"{model}: config.json: mm_hidden_size: {hidden} is not SigLIP so400m's")
+    return shape | measure_tower(folder, model)
+
+
+def measure_tower(folder: Path, model: str) -> dict[str, int]:
+    """Return layers and inner size of the vision tower in safetensors files; raises `UsageError`.
+
+    For towers that are not those whose name config.json has.
+    """
     layers, intermediate = 0, 0
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as tensors:
@@ -277,7 +285,7 @@ def _tower_shape(
                         intermediate = int(tensors.get_slice(key).get_shape()[0])
     if not layers or not intermediate:
         raise UsageError(f"{model}: there is no {_TOWER_PREFIX}encoder in its safetensors files")
-    return shape | {"num_hidden_layers": layers, "intermediate_size": intermediate}
+    return {"num_hidden_layers": layers, "intermediate_size": intermediate}
 
 
 def chat_prompt(

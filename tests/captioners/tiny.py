@@ -80,6 +80,9 @@ FAMILIES = (
     "video-llava",
     "videollama3",
     "smolvlm2",
+    "internvl2",
+    "tarsier",
+    "longva",
 )
 
 _TEXT = (
@@ -616,6 +619,17 @@ def _smolvlm2(folder: Path) -> None:
     _save(SmolVLMForConditionalGeneration(config), processor, folder)
 
 
+def _published(folder: Path) -> None:
+    from tests.captioners import published  # it uses this module
+
+    makers = {
+        "internvl2": published.internvl2,
+        "tarsier": published.tarsier,
+        "longva": published.longva,
+    }
+    makers[folder.name](folder)
+
+
 _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "llava-onevision": _llava_onevision,
     "llava-video": _llava_video,
@@ -628,4 +642,7 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "video-llava": _video_llava,
     "videollama3": _videollama3,
     "smolvlm2": _smolvlm2,
+    "internvl2": _published,
+    "tarsier": _published,
+    "longva": _published,
 }
