@@ -33,6 +33,7 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.captioners.loading import load_model
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import find_family
+from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.errors import UsageError
 from tests.captioners import published, tiny
 
@@ -347,6 +348,18 @@ def test_frames_are_scaled_as_clips_processor_does(
 # --- all families
 
 
+@pytest.mark.parametrize("family", ["internvl2", "tarsier", "longva", "llava-video-72b"])
+async def test_four_videos_together_are_captioned_as_alone(family: str, load: Load) -> None:
+    prompts = ("Describe the video.", "Describe the camera, the street.", "Answer.", "The man?")
+    videos = [tiny.request(f"V{at}", seed=at, prompt=text) for at, text in enumerate(prompts)]
+    texts = []
+    for size in (4, 1):
+        captioner = TransformersCaptioner(load(family), name="m", batch_size=size)
+        texts.append([one.text for one in await captioner.caption(videos)])  # type: ignore[union-attr]
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == 4
+
+
 @pytest.mark.parametrize(
     ("family", "name"),
     [
@@ -482,6 +495,21 @@ def test_models_beyond_their_positions_have_no_limit(load: Load, tmp_path: Path)
     assert opened(tmp_path / "m")[0].context is None
 
 
+_INTERN_VIT_6B = published.intern_vit_config(
+    large=True,
+    hidden_size=3200,
+    intermediate_size=12800,
+    num_hidden_layers=45,
+    num_attention_heads=25,
+    image_size=448,
+)
+_YI_34B: dict[str, Any] = {
+    "hidden_size": 7168,
+    "intermediate_size": 20480,
+    "num_hidden_layers": 60,
+    "num_attention_heads": 56,
+    "num_key_value_heads": 8,
+}
 FULL_SIZE: dict[str, dict[str, Any]] = {
     "internvl2-8b": published.internvl2_config(
         force_image_size=448,
@@ -504,14 +532,7 @@ FULL_SIZE: dict[str, dict[str, Any]] = {
     ),
     "internvl2-26b": published.internvl2_config(
         force_image_size=448,
-        vision_config=published.intern_vit_config(
-            large=True,
-            hidden_size=3200,
-            intermediate_size=12800,
-            num_hidden_layers=45,
-            num_attention_heads=25,
-            image_size=448,
-        ),
+        vision_config=_INTERN_VIT_6B,
         llm_config=published.language_config(
             "InternLM2ForCausalLM",
             vocab_size=92553,
@@ -521,6 +542,29 @@ FULL_SIZE: dict[str, dict[str, Any]] = {
             num_attention_heads=48,
             num_key_value_heads=8,
         ),
+    ),
+    "internvl2-40b": published.internvl2_config(
+        force_image_size=448,
+        template="Hermes-2",
+        vision_config=_INTERN_VIT_6B,
+        llm_config=published.language_config("LlamaForCausalLM", **_YI_34B, vocab_size=64007),
+    ),
+    "internvl2-76b": published.internvl2_config(
+        force_image_size=448,
+        vision_config=_INTERN_VIT_6B,
+        llm_config=published.language_config(
+            "LlamaForCausalLM",
+            vocab_size=128265,
+            hidden_size=8192,
+            intermediate_size=28672,
+            num_hidden_layers=80,
+            num_attention_heads=64,
+            num_key_value_heads=8,
+        ),
+    ),
+    "tarsier-34b": published.tarsier_config(
+        vision_config={"model_type": "clip_vision_model"},
+        text_config=published.language_config("LlamaForCausalLM", **_YI_34B, vocab_size=64064),
     ),
     "tarsier-7b": published.tarsier_config(
         vision_config={"model_type": "clip_vision_model"},
