@@ -252,8 +252,8 @@ def _conversion_errors(model: str) -> Iterator[None]:
         if "conversion of the weights" not in str(error):
             raise  # memory, for example
         raise UsageError(
-            f"{model}: its packed attention weights do not have the shapes that its config.json "
-            "states"
+            f"{model}: a part of its attention weights is missing, or has another shape than its "
+            "config.json states"
         ) from error
 
 

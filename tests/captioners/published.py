@@ -346,6 +346,51 @@ def tarsier(folder: Path) -> None:
     (folder / "preprocessor_config.json").write_text(json.dumps(processor), encoding="utf-8")
 
 
+# --- PLLaVA
+
+LORA_RANK = 8
+
+
+def pllava_config(**changed: Any) -> dict[str, Any]:
+    shared = ("image_newline_idx", "image_new_idx")
+    return {
+        **{k: v for k, v in tarsier_config().items() if k not in shared},
+        "architectures": ["PllavaForConditionalGeneration"],
+        "frame_shape": [24, 24],
+        "num_frames": 16,
+        "pooling_method": "avg",
+        "pooling_shape": [16, 12, 12],
+        "text_config": language_config("LlamaForCausalLM"),
+        "use_pooling": True,
+        **changed,
+    }
+
+
+def pllava_tensors(config: Mapping[str, Any]) -> Tensors:
+    """Return tensors as peft 0.10 names them when adapters are on queries and values."""
+    plain = tarsier_tensors(config)
+    hidden = config["text_config"]["hidden_size"]
+    tensors: Tensors = {}
+    for name, tensor in plain.items():
+        new = name.replace("language_model.", "language_model.base_model.model.", 1)
+        if name.endswith(("q_proj.weight", "v_proj.weight")) and "language_model" in name:
+            new = new.removesuffix("weight")
+            tensors[f"{new}base_layer.weight"] = tensor
+            tensors[f"{new}lora_A.default.weight"] = torch.randn(LORA_RANK, hidden) * 0.3
+            tensors[f"{new}lora_B.default.weight"] = torch.randn(len(tensor), LORA_RANK) * 0.3
+        else:
+            tensors[new] = tensor
+    return tensors
+
+
+def pllava(folder: Path) -> None:
+    """Save PLLaVA as the 7B model is built, with its adapters apart."""
+    tarsier(folder)
+    config = pllava_config()
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    save_file(pllava_tensors(config), folder / "model.safetensors", {"format": "pt"})
+
+
 # --- LongVA
 
 

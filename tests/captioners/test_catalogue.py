@@ -143,9 +143,9 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
         (GenerateOptions(), "name a model with --model"),
         (GenerateOptions("llava-vido-7b"), 'did you mean "llava-video-7b"?'),
         (GenerateOptions("hf:nothing"), "must be hf:ORG/NAME"),
-        (GenerateOptions("pllava-7b"), "cannot be run from here"),
+        (GenerateOptions("kangaroo"), "cannot be run from here"),
         (GenerateOptions("gemini-1.5-pro-002"), "retired"),
-        (GenerateOptions("tarsier-7b"), "vllm serve omni-research/Tarsier-7b"),
+        (GenerateOptions("minicpm-v-2.6"), "vllm serve openbmb/MiniCPM-V-2_6"),
     ],
 )
 def test_a_model_that_cannot_be_run_says_what_to_do(

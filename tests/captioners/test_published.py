@@ -312,6 +312,89 @@ def test_longva_has_the_logits_of_its_published_tensors(checkpoint: Checkpoint) 
     close(got[0], expected)
 
 
+def test_pllava_has_the_logits_of_its_published_tensors(checkpoint: Checkpoint) -> None:
+    loaded, tensors = opened(checkpoint("pllava"))
+    got, batch = logits(loaded, tiny.request(frames=16))
+    config = published.pllava_config()
+    with torch.inference_mode():
+        vision = {k: v for k, v in config["vision_config"].items() if k != "model_type"}
+        features = clip_features(
+            part(tensors, "vision_tower.vision_model."), vision, batch["pixel_values"]
+        )
+        at = "multi_modal_projector.linear_"
+        values = projected(tensors, f"{at}1", f"{at}2", features).unflatten(1, (4, 4))
+        # The published pooling is over time too, from 16 frames to 16.
+        pooled = functional.adaptive_avg_pool3d(values.permute(3, 0, 1, 2), (16, 2, 2))
+        frames = pooled.permute(1, 2, 3, 0).flatten(0, 2)
+        text = {}
+        for name, tensor in part(tensors, "language_model.base_model.model.").items():
+            if name.endswith("base_layer.weight"):
+                here = name.removesuffix("base_layer.weight")
+                down, up = (
+                    tensors[f"language_model.base_model.model.{here}lora_{one}.default.weight"]
+                    for one in "AB"
+                )
+                # lora_alpha is 4 in the authors' scripts.
+                text[f"{here}weight"] = tensor + up @ down * (4 / published.LORA_RANK)
+            elif "lora" not in name:
+                text[name] = tensor
+        ids = batch["input_ids"][0]
+        expected = language_logits(text, config["text_config"], ids, ids == 400, frames)
+    assert int((ids == 400).sum()) == 16 * 4
+    close(got[0], expected)
+
+
+@pytest.mark.parametrize(("shown", "repeated"), [(5, 4), (9, 2), (15, 2), (1, 16)])
+def test_pllava_repeats_the_frames_of_a_short_video(shown: int, repeated: int, load: Load) -> None:
+    inputs = load("pllava").inputs
+    short = tiny.request(frames=shown)
+    expected = np.stack([short.frames[at // repeated] for at in range(16)])
+    whole = inputs([replace(short, frames=expected)])
+    got = inputs([short])
+    assert torch.equal(got["pixel_values"], whole["pixel_values"])
+    assert torch.equal(got["input_ids"], whole["input_ids"])
+    with pytest.raises(ValueError, match="the model takes 16 frames, not 17"):
+        inputs([tiny.request(frames=17)])
+
+
+@pytest.mark.parametrize("shape", [(90, 160), (320, 180), (100, 100), (1080, 1920)])
+def test_pllava_scales_frames_as_the_benchmarks_and_its_own_code(
+    shape: tuple[int, int], load: Load
+) -> None:
+    """Both codes' steps for one video, written out; CLIP's processor does the last."""
+    noise = np.random.default_rng(5).integers(0, 256, (1, *shape, 3), dtype=np.uint8)
+    height, width = shape
+    long, short = max(shape), min(shape)
+    first = (672, int(672 * long / short)) if width <= height else (int(672 * long / short), 672)
+    image = Image.fromarray(noise[0]).resize(first, Image.Resampling.BILINEAR)
+    ratio = max(first) / min(first)
+    edge = max(min(672, int(min(640, max(first)) / ratio)), 56)
+    longer = int(edge * max(first) / min(first))
+    image = image.resize((edge, longer) if width <= height else (longer, edge), 3)
+    processor: Any = CLIPImageProcessorPil(
+        size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}
+    )
+    expected = torch.as_tensor(processor(image, return_tensors="np")["pixel_values"][0]).float()
+    got = load("pllava").inputs([replace(tiny.request(), frames=noise)])["pixel_values"]
+    torch.testing.assert_close(got[0], expected, rtol=0, atol=1e-5)
+
+
+def test_pllava_reads_the_benchmarks_prompt(load: Load, tmp_path: Path) -> None:
+    loaded = load("pllava")
+    row = loaded.inputs([tiny.request(prompt="Describe the camera.")])["input_ids"][0]
+    text = loaded.tokenizer.decode(row).replace("<image>" * 64, "<64>")
+    assert text == "<s> USER: <64> \n Describe the camera. ASSISTANT:"
+    published.pllava(tmp_path / "34b")
+    added = ("<image>", "<|im_start|>", "<|im_end|>", "<pad>")
+    published.write_sentencepiece(tmp_path / "34b", "plain", *added)
+    yi, _ = opened(tmp_path / "34b")
+    row = yi.inputs([tiny.request(prompt="Describe the camera.")])["input_ids"][0]
+    assert yi.tokenizer.decode(row).replace("<image>" * 64, "<64>") == (
+        "<s><|im_start|>system\nAnswer the question.<|im_end|>\n<|im_start|>user\n<64>\n "
+        "Describe the camera.<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
 def test_longva_reads_its_authors_prompt(load: Load) -> None:
     loaded = load("longva")
     row = loaded.inputs([tiny.request(frames=2, prompt="Describe it.")])["input_ids"][0]
@@ -348,7 +431,7 @@ def test_frames_are_scaled_as_clips_processor_does(
 # --- all families
 
 
-@pytest.mark.parametrize("family", ["internvl2", "tarsier", "longva", "llava-video-72b"])
+@pytest.mark.parametrize("family", ["internvl2", "tarsier", "longva", "pllava", "llava-video-72b"])
 async def test_four_videos_together_are_captioned_as_alone(family: str, load: Load) -> None:
     prompts = ("Describe the video.", "Describe the camera, the street.", "Answer.", "The man?")
     videos = [tiny.request(f"V{at}", seed=at, prompt=text) for at, text in enumerate(prompts)]
@@ -379,7 +462,7 @@ def test_a_checkpoint_that_lacks_a_tensor_is_refused(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("family", ["internvl2", "tarsier", "longva"])
+@pytest.mark.parametrize("family", ["internvl2", "tarsier", "longva", "pllava"])
 def test_an_unknown_tensor_is_refused(family: str, checkpoint: Checkpoint, tmp_path: Path) -> None:
     def add(tensors: dict[str, torch.Tensor]) -> None:
         tensors["model.adapter.gate"] = torch.zeros(3)
@@ -399,6 +482,13 @@ def test_a_tensor_of_another_shape_is_refused(checkpoint: Checkpoint, tmp_path: 
     assert "\n" not in str(caught.value)
 
 
+def test_half_an_adapter_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    name = "language_model.base_model.model.model.layers.1.self_attn.q_proj.lora_B.default.weight"
+    folder = changed(checkpoint("pllava"), tmp_path / "half", lambda tensors: tensors.pop(name))
+    with pytest.raises(UsageError, match="a part of its attention weights is missing"):
+        load_model(str(folder), name="m", device="cpu")
+
+
 def test_packed_attention_of_another_shape_is_refused(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
@@ -407,7 +497,7 @@ def test_packed_attention_of_another_shape_is_refused(
         tensors[name] = tensors[name][:-1]
 
     folder = changed(checkpoint("internvl2"), tmp_path / "cut", cut)
-    with pytest.raises(UsageError, match=r"do not have the shapes that its config\.json"):
+    with pytest.raises(UsageError, match="a part of its attention weights"):
         load_model(str(folder), name="m", device="cpu")
 
 
@@ -448,6 +538,7 @@ def changed(source: Path, target: Path, change: Callable[[dict[str, torch.Tensor
             published.tarsier_config(vision_config={"model_type": "siglip_vision_model"}),
             "vision_config.model_type: 'siglip_vision_model'",
         ),
+        (published.pllava_config(pooling_method="max"), "pooling_method: 'max'"),
         (published.longva_config(mm_spatial_pool_mode="max"), "mm_spatial_pool_mode: 'max'"),
         (published.longva_config(mm_vision_tower="google/siglip"), "mm_vision_tower: 'google"),
         (published.longva_config(mm_resampler_type="qformer"), "mm_resampler_type: 'qformer'"),
@@ -469,6 +560,7 @@ def test_a_checkpoint_that_is_built_otherwise_is_refused(
         ("internvl2", {"preset": "tuna"}, "it has no preset 'tuna'"),
         ("longva", {"processor_options": {"size": 3}}, "it takes no processor options"),
         ("tarsier", {"system_prompt": "Be brief."}, "no place for a system prompt"),
+        ("pllava", {"system_prompt": "Be brief."}, "no place for a system prompt"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(
@@ -479,7 +571,8 @@ def test_options_that_would_be_ignored_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("family", "placeholder"), [("internvl2", "<IMG_CONTEXT>"), ("tarsier", "<image>")]
+    ("family", "placeholder"),
+    [("internvl2", "<IMG_CONTEXT>"), ("tarsier", "<image>"), ("pllava", "<image>")],
 )
 def test_a_prompt_cannot_stand_for_a_frame(family: str, placeholder: str, load: Load) -> None:
     request = tiny.request(prompt=f"What is {placeholder}?")
@@ -509,6 +602,13 @@ _YI_34B: dict[str, Any] = {
     "num_hidden_layers": 60,
     "num_attention_heads": 56,
     "num_key_value_heads": 8,
+}
+_VICUNA_7B: dict[str, Any] = {
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
 }
 FULL_SIZE: dict[str, dict[str, Any]] = {
     "internvl2-8b": published.internvl2_config(
@@ -568,15 +668,27 @@ FULL_SIZE: dict[str, dict[str, Any]] = {
     ),
     "tarsier-7b": published.tarsier_config(
         vision_config={"model_type": "clip_vision_model"},
+        text_config=published.language_config("LlamaForCausalLM", **_VICUNA_7B, vocab_size=32064),
+    ),
+    "pllava-7b": published.pllava_config(
+        vision_config={},
+        text_config=published.language_config("LlamaForCausalLM", **_VICUNA_7B, vocab_size=32064),
+    ),
+    "pllava-13b": published.pllava_config(
+        vision_config={},
         text_config=published.language_config(
             "LlamaForCausalLM",
             vocab_size=32064,
-            hidden_size=4096,
-            intermediate_size=11008,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-            num_key_value_heads=32,
+            hidden_size=5120,
+            intermediate_size=13824,
+            num_hidden_layers=40,
+            num_attention_heads=40,
+            num_key_value_heads=40,
         ),
+    ),
+    "pllava-34b": published.pllava_config(
+        vision_config={},
+        text_config=published.language_config("LlamaForCausalLM", **_YI_34B, vocab_size=64064),
     ),
     "longva-7b": published.longva_config(
         hidden_size=3584,

@@ -83,6 +83,7 @@ FAMILIES = (
     "internvl2",
     "tarsier",
     "longva",
+    "pllava",
 )
 
 _TEXT = (
@@ -626,6 +627,7 @@ def _published(folder: Path) -> None:
         "internvl2": published.internvl2,
         "tarsier": published.tarsier,
         "longva": published.longva,
+        "pllava": published.pllava,
     }
     makers[folder.name](folder)
 
@@ -645,4 +647,5 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "internvl2": _published,
     "tarsier": _published,
     "longva": _published,
+    "pllava": _published,
 }

@@ -8,11 +8,13 @@ import json
 import resource
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import capeval, environment, start
@@ -349,7 +351,10 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
-    assert listed.out.startswith("46 models; reached by: transformers 25, ")
+    packaged = Counter(entry.reached for entry in read_catalogue().values())
+    assert listed.out.startswith(
+        f"{packaged.total() + 1} models; reached by: transformers {packaged['transformers']}, "
+    )
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out

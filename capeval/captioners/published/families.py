@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capeval.captioners.published import internvl2, longva, tarsier
+from capeval.captioners.published import internvl2, longva, pllava, tarsier
 from capeval.captioners.published.checkpoint import Family
 
-FAMILIES = (internvl2.FAMILY, tarsier.FAMILY, longva.FAMILY)
+FAMILIES = (internvl2.FAMILY, tarsier.FAMILY, longva.FAMILY, pllava.FAMILY)
 
 
 def find_family(published: Mapping[str, Any]) -> Family | None:

@@ -8,12 +8,10 @@ from 24 x 24 to 12 x 12 patches: 144 tokens a frame.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-from torch import nn
-from transformers import CLIPVisionConfig, LlavaConfig, LlavaForConditionalGeneration, Qwen2Config
-from transformers.models.llava.modeling_llava import LlavaModel
+from transformers import CLIPVisionConfig, Qwen2Config
 
 from capeval.captioners import llava_video
 from capeval.captioners.protocol import CaptionRequest
@@ -27,6 +25,10 @@ from capeval.captioners.published.checkpoint import (
     rope,
     scaled_and_cropped,
     text_fields,
+)
+from capeval.captioners.published.pooled_llava import (
+    PooledLlavaConfig,
+    PooledLlavaForConditionalGeneration,
 )
 from capeval.captioners.published.tarsier import clip_normalisation
 from capeval.errors import UsageError
@@ -43,40 +45,6 @@ _CLIP_HEAD_SIZE = 64
 _PATCH, _SIDE = 14, 336
 # What its authors' demo and evaluation set where config.json has none.
 _POOL_STRIDE, _POOL_MODE = 2, "average"
-
-
-class LongVaConfig(LlavaConfig):
-    """LLaVA's configuration, and how the frames are pooled."""
-
-    model_type = "longva"
-
-    spatial_pool_stride: int = _POOL_STRIDE
-
-
-class LongVaModel(LlavaModel):
-    """LLaVA's model, with the projected patches of each frame pooled by average."""
-
-    def get_image_features(self, pixel_values: torch.Tensor, **options: Any) -> Any:
-        """Return the embeddings of (frames, channels, height, width) pixels."""
-        outputs = super().get_image_features(pixel_values, **options)
-        projected = torch.stack(outputs.pooler_output)
-        side = int(projected.shape[1] ** 0.5)
-        grid = projected.unflatten(1, (side, side)).permute(0, 3, 1, 2)
-        pooled = nn.functional.avg_pool2d(grid, self.config.spatial_pool_stride)
-        outputs.pooler_output = list(pooled.flatten(2).transpose(1, 2))
-        return outputs
-
-
-class LongVaForConditionalGeneration(LlavaForConditionalGeneration):
-    """LongVA with its language-model head."""
-
-    config_class = LongVaConfig
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"position_ids", r"rotary_emb"]
-
-    def __init__(self, config: LongVaConfig) -> None:
-        super().__init__(config)
-        self.model = LongVaModel(config)
-        self.post_init()
 
 
 def describe(published: Mapping[str, Any], model: str, files: Files) -> PublishedCheckpoint:
@@ -97,14 +65,14 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
 
     return PublishedCheckpoint(
         config=config,
-        model_class=LongVaForConditionalGeneration,
+        model_class=PooledLlavaForConditionalGeneration,
         key_map=KEY_MAP,
         inputs=inputs,
         settings={"spatial_pool_stride": config.spatial_pool_stride},
     )
 
 
-def build_config(published: Mapping[str, Any], model: str, files: Files) -> LongVaConfig:
+def build_config(published: Mapping[str, Any], model: str, files: Files) -> PooledLlavaConfig:
     """Return transformers' configuration; raises `UsageError` for a model built otherwise."""
     require(
         model,
@@ -122,7 +90,7 @@ def build_config(published: Mapping[str, Any], model: str, files: Files) -> Long
             f"openai/{_CLIP_L_336}"
         )
     vocabulary = int(published["vocab_size"])
-    return LongVaConfig(
+    return PooledLlavaConfig(
         vision_config=CLIPVisionConfig(
             hidden_act="quick_gelu",
             patch_size=_PATCH,

@@ -83,29 +83,42 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
 
 def build_config(published: Mapping[str, Any], model: str) -> LlavaConfig:
     """Return transformers' configuration; raises `UsageError` for a model built otherwise."""
+    for name in _SPLITTERS:
+        require_token(published, name, model)
+    return LlavaConfig(**llava_fields(published, model))
+
+
+def require_token(published: Mapping[str, Any], name: str, model: str) -> None:
+    """Raise `UsageError` where a field of config.json is no token id."""
+    if not isinstance(published.get(name), int):
+        raise UsageError(f"{model}: config.json: {name}: must be a token id")
+
+
+def llava_fields(published: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the configuration of a LLaVA with CLIP and Llama; raises `UsageError`."""
     vision, text = (dict(published.get(name) or {}) for name in ("vision_config", "text_config"))
     require(model, vision, "vision_config.", model_type=("clip_vision_model", None))
     require(model, text, "text_config.", model_type=("llama", None))
     require(model, published, vision_feature_select_strategy=("default", None))
-    for name in (*_SPLITTERS, "image_token_index"):
-        if not isinstance(published.get(name), int):
-            raise UsageError(f"{model}: config.json: {name}: must be a token id")
+    require_token(published, "image_token_index", model)
     tower = {name: vision.get(name, default) for name, default in _TOWER.items()}
-    return LlavaConfig(
-        vision_config=CLIPVisionConfig(**tower, hidden_act=vision.get("hidden_act", "quick_gelu")),
-        text_config=LlamaConfig(
+    return {
+        "vision_config": CLIPVisionConfig(
+            **tower, hidden_act=vision.get("hidden_act", "quick_gelu")
+        ),
+        "text_config": LlamaConfig(
             **text_fields(text),
             rope_parameters=rope(text, 10_000.0),
             attention_bias=bool(text.get("attention_bias", False)),
             tie_word_embeddings=False,
         ),
-        image_token_index=published["image_token_index"],
-        projector_hidden_act=published.get("projector_hidden_act", "gelu"),
-        vision_feature_layer=published.get("vision_feature_layer", -2),
-        vision_feature_select_strategy="default",
-        image_seq_length=(tower["image_size"] // tower["patch_size"]) ** 2,
-        tie_word_embeddings=False,
-    )
+        "image_token_index": published["image_token_index"],
+        "projector_hidden_act": published.get("projector_hidden_act", "gelu"),
+        "vision_feature_layer": published.get("vision_feature_layer", -2),
+        "vision_feature_select_strategy": "default",
+        "image_seq_length": (tower["image_size"] // tower["patch_size"]) ** 2,
+        "tie_word_embeddings": False,
+    }
 
 
 def clip_normalisation(
