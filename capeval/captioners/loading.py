@@ -207,7 +207,8 @@ def _load_published(
             text_config=found.config.text_config,
         )
     _prepare_tokenizer(tokenizer)
-    system = options.get("system_prompt")
+    asked = options.get("system_prompt")
+    system = found.system if asked is None else asked
     inputs = found.inputs(tokenizer, system)
     placement = _place(name, parameters, options)
     with _one_line_errors(model), _conversion_errors(model):

@@ -21,7 +21,8 @@ from capeval.video.frames import FrameSet, Timeline
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
+    "64), internvl-32 or tarsier-32 (as these models' code), 1 (the middle one), or indices from 0 "
+    "such as 0,5,9 (one index: 7,)"
 )
 
 # The paper's limit (appendix B.1).
@@ -238,6 +239,10 @@ def read_policy(text: str) -> Policy:
     if found := re.fullmatch(r"(auto|([0-9]*\.?[0-9]+) *fps)(@([0-9]{1,6}))?", typed, re.ASCII):
         most = int(found[4]) if found[4] else None
         return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
+    if found := re.fullmatch(r"(internvl|tarsier)-([0-9]{1,6})", typed, re.ASCII):
+        from capeval.video.model_frames import Rounded, Segments  # which use this module
+
+        return (Segments if found[1] == "internvl" else Rounded)(int(found[2]))
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
 
 

@@ -226,6 +226,16 @@ def test_internvl2_reads_its_authors_prompt(load: Load) -> None:
     assert loaded.generation.eos_token_id == [loaded.tokenizer.convert_tokens_to_ids("<|im_end|>")]
 
 
+def test_the_system_prompt_is_recorded_and_can_be_another(load: Load) -> None:
+    own = load("internvl2", system_prompt="You are careful.")
+    row = own.inputs([tiny.request()])["input_ids"][0]
+    assert own.tokenizer.decode(row).startswith("<s><|im_start|>system\nYou are careful.<|im_end|>")
+    assert own.settings["system_prompt"] == "You are careful."
+    assert load("internvl2").settings["system_prompt"].startswith("你是")
+    assert load("longva").settings["system_prompt"] == "You are a helpful assistant."
+    assert load("tarsier").settings["system_prompt"] is None
+
+
 def test_internvl2_scales_a_frame_to_one_tile(load: Load) -> None:
     request = tiny.request(frames=2)
     pixels = load("internvl2").inputs([request])["pixel_values"]
@@ -559,6 +569,7 @@ def test_a_checkpoint_that_is_built_otherwise_is_refused(
     [
         ("internvl2", {"preset": "tuna"}, "it has no preset 'tuna'"),
         ("longva", {"processor_options": {"size": 3}}, "it takes no processor options"),
+        ("internvl2", {"system_prompt": "See <IMG_CONTEXT>"}, "system prompt contains <IMG"),
         ("tarsier", {"system_prompt": "Be brief."}, "no place for a system prompt"),
         ("pllava", {"system_prompt": "Be brief."}, "no place for a system prompt"),
     ],

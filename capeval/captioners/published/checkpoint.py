@@ -38,6 +38,8 @@ class PublishedCheckpoint:
     model_class: Any
     key_map: Mapping[str, str]
     inputs: Callable[[Any, str | None], BatchMaker]
+    system: str | None = None
+    """The system prompt where no other is asked for."""
     ends: tuple[str, ...] | None = None
     enforces_context: bool = True
     """False where the authors' code runs the model beyond the positions of its config.json."""

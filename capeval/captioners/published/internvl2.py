@@ -164,7 +164,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
             tokenizer,
             tokens=config.image_seq_length,
             side=side,
-            system=SYSTEM if system is None else system,
+            system=system or "",
             model=model,
         )
         # The model is made after this, with the tokenizer's id.
@@ -176,6 +176,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
         model_class=InternVL2ForConditionalGeneration,
         key_map=KEY_MAP,
         inputs=inputs,
+        system=SYSTEM,
         # Its authors' code passes this one alone.
         ends=(_END,),
         # 32 frames are 8,192 tokens: at least as many as the Llama models' positions.
@@ -301,6 +302,10 @@ class InternVL2Inputs:
         for token in (_FRAME, "<img>", "</img>", _END):
             if token not in known:
                 raise UsageError(f"{model}: its tokenizer has no token {token}")
+        if _FRAME in system:
+            raise UsageError(
+                f"{model}: its system prompt contains {_FRAME}, which stands for a frame"
+            )
         self.image_token_id: int = known[_FRAME]
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:

@@ -60,7 +60,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
             tokenizer,
             pixels,
             frame=[config.image_token_id] * tokens,
-            system=_DEFAULT_SYSTEM if system is None else system,
+            system=system or "",
         )
 
     return PublishedCheckpoint(
@@ -68,6 +68,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
         model_class=PooledLlavaForConditionalGeneration,
         key_map=KEY_MAP,
         inputs=inputs,
+        system=_DEFAULT_SYSTEM,
         settings={"spatial_pool_stride": config.spatial_pool_stride},
     )
 
