@@ -25,10 +25,11 @@ from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.captioners.published import Family, find_family
+from capeval.captioners.published.checkpoint import has_architecture
 from capeval.captioners.published.tokenizers import load_tokenizer
-from capeval.errors import UsageError
+from capeval.errors import CapevalError, UsageError
 from capeval.llm.transport import check_proxies
-from capeval.text import one_line
+from capeval.text import describe, one_line
 
 _ATTENTION = "sdpa"
 _DEFAULT_MAX_NEW_TOKENS = 1024
@@ -76,7 +77,7 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     family = find_family(published)
     if family is not None:
         return _load_published(model, published, family, name, options)
-    if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
+    if has_architecture(published, llava_video.ARCHITECTURE):
         return _load_llava_video(model, published, name, options)
     if options.get("preset") is not None:
         raise UsageError(f"{name}: it has no preset {options['preset']!r}")
@@ -196,10 +197,11 @@ def _load_published(
     if options.get("processor_options"):
         raise UsageError(f"{name}: it takes no processor options")
     revision = options.get("revision")
-    with _one_line_errors(model):
+    with _config_errors(name):
         found = family.describe(published, name, lambda file: _file(model, file, revision))
         with torch.device("meta"):
             parameters = _count(found.model_class(found.config))
+    with _one_line_errors(model):
         tokenizer: Any = load_tokenizer(
             model,
             lambda file: _file(model, file, revision),
@@ -243,6 +245,19 @@ def _load_published(
         },
     )
     return made if found.enforces_context else replace(made, context=None)
+
+
+@contextmanager
+def _config_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except CapevalError:
+        raise
+    except Exception as error:
+        # transformers reports a malformed field by an exception of any kind.
+        raise UsageError(
+            f"{name}: its config.json cannot be used: {one_line(describe(error), 220)}"
+        ) from error
 
 
 @contextmanager

@@ -565,6 +565,40 @@ def test_a_checkpoint_that_is_built_otherwise_is_refused(
 
 
 @pytest.mark.parametrize(
+    "config",
+    [
+        published.internvl2_config(llm_config=published.language_config("LlamaForCausalLM") | bad)
+        for bad in ({"hidden_size": "x"}, {"num_attention_heads": 0}, {"rope_scaling": 3})
+    ]
+    + [
+        published.internvl2_config(vision_config=published.intern_vit_config(**bad))
+        for bad in ({"patch_size": None}, {"hidden_size": -1}, {"num_hidden_layers": 1.5})
+    ]
+    + [
+        published.internvl2_config(vision_config={}),
+        published.tarsier_config(vision_config=3),
+        published.longva_config(vocab_size=None),
+        published.pllava_config(vision_feature_layer="x"),
+    ],
+)
+def test_a_malformed_config_is_one_line(config: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"^the-model: .*config\.json") as caught:
+        load_model(str(tmp_path), name="the-model", device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tokenizer_with_another_placeholder_is_refused(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    folder = changed(checkpoint("tarsier"), tmp_path / "other", lambda _: None)
+    config = published.tarsier_config(image_token_index=401)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"gives <image> the id 400, and its config\.json 401"):
+        load_model(str(folder), name="m", device="cpu")
+
+
+@pytest.mark.parametrize(
     ("family", "options", "said"),
     [
         ("internvl2", {"preset": "tuna"}, "it has no preset 'tuna'"),

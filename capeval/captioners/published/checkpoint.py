@@ -61,6 +61,16 @@ class Family:
     describe: Callable[[Mapping[str, Any], str, Files], PublishedCheckpoint]
 
 
+def has_architecture(published: Mapping[str, Any], name: str) -> bool:
+    """Return whether a config.json names an architecture.
+
+    >>> has_architecture({"architectures": ["A", "B"]}, "B"), has_architecture({}, "B")
+    (True, False)
+    """
+    named = published.get("architectures")
+    return isinstance(named, list) and name in named
+
+
 def require(
     model: str, published: Mapping[str, Any], prefix: str = "", **expected: tuple[Any, ...]
 ) -> None:
@@ -72,6 +82,15 @@ def require(
                 f"{model}: config.json: {prefix}{name}: {published.get(name)!r} is not supported; "
                 f"must be {known}"
             )
+
+
+def require_placeholder(tokenizer: Any, token: str, expected: int, model: str) -> None:
+    """Raise `UsageError` where a tokenizer does not give a frame's placeholder the stated id."""
+    known = tokenizer.get_vocab().get(token)
+    if known != expected:
+        raise UsageError(
+            f"{model}: its tokenizer gives {token} the id {known}, and its config.json {expected}"
+        )
 
 
 def left_padded(rows: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:

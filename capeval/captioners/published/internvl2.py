@@ -32,6 +32,7 @@ from capeval.captioners.published.checkpoint import (
     Files,
     Pixels,
     PublishedCheckpoint,
+    has_architecture,
     left_padded,
     refuse_placeholder,
     require,
@@ -328,6 +329,6 @@ def _squashed(side: int) -> Callable[[Image.Image], Image.Image]:
 
 FAMILY = Family(
     name="internvl2",
-    matches=lambda published: ARCHITECTURE in (published.get("architectures") or ()),
+    matches=lambda published: has_architecture(published, ARCHITECTURE),
     describe=describe,
 )

@@ -20,6 +20,7 @@ from capeval.captioners.published.checkpoint import (
     Files,
     Pixels,
     PublishedCheckpoint,
+    has_architecture,
     left_padded,
     require,
     rope,
@@ -153,7 +154,7 @@ class LongVaInputs:
 FAMILY = Family(
     name="longva",
     matches=lambda published: (
-        llava_video.ARCHITECTURE in (published.get("architectures") or ())
+        has_architecture(published, llava_video.ARCHITECTURE)
         and published.get("mm_patch_merge_type") == "unires"
     ),
     describe=describe,

@@ -26,9 +26,11 @@ from capeval.captioners.published.checkpoint import (
     Files,
     Pixels,
     PublishedCheckpoint,
+    has_architecture,
     left_padded,
     refuse_placeholder,
     require,
+    require_placeholder,
     scaled_and_cropped,
 )
 from capeval.captioners.published.pooled_llava import (
@@ -106,6 +108,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
     def inputs(tokenizer: Any, system: str | None) -> PllavaInputs:
         if system:
             raise UsageError(f"{model}: its prompt has no place for a system prompt")
+        require_placeholder(tokenizer, _FRAME, config.image_token_id, model)
         # The 34B model has Yi's chat template, and its tokenizer the template's tokens.
         chat = "<|im_start|>" in tokenizer.get_vocab()
         frame = [config.image_token_id] * tokens
@@ -191,7 +194,7 @@ def _shorter_edge_to(image: Image.Image, edge: int, how: Image.Resampling) -> Im
 FAMILY = Family(
     name="pllava",
     matches=lambda published: (
-        "PllavaForConditionalGeneration" in (published.get("architectures") or ())
+        has_architecture(published, "PllavaForConditionalGeneration")
         or "pooling_shape" in published
     ),
     describe=describe,

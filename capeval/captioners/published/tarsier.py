@@ -22,9 +22,11 @@ from capeval.captioners.published.checkpoint import (
     Files,
     Pixels,
     PublishedCheckpoint,
+    has_architecture,
     left_padded,
     refuse_placeholder,
     require,
+    require_placeholder,
     rope,
     scaled_and_cropped,
     text_fields,
@@ -65,6 +67,7 @@ def describe(published: Mapping[str, Any], model: str, files: Files) -> Publishe
     def inputs(tokenizer: Any, system: str | None) -> TarsierInputs:
         if system:
             raise UsageError(f"{model}: its prompt has no place for a system prompt")
+        require_placeholder(tokenizer, _FRAME, config.image_token_id, model)
         newline, new = (int(published[name]) for name in _SPLITTERS)
         grid = side // patch
         frame = ([config.image_token_id] * grid + [newline]) * grid + [new]
@@ -183,7 +186,7 @@ def _squashed_then_scaled(side: int) -> Callable[[Image.Image], Image.Image]:
 FAMILY = Family(
     name="tarsier",
     matches=lambda published: (
-        "TarsierForConditionalGeneration" in (published.get("architectures") or ())
+        has_architecture(published, "TarsierForConditionalGeneration")
         or set(_SPLITTERS) <= published.keys()
     ),
     describe=describe,
