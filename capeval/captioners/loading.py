@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -26,9 +27,12 @@ from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
 from capeval.captioners.pixel_bounds import PixelBounds, preset_bounds
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
-from capeval.errors import UsageError
+from capeval.captioners.published import Family, find_family
+from capeval.captioners.published.checkpoint import has_architecture
+from capeval.captioners.published.tokenizers import load_tokenizer
+from capeval.errors import CapevalError, UsageError
 from capeval.llm.transport import check_proxies
-from capeval.text import one_line
+from capeval.text import describe, one_line
 
 _ATTENTION = "sdpa"
 _DEFAULT_MAX_NEW_TOKENS = 1024
@@ -77,7 +81,10 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
         check_proxies()
     with _one_line_errors(model):
         published = _config_file(model, options.get("revision"))
-    if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
+    family = find_family(published)
+    if family is not None:
+        return _load_published(model, published, family, name, options)
+    if has_architecture(published, llava_video.ARCHITECTURE):
         return _load_llava_video(model, published, name, options)
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
@@ -207,9 +214,116 @@ def _load_llava_video(
             "preset": wanted,
             "repetition_penalty_over": "written",
             "spatial_pool_mode": config.spatial_pool_mode,
+            **_slow_and_fast(config),
             "time_instruction": timed,
         },
     )
+
+
+def _load_published(
+    model: str, published: Mapping[str, Any], family: Family, name: str, options: LoadOptions
+) -> LoadedModel:
+    """Load a model whose published weights transformers has under other names."""
+    if options.get("preset") is not None:
+        raise UsageError(f"{name}: it has no preset {options['preset']!r}")
+    if options.get("processor_options"):
+        raise UsageError(f"{name}: it takes no processor options")
+    revision = options.get("revision")
+    with _config_errors(name):
+        found = family.describe(published, name, lambda file: _file(model, file, revision))
+        with torch.device("meta"):
+            parameters = _count(found.model_class(found.config))
+    with _one_line_errors(model):
+        tokenizer: Any = load_tokenizer(
+            model,
+            lambda file: _file(model, file, revision),
+            revision=revision,
+            text_config=found.config.text_config,
+        )
+    _prepare_tokenizer(tokenizer)
+    asked = options.get("system_prompt")
+    system = found.system if asked is None else asked
+    inputs = found.inputs(tokenizer, system)
+    placement = _place(name, parameters, options)
+    with _one_line_errors(model), _conversion_errors(model):
+        loaded, info = found.model_class.from_pretrained(
+            model,
+            revision=revision,
+            config=found.config,
+            key_mapping=dict(found.key_map),
+            # Refused below, with the tensor's name.
+            ignore_mismatched_sizes=True,
+            **_loading(placement),
+        )
+    _check_known(model, info)
+    _check_complete(model, info)
+    overrides = dict(options.get("generation") or {})
+    if found.ends is not None:
+        overrides.setdefault("eos_token_id", tokenizer.convert_tokens_to_ids(list(found.ends)))
+    made = _finish(
+        loaded,
+        tokenizer,
+        inputs,
+        placement=placement,
+        max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
+        generation=overrides,
+        penalise_prompt=found.penalise_prompt,
+        settings={
+            "weights": _weights(model),
+            "system_prompt": system,
+            "published": family.name,
+            **({} if found.penalise_prompt else {"repetition_penalty_over": "written"}),
+            **found.settings,
+        },
+    )
+    return made if found.enforces_context else replace(made, context=None)
+
+
+@contextmanager
+def _config_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except CapevalError:
+        raise
+    except Exception as error:
+        # transformers reports a malformed field by an exception of any kind.
+        raise UsageError(
+            f"{name}: its config.json cannot be used: {one_line(describe(error), 220)}"
+        ) from error
+
+
+@contextmanager
+def _conversion_errors(model: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if "conversion of the weights" not in str(error):
+            raise  # memory, for example
+        raise UsageError(
+            f"{model}: a part of its attention weights is missing, or has another shape than its "
+            "config.json states"
+        ) from error
+
+
+def _check_known(model: str, info: Mapping[str, Any]) -> None:
+    # Weights that nothing reads mean that the checkpoint is another model's.
+    unknown = sorted(info.get("unexpected_keys") or ())
+    if unknown:
+        raise UsageError(
+            f"{model}: its checkpoint has {len(unknown)} unknown tensors, such as {unknown[0]}"
+        )
+    wrong = sorted(str(key[0]) for key in info.get("mismatched_keys") or ())
+    if wrong:
+        raise UsageError(
+            f"{model}: its checkpoint has {len(wrong)} tensors of another shape than its "
+            f"config.json states, such as {wrong[0]}"
+        )
+
+
+def _slow_and_fast(config: llava_video.LlavaVideoConfig) -> dict[str, Any]:
+    # Absent where all frames are alike, so that earlier runs of such models can be continued.
+    every = config.faster_token_stride
+    return {"faster_token_stride": every} if every else {}
 
 
 def _finish(
@@ -337,6 +451,15 @@ def _check_complete(model: str, info: Mapping[str, Any]) -> None:
         raise UsageError(
             f"{model}: its checkpoint lacks {len(missing)} tensors, such as {missing[0]}"
         )
+
+
+def _file(model: str, name: str, revision: str | None) -> Path | None:
+    """Return the path of a file of a hub id or a folder, or None if it has none of that name."""
+    if Path(model).is_dir():
+        path = Path(model) / name
+        return path if path.is_file() else None
+    found = cached_file(model, name, revision=revision, _raise_exceptions_for_missing_entries=False)
+    return None if found is None else Path(found)
 
 
 def _config_file(model: str, revision: str | None) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import UsageError, VideoError
+from capeval.video.choice import Policy
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
-from capeval.video.sampling import Policy, Shuffled, read_policy
+from capeval.video.sampling import Shuffled, read_policy
 
 
 class Decoder(Protocol):

@@ -22,10 +22,10 @@ import numpy as np
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
+from capeval.video.choice import Policy, choose_frames
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
 from capeval.video.pyav_decoder import opened
-from capeval.video.sampling import Policy, choose_frames
 
 _CHILD = Path(__file__).with_name("decord_child.py")
 

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
+from capeval.video.choice import Policy, choose_frames
 from capeval.video.container_size import announced_size, lacks_index
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
-from capeval.video.sampling import Policy, choose_frames
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -11,78 +11,36 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from capeval.errors import UsageError, VideoError
+from capeval.errors import UsageError
 from capeval.text import one_line
-from capeval.video.frames import FrameSet, Timeline
+from capeval.video.choice import (
+    SHORT_SECONDS,
+    Choice,
+    Policy,
+    check_most,
+    check_number,
+    check_rate,
+    spread,
+)
+from capeval.video.frames import Timeline
+from capeval.video.published_policies import (
+    QwenFps,
+    Rounded,
+    Segments,
+    TunaDynamic,
+    TunaFps,
+    TunaUniform,
+)
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps (as Qwen's "
-    "utilities), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
+    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps, internvl-32 "
+    "or tarsier-32 (as these models' code), 1 (the middle one), or indices from 0 such as 0,5,9 "
+    "(one index: 7,)"
 )
-
-# The paper's limit (appendix B.1).
-_SHORT = 16.0
-# More frames than any model takes: a larger number is a typing error.
-_MOST = 100_000
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Indices in the order in which a model sees them, and warnings about them."""
-
-    indices: tuple[int, ...]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def to_decode(self) -> list[int]:
-        """The indices in the order of the video, each once."""
-        return sorted(set(self.indices))
-
-    def frame_set(
-        self,
-        timeline: Timeline,
-        decoded: NDArray[np.uint8],
-        *,
-        decoder: str,
-        version: str,
-        warnings: tuple[str, ...],
-    ) -> FrameSet:
-        """Return the frames of `to_decode` in the order of this choice."""
-        place = {index: n for n, index in enumerate(self.to_decode)}
-        order = [place[index] for index in self.indices]
-        return FrameSet(
-            # Indexing copies, and most choices are in order already.
-            frames=decoded if order == list(range(len(order))) else decoded[order],
-            indices=self.indices,
-            times=tuple(timeline.times[index] for index in self.indices),
-            total=timeline.total,
-            fps=timeline.fps,
-            duration=timeline.duration,
-            decoder=decoder,
-            version=version,
-            warnings=warnings,
-        )
-
-
-class Policy(Protocol):
-    """Chooses frames; `str()` of it is the form that `read_policy` reads."""
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose at least one index of a timeline that has at least one frame.
-
-        Raises
-        ------
-        ValueError
-            A requested frame does not exist; the message says which.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -96,14 +54,14 @@ class Uniform:
     n: int = 32
 
     def __post_init__(self) -> None:
-        _check_number(self.n)
+        check_number(self.n)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; a video with fewer frames yields each once, with a warning."""
         if timeline.total <= self.n:
             short = (f"has only {timeline.total} of the {self.n} frames asked for",)
             return Choice(tuple(range(timeline.total)), short if timeline.total < self.n else ())
-        return Choice(_spread(timeline.total, self.n))
+        return Choice(spread(timeline.total, self.n))
 
     def __str__(self) -> str:
         return str(self.n)
@@ -120,8 +78,8 @@ class Fps:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        _check_rate(self.rate)
-        _check_most(self.most)
+        check_rate(self.rate)
+        check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
@@ -140,7 +98,7 @@ class Fps:
             warnings = (f"has only {timeline.fps:.4g} of the {self.rate:g} frames a second",)
         if self.most is not None and len(indices) > self.most:
             warning = f"{len(indices)} frames would be more than {self.most}: spread evenly instead"
-            return Choice(_spread(timeline.total, self.most), (warning,))
+            return Choice(spread(timeline.total, self.most), (warning,))
         return Choice(indices, warnings)
 
     def __str__(self) -> str:
@@ -154,114 +112,14 @@ class Dynamic:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        _check_most(self.most)
+        check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose as `Fps` does."""
-        return Fps(2 if timeline.duration < _SHORT else 1, self.most).choose(timeline)
+        return Fps(2 if timeline.duration < SHORT_SECONDS else 1, self.most).choose(timeline)
 
     def __str__(self) -> str:
         return "auto" + (f"@{self.most}" if self.most else "")
-
-
-@dataclass(frozen=True)
-class TunaFps:
-    """`rate` frames a second as the TUNA benchmark's code lists them for models that take images.
-
-    That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `Fps` it has
-    no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
-    >>> TunaFps(2).choose(clip).indices, Fps(2).choose(clip).indices
-    ((0, 5), (0, 5, 10))
-    """
-
-    rate: float
-
-    def __post_init__(self) -> None:
-        _check_rate(self.rate)
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip too short for one frame is refused, as the benchmark has none of it."""
-        count = int(timeline.total / timeline.fps * self.rate)
-        if not count:
-            raise ValueError(f"is too short: {self} takes no frame of {timeline.duration:.3g} s")
-        step = timeline.fps / self.rate
-        return Choice(tuple(int(n * step) for n in range(count)))
-
-    def __str__(self) -> str:
-        return f"tuna-{self.rate:g}fps"
-
-
-@dataclass(frozen=True)
-class TunaDynamic:
-    """The paper's rule for closed models, with the benchmark's own list of frames."""
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose as `TunaFps` does: 2 frames a second below 16 s, else 1."""
-        return TunaFps(2 if timeline.duration < _SHORT else 1).choose(timeline)
-
-    def __str__(self) -> str:
-        return "tuna-auto"
-
-
-@dataclass(frozen=True)
-class TunaUniform:
-    """`n` frames as the benchmark's code takes them for LLaVA-Video: always `n`.
-
-    The list is that of `Uniform`, except that a shorter clip shows frames several times.
-
-    >>> TunaUniform(4).choose(Timeline((0.0, 0.1, 0.2), 10, 0.3)).indices
-    (0, 0, 1, 2)
-    """
-
-    n: int
-
-    def __post_init__(self) -> None:
-        _check_number(self.n)
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a video with fewer frames repeats some, with a warning."""
-        short = (f"has only {timeline.total} of the {self.n} frames asked for: some are repeated",)
-        return Choice(_spread(timeline.total, self.n), short if timeline.total < self.n else ())
-
-    def __str__(self) -> str:
-        return f"tuna-{self.n}"
-
-
-# The utilities' constants: frames are taken in pairs, because Qwen's models merge two into one.
-_QWEN_PAIR, _QWEN_LEAST, _QWEN_MOST = 2, 4, 768
-
-
-@dataclass(frozen=True)
-class QwenFps:
-    """`rate` frames a second as Qwen's own utilities (qwen-vl-utils) take them.
-
-    They count `total / fps * rate` frames, at least 4 and at most 768, rounded down to an even
-    number, and spread them from the first frame to the last, to the nearest frame.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(41)), 10, 4.1)
-    >>> QwenFps(2).choose(clip).indices, TunaFps(2).choose(clip).indices
-    ((0, 6, 11, 17, 23, 29, 34, 40), (0, 5, 10, 15, 20, 25, 30, 35))
-    """
-
-    rate: float
-
-    def __post_init__(self) -> None:
-        _check_rate(self.rate)
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose an even number of frames; a video of one frame is refused, as by the utilities."""
-        total = timeline.total
-        most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
-        wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)
-        count = int(wanted // _QWEN_PAIR) * _QWEN_PAIR
-        if not count:
-            raise ValueError(f"has {total} frame; {self} takes at least {_QWEN_PAIR}")
-        return Choice(tuple(int(at) for at in np.linspace(0, total - 1, count).round()))
-
-    def __str__(self) -> str:
-        return f"qwen-{self.rate:g}fps"
 
 
 @dataclass(frozen=True)
@@ -345,33 +203,6 @@ def read_policy(text: str) -> Policy:
         return TunaUniform(int(found[1]))
     if typed == "tuna-auto":
         return TunaDynamic()
+    if found := re.fullmatch(r"(internvl|tarsier)-([0-9]{1,6})", typed, re.ASCII):
+        return (Segments if found[1] == "internvl" else Rounded)(int(found[2]))
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
-
-
-def choose_frames(policy: Policy, timeline: Timeline, path: Path) -> Choice:
-    """Return what a policy chooses of a video; raises `VideoError` where it cannot."""
-    try:
-        return policy.choose(timeline)
-    except ValueError as fault:
-        raise VideoError(str(fault), file=path) from None
-
-
-def _spread(total: int, n: int) -> tuple[int, ...]:
-    if n == 1:
-        return ((total - 1) // 2,)
-    return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
-
-
-def _check_number(n: int) -> None:
-    if not 2 <= n <= _MOST:
-        raise UsageError(f"frames: {n} is not a number from 2 to {_MOST}")
-
-
-def _check_rate(rate: float) -> None:
-    if not 0 < rate <= 1000:
-        raise UsageError(f"frames: {rate:g}fps is not a rate above 0 and up to 1000")
-
-
-def _check_most(most: int | None) -> None:
-    if most is not None and not 1 <= most <= _MOST:
-        raise UsageError(f"frames: at most {most} is not a number from 1 to {_MOST}")

@@ -257,9 +257,9 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
         (GenerateOptions(), "name a model with --model"),
         (GenerateOptions("llava-vido-7b"), 'did you mean "llava-video-7b"?'),
         (GenerateOptions("hf:nothing"), "must be hf:ORG/NAME"),
-        (GenerateOptions("pllava-7b"), "cannot be run from here"),
+        (GenerateOptions("kangaroo"), "cannot be run from here"),
         (GenerateOptions("gemini-1.5-pro-002"), "retired"),
-        (GenerateOptions("tarsier-7b"), "vllm serve omni-research/Tarsier-7b"),
+        (GenerateOptions("minicpm-v-2.6"), "vllm serve openbmb/MiniCPM-V-2_6"),
         (
             GenerateOptions("qwen2-vl-7b-tuna", base_url="http://gpu:8000/v1"),
             "preset runs in this process only; with --base-url name Qwen/Qwen2-VL-7B-Instruct",

@@ -38,6 +38,19 @@ FULL_SIZE: dict[str, Any] = {
     "vocab_size": 152064,
 }
 
+FULL_SIZE_72B: dict[str, Any] = {
+    "add_faster_video": True,
+    "faster_token_stride": 10,
+    "hidden_size": 8192,
+    "intermediate_size": 29568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "mm_hidden_size": 1152,
+    "vocab_size": 152064,
+}
+FULL_PARAMETERS_72B = 73_180_527_904
+
 
 @pytest.mark.parametrize(("preset", "tokens"), [("published", 210), ("tuna", 182)])
 def test_tokens_a_frame_at_full_size(preset: str, tokens: int) -> None:
@@ -113,6 +126,54 @@ def test_features_are_those_of_the_published_tensors(
         expected = torch.cat(rows)
         got = loaded.model.model.get_video_features(pixels).pooler_output[0]
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("preset", "slow", "fast"), [("published", (14, 2), (7, 4)), ("tuna", (13, 2), (6, 4))]
+)
+def test_slow_and_fast_frames_are_pooled_and_closed_as_published(
+    preset: str, slow: tuple[int, int], fast: tuple[int, int], load: Load, checkpoint: Checkpoint
+) -> None:
+    tensors = load_file(checkpoint("llava-video-72b") / "model.safetensors")
+    loaded = load("llava-video-72b", preset=preset)
+    requests = [tiny.request(frames=5), tiny.request(frames=5, seed=3)]
+    batch = loaded.inputs(requests)
+    pixels = batch["pixel_values_videos"]
+    model = loaded.model.model
+    with torch.inference_mode():
+        got = model.get_video_features(pixels).pooler_output
+        expected = []
+        for video in pixels:
+            rows = []
+            projected = model.multi_modal_projector(model.vision_tower(video).last_hidden_state)
+            # The stride of the tiny checkpoint is 3: frames 0 and 3 are slow.
+            for at, frame in enumerate(projected):
+                side, stride = slow if at in (0, 3) else fast
+                grid = frame.reshape(27, 27, 64).permute(2, 0, 1)[None]
+                pooled = (
+                    functional.interpolate(grid, size=(side, side), mode="bilinear")
+                    if preset == "published"
+                    else functional.avg_pool2d(grid, stride)
+                )
+                for row in pooled[0].permute(1, 2, 0):
+                    rows += [row, tensors["model.image_newline"][None]]
+                rows.append(tensors["model.faster_token"][None])
+            expected.append(torch.cat(rows))
+    torch.testing.assert_close(got, torch.stack(expected), rtol=1e-4, atol=1e-4)
+    places = batch["input_ids"] == loaded.model.config.video_token_id
+    assert places.sum(dim=1).tolist() == [got.shape[1]] * 2
+
+
+def test_slow_and_fast_frames_at_full_size() -> None:
+    """The 72B model's shape, with its training code's default stride of 10."""
+    published = tiny.published_config(**FULL_SIZE_72B)
+    config = build_config(published, model="llava-video-72b", preset=PRESETS["published"])
+    with torch.device("meta"):
+        model = LlavaVideoForConditionalGeneration(config)
+        features = model.model.get_video_features(torch.empty(1, 32, 3, 384, 384))
+    # 4 slow frames of 14 x 15 tokens, 28 fast ones of 7 x 8, and one token after each.
+    assert features.pooler_output.shape == (1, 4 * 210 + 28 * 56 + 32, 8192)
+    assert sum(p.numel() for p in model.parameters()) == FULL_PARAMETERS_72B
 
 
 def test_every_published_tensor_finds_its_place(load: Load, checkpoint: Checkpoint) -> None:
@@ -239,7 +300,7 @@ def test_the_length_of_the_preset_holds_unless_another_is_asked_for(load: Load) 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"add_faster_video": True}, r"slow and fast frames.*--base-url"),
+        ({"add_faster_video": True, "faster_token_stride": 0}, "faster_token_stride: 0 is not"),
         ({"mm_newline_position": "one_token"}, "mm_newline_position: 'one_token'"),
         ({"mm_vision_tower": "openai/clip-vit-large"}, "mm_vision_tower: 'openai/clip"),
         ({"mm_projector_type": "linear"}, "mm_projector_type: 'linear'"),

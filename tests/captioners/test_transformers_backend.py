@@ -67,16 +67,17 @@ async def test_another_video_changes_the_caption(family: str, captioner: Make) -
     assert len(texts) >= 5
 
 
-# VideoLLaMA 3's processor shares one budget of pixels among the frames.
-@pytest.mark.parametrize("family", [f for f in tiny.FAMILIES if f != "videollama3"])
+# VideoLLaMA 3's processor shares one budget of pixels among the frames; PLLaVA always has sixteen.
+@pytest.mark.parametrize("family", sorted({*tiny.FAMILIES} - {"videollama3", "pllava"}))
 def test_no_frame_is_dropped_or_sampled_again(family: str, load: Load) -> None:
     inputs = load(family).inputs
     # The placeholder of a frame's tokens is by far the most frequent token.
-    four, eight, sixteen = (
+    # Of the 72B model's frames one in three is slow here.
+    six, twelve, more = (
         int(inputs([tiny.request(frames=frames)])["input_ids"].flatten().bincount().max())
-        for frames in (4, 8, 16)
+        for frames in (6, 12, 24)
     )
-    assert sixteen - eight == 2 * (eight - four)
+    assert more - twelve == 2 * (twelve - six)
 
 
 @pytest.mark.parametrize("family", ["qwen2.5-vl", "qwen3-vl", "videollama3", "smolvlm2"])

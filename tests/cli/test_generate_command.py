@@ -8,6 +8,7 @@ import json
 import resource
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -366,10 +367,10 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
-    packaged = read_catalogue().values()
-    here_run = sum(entry.reached == "transformers" for entry in packaged)
-    counted = f"{len(packaged) + 1} models; reached by: transformers {here_run}, "
-    assert listed.out.startswith(counted)
+    packaged = Counter(entry.reached for entry in read_catalogue().values())
+    assert listed.out.startswith(
+        f"{packaged.total() + 1} models; reached by: transformers {packaged['transformers']}, "
+    )
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out

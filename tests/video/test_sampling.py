@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from capeval.errors import UsageError
 from capeval.video import Given, Middle, Policy, Uniform, read_policy
 from capeval.video.frames import Timeline
-from capeval.video.sampling import (
-    Dynamic,
-    Fps,
-    QwenFps,
-    Shuffled,
-    TunaDynamic,
-    TunaFps,
-    TunaUniform,
-)
+from capeval.video.published_policies import QwenFps, TunaDynamic, TunaFps, TunaUniform
+from capeval.video.sampling import Dynamic, Fps, Shuffled
 
 
 def steady(total: int, fps: float = 24) -> Timeline:
