@@ -295,7 +295,8 @@ class LlavaVideoInputs:
             "attention_mask": torch.tensor(
                 [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
             ),
-            "pixel_values_videos": torch.stack([self._pixels(request) for request in requests]),
+            # Each frame is embedded on its own: those of all videos are put in a row.
+            "pixel_values_videos": torch.cat([self._pixels(request) for request in requests])[None],
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:

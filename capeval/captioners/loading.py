@@ -22,6 +22,7 @@ from transformers.utils import cached_file
 
 from capeval.captioners import llava_video
 from capeval.captioners.devices import SMALL_MODELS, Placement, place
+from capeval.captioners.mixed_batches import JOINED, join, mixes_frame_counts
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
@@ -99,10 +100,16 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     return _finish(
         loaded,
         processor.tokenizer,
-        _NativeInputs(processor, system_prompt=system_prompt, options=processing),
+        _NativeInputs(
+            processor,
+            system_prompt=system_prompt,
+            options=processing,
+            is_joined=config.model_type in JOINED,
+        ),
         placement=placement,
         max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
         generation=options.get("generation"),
+        mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
             "weights": _weights(model),
             "system_prompt": system_prompt,
@@ -169,6 +176,7 @@ def _load_llava_video(
         generation=options.get("generation"),
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalise_prompt=False,
+        mixes_frame_counts=True,
         settings={
             "weights": _weights(model),
             "system_prompt": system,
@@ -190,6 +198,7 @@ def _finish(
     generation: Mapping[str, Any] | None,
     settings: Mapping[str, Any],
     penalise_prompt: bool = True,
+    mixes_frame_counts: bool = False,
 ) -> LoadedModel:
     if placement.device.type != "cuda":
         # On a GPU it has been put there already.
@@ -212,6 +221,7 @@ def _finish(
         revision=getattr(loaded.config, "_commit_hash", None),
         context=_context(loaded.config.get_text_config()),
         penalty=penalty,
+        mixes_frame_counts=mixes_frame_counts,
         settings={
             "dtype": str(placement.dtype).removeprefix("torch."),
             "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
@@ -333,12 +343,23 @@ class _NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor."""
 
     def __init__(
-        self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
+        self,
+        processor: Any,
+        *,
+        system_prompt: str | None,
+        options: Mapping[str, Any],
+        is_joined: bool = False,
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
-        self._options = options
+        self._options, self._is_joined = options, is_joined
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        if self._is_joined and len({len(request.frames) for request in requests}) > 1:
+            padding = int(self._processor.tokenizer.pad_token_id)
+            return join([self._batch([request]) for request in requests], padding=padding)
+        return self._batch(requests)
+
+    def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         texts = [
             self._processor.apply_chat_template(
                 self._messages(request), tokenize=False, add_generation_prompt=True

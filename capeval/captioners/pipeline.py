@@ -1,4 +1,8 @@
-"""From videos to captions: frames are read ahead, batched by their number, and captioned."""
+"""From videos to captions: frames are read ahead, batched, and captioned.
+
+Videos with equal numbers of frames share a batch. A model that can pad also gets videos of
+similar length together.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ AHEAD_BYTES = 2 << 30
 FAILURES_BEFORE_STOPPING = 20
 _RECORDED = (
     *("indices", "times", "total_frames", "fps", "duration"),
-    *("decoder", "decoder_version"),
+    *("decoder", "decoder_version", "hdr", "tone_mapping"),
 )
 
 
@@ -82,7 +86,7 @@ class _Read:
     def record(self, policy: str) -> dict[str, Any]:
         """Return what the caption line records of the frames."""
         record = self.frames.record()
-        return {"policy": policy} | {key: record[key] for key in _RECORDED}
+        return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 async def caption_videos(
@@ -112,6 +116,8 @@ class _Pipeline:
         self._arrived: dict[int, _Read | None] = {}
         self._next = 0
         self._waiting: dict[int, list[_Read]] = {}
+        self._pool: list[_Read] = []
+        self._mixes = bool(getattr(captioner, "mixes_frame_counts", False))
         self._ready: deque[list[_Read]] = deque()
         self._held = self._bytes = self._reading = self._readers = 0
         self._changed = asyncio.Event()
@@ -159,6 +165,8 @@ class _Pipeline:
             if self._readers == 0:
                 while self._waiting:
                     self._ready.append(self._waiting.pop(next(iter(self._waiting))))
+                while self._pool:
+                    self._take_from_pool()
             self._changed.set()
 
     async def _read(self, job: Job) -> _Read | None:
@@ -206,6 +214,12 @@ class _Pipeline:
                 self._gather(ready)
 
     def _gather(self, read: _Read) -> None:
+        if self._mixes:
+            self._pool.append(read)
+            # Wider than a batch, so that videos of similar length find each other.
+            if len(self._pool) >= 2 * self._size or self._pooled() >= AHEAD_BYTES // 2:
+                self._take_from_pool()
+            return
         count = len(read.frames.indices)
         self._waiting.setdefault(count, []).append(read)
         if len(self._waiting[count]) >= self._size:
@@ -215,6 +229,18 @@ class _Pipeline:
         if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
             fullest = max(self._waiting, key=lambda count: len(self._waiting[count]))
             self._ready.append(self._waiting.pop(fullest))
+
+    def _pooled(self) -> int:
+        return sum(read.size for read in self._pool)
+
+    def _take_from_pool(self) -> None:
+        # The one that waits longest, with those nearest to it in length: they are padded least.
+        first = len(self._pool[0].frames.indices)
+        nearest = sorted(self._pool, key=lambda read: abs(len(read.frames.indices) - first))
+        batch = nearest[: self._size]
+        chosen = set(map(id, batch))
+        self._pool = [read for read in self._pool if id(read) not in chosen]
+        self._ready.append(batch)
 
     # Captioning
 

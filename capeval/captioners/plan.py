@@ -24,6 +24,7 @@ from capeval.runs.shards import Part, Shard, lines_by_index
 from capeval.schema import Annotation, Usage
 from capeval.text import shown
 from capeval.video import FrameReader
+from capeval.video.frames import file_size
 
 
 @dataclass(frozen=True)
@@ -210,24 +211,26 @@ def _located(
         index = annotation.index
         try:
             path = videos.find(annotation.video or index)
+            file = _file_of(path, videos)
         except VideoError as error:
             missing[index] = str(error)
         else:
-            work.append(Job(index, path, prompts[index], _file_of(path, videos)))
+            work.append(Job(index, path, prompts[index], file))
     return tuple(work), missing
 
 
 def _file_of(path: Path, videos: VideoFolder) -> dict[str, Any]:
-    return {"file": path.relative_to(videos.path).as_posix(), "bytes": path.stat().st_size}
+    return {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
 
 
 def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFolder) -> bool:
     try:
         path = videos.find(annotation.video or annotation.index)
+        file = _file_of(path, videos)
     except VideoError:
         # The file no longer exists; its stored caption is still valid.
         return True
-    return bool(line.get("video") == _file_of(path, videos))
+    return bool(line.get("video") == file)
 
 
 def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from capeval.captioners.options import DEFAULT_READERS
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.plan import (
     CaptionOutcome,
@@ -145,13 +146,15 @@ async def generate_run(
     reader: FrameReader,
     *,
     progress: Progress | None = None,
+    readers: int = DEFAULT_READERS,
     dollars: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Generation, Merge | None]:
     """Generate a run, or a shard of it; the last shard to finish merges them all.
 
-    `dollars` returns what the captioner's calls have cost so far.
+    `readers` videos are decoded at a time; `dollars` returns what the captioner's calls have cost
+    so far.
     """
-    work = GenerationWork(run, wanted, captioner, reader, dollars)
+    work = GenerationWork(run, wanted, captioner, reader, dollars, readers)
     finished = await execute(work, progress)
     mine = work.generation(finished)
     if wanted.shard is None or mine.stopped:
@@ -173,6 +176,7 @@ class GenerationWork:
     captioner: Captioner
     reader: FrameReader
     dollars: Callable[[], float]
+    readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
 
     @contextmanager
@@ -222,7 +226,9 @@ class GenerationWork:
                 self.usage += outcome.usage
                 record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
 
-        await caption_videos(plan.todo, self.reader, self.captioner, record=captioned)
+        await caption_videos(
+            plan.todo, self.reader, self.captioner, record=captioned, threads=self.readers
+        )
 
     def line(
         self, plan: GenerationPlan, outcome: CaptionOutcome

@@ -75,6 +75,22 @@ async def test_batches_are_full_and_of_one_frame_count() -> None:
     assert sorted(map(len, captioner.batches)) == [4] * 6
 
 
+async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
+    rng = random.Random(3)
+    counts = {f"v{n}": rng.randrange(4, 120) for n in range(200)}
+    captioner = FakeCaptioner(batch_size=8)
+    captioner.mixes_frame_counts = True
+    notes = await run(200, FakeReader(count=lambda name: counts[name]), captioner)
+    assert len(notes.outcomes) == 200
+    assert sorted(map(len, captioner.batches)) == [8] * 25
+    padded = sum(max(batch) * len(batch) for batch in captioner.batches)
+    assert padded < 1.5 * sum(counts.values())
+    # Without padding most of these videos are alone in their batch.
+    alone = FakeCaptioner(batch_size=8)
+    await run(200, FakeReader(count=lambda name: counts[name]), alone)
+    assert len(alone.batches) > 100
+
+
 async def test_many_frame_counts_do_not_stall_it() -> None:
     captioner = FakeCaptioner(batch_size=4)
     notes = await run(40, FakeReader(count=lambda name: 1 + int(name[1:])), captioner)

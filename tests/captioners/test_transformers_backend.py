@@ -103,7 +103,7 @@ async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) ->
     model = captioner("qwen2-vl", batch_size=4)
     outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
     assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
-    assert [c.details["batch"] for c in outcomes] == [2, 2, 2, 2]
+    assert [c.details["batch"] for c in outcomes] == [4, 4, 4, 4]
     assert outcomes[0].text == outcomes[3].text
 
 
@@ -289,7 +289,7 @@ async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
     model = TransformersCaptioner.load(
         str(checkpoint("internvl")), name="internvl3", batch_size="auto", max_new_tokens=3
     )
-    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 1)
+    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
     outcome = captioned(await model.caption([tiny.request()]))[0]
     assert outcome.model == "internvl3"
     assert outcome.seconds > 0
