@@ -183,9 +183,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     message = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in message or "can't allocate memory" in message
-    )
+    return isinstance(error, RuntimeError) and any(sign in message for sign in _OUT_OF_MEMORY)
+
+
+# What torch, cuBLAS (also cuSOLVER and cuSPARSE) and cuDNN say.
+_OUT_OF_MEMORY = (
+    *("out of memory", "can't allocate memory", "status_alloc_failed"),
+    *("device_allocation_failed", "host_allocation_failed"),
+)
 
 
 def release(device: torch.device) -> None:

@@ -24,6 +24,7 @@ from capeval.captioners.caption_cleanup import (
     is_empty,
     repetition_warning,
 )
+from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import (
     CapevalError,
@@ -41,8 +42,6 @@ from capeval.video import FrameReader, FrameSet
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
-# High enough that a few broken files at the beginning do not stop the run.
-FAILURES_BEFORE_STOPPING = 20
 _RECORDED = (
     *("indices", "times", "total_frames", "fps", "duration"),
     *("decoder", "decoder_version", "hdr", "tone_mapping"),
@@ -271,6 +270,7 @@ class _Pipeline:
         batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
+        failed: str | None = None
         try:
             with blaming(lambda error: _FailedError(f"the model failed: {describe(error, 300)}")):
                 # A list made here would keep the frames alive as long as the call runs.
@@ -282,6 +282,7 @@ class _Pipeline:
         except _FailedError as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
             returned = [Uncaptioned(job.index, str(failure)) for job, _, _ in seen]
+            failed = str(failure)
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
             made = (
@@ -293,6 +294,8 @@ class _Pipeline:
             self._recorded(job, outcome, frames)
             if (error := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(error)
+        if (down := self._fail_fast.called(failed, len(seen))) and not self._stopped:
+            self._stop(down)
 
     def _recorded(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
@@ -412,23 +415,3 @@ _TYPES: Mapping[str, Any] = {
     "warnings": list | tuple,
     "details": Mapping,
 }
-
-
-class FailFast:
-    """Stops a run whose first videos all fail for the same reason."""
-
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self._failures = 0
-        self._is_over = False
-
-    def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
-        """Count an outcome; return the error to stop with once enough have failed alike."""
-        if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
-            self._is_over = True
-        if self._is_over or isinstance(outcome, Captioned):
-            return None
-        self._failures, self._reason = self._failures + 1, outcome.reason
-        if self._failures < FAILURES_BEFORE_STOPPING:
-            return None
-        return UsageError(f"the first {self._failures} videos all failed alike: {outcome.reason}")

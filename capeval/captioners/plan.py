@@ -179,6 +179,8 @@ def plan_generation(
         for index, reason in stored_reasons(part).items()
         if index in by_index and index not in lines
     }
+    # Those that failed before come last: one that breaks the model does not keep it from others.
+    todo = tuple(sorted(todo, key=lambda job: job.index in failed))
     kept = {index: CaptionOutcome(index, line) for index, line in lines.items()} | {
         index: CaptionOutcome(index, None, reason)
         for index, reason in {**failed, **missing}.items()

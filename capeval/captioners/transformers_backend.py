@@ -172,8 +172,9 @@ class TransformersCaptioner:
         tokens = int(batch["input_ids"].shape[1])
         if loaded.context is not None and tokens > loaded.context:
             # Beyond its context a model still writes text, but not about the video.
+            frames = max(len(request.frames) for request in requests)
             raise _Refused(
-                f"its {max(len(r.frames) for r in requests)} frames and the prompt make {tokens} tokens, and "
+                f"its {frames} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
             )
         with _held(self._generating, stop), torch.inference_mode():

@@ -15,7 +15,14 @@ import pytest
 from capeval.captioners import pipeline
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, MissingExtra, UsageError
+from capeval.errors import (
+    BudgetReached,
+    EndpointDown,
+    EndpointRefused,
+    MissingExtra,
+    ModelDown,
+    UsageError,
+)
 from capeval.video import FrameSet
 from tests.generating import FakeCaptioner, FakeReader, captioned
 
@@ -269,6 +276,26 @@ async def test_one_success_is_hope_enough() -> None:
         answer=lambda r: None if r.index == "v0" else Uncaptioned(r.index, "filtered")
     )
     assert len((await run(60, captioner=captioner)).reasons) == 59
+
+
+@pytest.mark.parametrize(("batch_size", "most"), [(1, 8), (8, 24), (16, 48)])
+async def test_a_model_that_fails_again_and_again_stops_the_run(batch_size: int, most: int) -> None:
+    dead = RuntimeError("CUDA error: device-side assert triggered")
+    reader, notes = FakeReader(), Notes()
+    captioner = FakeCaptioner(
+        batch_size=batch_size, answer=lambda _: dead if len(captioner.batches) > 1 else None
+    )
+    with pytest.raises(ModelDown, match=r"failed on \d calls in a row .* device-side assert"):
+        await run(500, reader, captioner, record=notes)
+    assert len(notes.reasons) == most
+    assert len(notes.outcomes) == most + batch_size
+    assert len(reader.read_names) < most + 5 * batch_size + 5
+
+
+async def test_failures_of_different_kinds_do_not_stop_it() -> None:
+    kinds = [ValueError("a"), ValueError("b"), None]
+    captioner = FakeCaptioner(answer=lambda r: kinds[int(r.index[1:]) % 3])
+    assert len((await run(60, captioner=captioner)).reasons) == 40
 
 
 async def test_what_cannot_be_recorded_stops_it() -> None:
