@@ -125,7 +125,8 @@ class LlavaVideoModel(LlavaOnevisionModel):
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
         grid = self._pool(self.multi_modal_projector(features))
         frames, rows, _, size = grid.shape
-        newline = self.image_newline.to(grid.dtype).expand(frames, rows, 1, size)
+        # With the weights on several GPUs it may be on another than the projector.
+        newline = self.image_newline.to(grid).expand(frames, rows, 1, size)
         return torch.cat((grid, newline), dim=2).flatten(1, 2)
 
     def _pool(self, features: torch.Tensor) -> torch.Tensor:

@@ -130,7 +130,8 @@ class LoadedModel:
 
     `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
     tokens alone; one in `generation` counts the prompt's tokens too. `mixes_frame_counts` says that
-    `inputs` takes videos with different numbers of frames in one batch.
+    `inputs` takes videos with different numbers of frames in one batch; `devices` are all that have
+    a part of the model, if there are several.
     """
 
     model: Any
@@ -144,3 +145,4 @@ class LoadedModel:
     context: int | None = None
     penalty: float | None = None
     mixes_frame_counts: bool = False
+    devices: tuple[torch.device, ...] = ()

@@ -16,17 +16,22 @@ from capeval.captioners.plan import (
     GenerationPlan,
     Wanted,
     checked_lines,
-    generation_settings,
     in_order,
     plan_generation,
     refuse_unknown,
-    same_settings,
-    settings_id,
     stored_reasons,
     write_part,
 )
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.captioners.run_settings import (
+    EARLIER,
+    accepted_ids,
+    earlier_ids,
+    generation_settings,
+    same_settings,
+    settings_id,
+)
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
@@ -98,10 +103,11 @@ def merge_into(
     run: RunFolder, annotations: tuple[Annotation, ...], path: str, parts: Sequence[Part]
 ) -> Generation:
     """Merge the lines of the shards into the run, and remove the shards."""
-    generation = run.read_manifest().get("generation")
+    manifest = run.read_manifest()
+    generation = manifest.get("generation")
     if not isinstance(generation, dict):
         raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
-    expected = settings_id(generation)
+    expected = accepted_ids(generation, earlier_ids(manifest))
     lines: dict[str, Mapping[str, Any]] = {}
     reasons: dict[str, str] = {}
     for part in (Part(run.path), *parts):
@@ -192,7 +198,8 @@ class GenerationWork:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
         run, wanted = self.run, self.wanted
         if wanted.shard is None and parts_of(run.path):
-            same_settings(run, generation_settings(wanted, self.captioner, self.reader))
+            prompt = wanted.prompts.settings(wanted.annotations)
+            same_settings(run, generation_settings(prompt, self.captioner, self.reader))
             merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
         return plan_generation(run, wanted, self.captioner, self.reader)
 
@@ -211,6 +218,8 @@ class GenerationWork:
             }
             manifest["videos"] = str(wanted.videos)
             manifest["generation"] = dict(plan.settings)
+            if plan.earlier:
+                manifest[EARLIER] = list(plan.earlier)
             manifest["capeval"] = __version__
             run.write_manifest(manifest)
 

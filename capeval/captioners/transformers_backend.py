@@ -15,6 +15,7 @@ from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import repetition_warning
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.devices import (
+    MemoryMeter,
     free_memory,
     is_out_of_memory,
     release,
@@ -50,6 +51,7 @@ class TransformersCaptioner:
     ) -> None:
         self._loaded, self.name = loaded, name
         self._size = BatchSize(batch_size)
+        self._memory = MemoryMeter(loaded.devices or (loaded.device,))
         # Neither a processor nor a model is safe to use from two threads.
         self._preparing, self._generating = threading.Lock(), threading.Lock()
 
@@ -179,7 +181,7 @@ class TransformersCaptioner:
             )
         with _held(self._generating, stop), torch.inference_mode():
             began = time.perf_counter()
-            free = self._measure()
+            self._memory.start()
             moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
             written = loaded.model.generate(
                 **moved,
@@ -188,9 +190,10 @@ class TransformersCaptioner:
                 logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
+            peak, free = self._memory.fullest()
             self._size.done(
                 len(requests),
-                peak=self._peak(),
+                peak=peak,
                 free=free,
                 frames=max(len(request.frames) for request in requests),
             )
@@ -228,29 +231,8 @@ class TransformersCaptioner:
             model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
-            details={"batch": batch, "device": str(loaded.device), **_versions()},
+            details={"batch": batch, "device": _named(loaded), **_versions()},
         )
-
-    def _measure(self) -> int | None:
-        """Start measuring a batch's peak; return the memory that it may use."""
-        import torch
-
-        device = self._loaded.device
-        if device.type != "cuda":
-            return None
-        torch.cuda.reset_peak_memory_stats(device)
-        self._before = torch.cuda.memory_allocated(device)
-        # What the allocator has taken and does not use is free to the next batch as well.
-        idle = torch.cuda.memory_reserved(device) - self._before
-        return (free_memory(device) or 0) + idle
-
-    def _peak(self) -> int | None:
-        import torch
-
-        device = self._loaded.device
-        if device.type != "cuda":
-            return None
-        return max(1, torch.cuda.max_memory_allocated(device) - self._before)
 
 
 @asynccontextmanager
@@ -258,7 +240,6 @@ async def open_transformers(
     entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block."""
-    del on_notice  # loading reports nothing
     load = partial(
         TransformersCaptioner.load,
         entry.hub or entry.name,
@@ -268,6 +249,8 @@ async def open_transformers(
         batch_size=options.batch_size,
         max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
         system_prompt=entry.system,
+        serve=entry.serve,
+        on_notice=on_notice,
         **entry.options,
     )
     # It may take minutes: Ctrl-C works meanwhile.
@@ -328,6 +311,10 @@ def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
     # Times, such as Qwen2.5-VL's seconds per grid, keep their precision.
     dtype = loaded.dtype if name.startswith("pixel_values") else None
     return value.to(loaded.device, dtype=dtype)
+
+
+def _named(loaded: LoadedModel) -> str:
+    return ", ".join(map(str, loaded.devices)) or str(loaded.device)
 
 
 def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:

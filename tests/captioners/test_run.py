@@ -27,7 +27,8 @@ from tests.generating import (
     captioned,
 )
 from tests.video.clips import make_clip
-from tests.video.test_damage import FRONT, PQ, zeros
+from tests.video.test_damage import PQ, zeros
+from tests.video.test_decoding import FRONT
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -200,6 +201,65 @@ async def test_settings_are_not_mixed(
         await go(run, wanted, captioner, reader)
     assert said in str(caught.value)
     assert run.captions.read_bytes() == before
+
+
+def local(weights: Any, **more: Any) -> FakeCaptioner:
+    settings = {"backend": "transformers", "revision": None, "weights": weights, "dtype": "float32"}
+    return FakeCaptioner(settings=settings | more)
+
+
+FIRST, SECOND = ({"folder": "m", "sha256": letter * 64} for letter in "ab")
+
+
+async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=4), local(FIRST))
+    before = run.captions.read_bytes()
+    with pytest.raises(InputError) as caught:
+        await go(run, wanted, local(SECOND))
+    assert str(caught.value) == (
+        f'{run.path}: was generated with other weights: the folder "m" held those with the hash '
+        "aaaaaaaaaaaa and now holds bbbbbbbbbbbb; captions of two models cannot be mixed; choose "
+        "another --run"
+    )
+    assert run.captions.read_bytes() == before
+    assert (await go(run, wanted, local(FIRST))).new == 6
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+async def test_a_run_that_knows_only_a_name_goes_on_and_is_held_to_what_it_finds(
+    sharded: bool, run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    part = {"shard": Shard(1, 2)} if sharded else {"limit": 4}
+    await go(run, replace(wanted, **part), local("m"))
+    rest = replace(wanted, shard=Shard(2, 2)) if sharded else replace(wanted, limit=6)
+    plan = plan_generation(run, rest, local(FIRST), FakeReader())
+    assert plan.earlier
+    await go(run, rest, local(FIRST))
+    assert run.read_manifest()["generation"]["generation"]["weights"] == FIRST
+    whole = await go(run, wanted, local(FIRST))
+    assert (len(whole.captions), whole.ungenerated) == (10, {})
+    # From here on the content counts, and the old version's settings are other settings.
+    for other in (local(SECOND), local("m")):
+        with pytest.raises(InputError, match="choose another --run"):
+            await go(run, wanted, other)
+    # Another folder was never the same.
+    for weights in ({"folder": "n", "sha256": "a" * 64}, "n"):
+        with pytest.raises(InputError, match="choose another --run"):
+            await go(run, wanted, local(weights))
+
+
+async def test_a_run_without_a_revision_goes_on_with_the_commit(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=4), local("org/m"))
+    assert (await go(run, wanted, local("org/m", revision="c" * 40))).new == 6
+    with pytest.raises(InputError, match="revision"):
+        await go(run, wanted, local("org/m", revision="d" * 40))
+    with pytest.raises(InputError, match="dtype"):
+        await go(run, wanted, local("org/m", revision="c" * 40, dtype="bfloat16"))
 
 
 async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: Wanting) -> None:

@@ -280,7 +280,8 @@ def test_all_that_decides_a_caption_is_in_the_settings(load: Load) -> None:
     settings = _captioner(load("qwen2-vl"), batch_size=4).settings
     assert settings["dtype"] == "float32"
     assert settings["attention"] == "sdpa"
-    assert settings["weights"] == "qwen2-vl"
+    assert settings["weights"]["folder"] == "qwen2-vl"
+    assert len(settings["weights"]["sha256"]) == 64
     assert settings["processor"] == {"cap_pixels_per_frame": True}
     assert "batch_size" not in settings
 
