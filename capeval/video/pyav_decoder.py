@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
+from capeval.video.container_check import broken_at
 from capeval.video.container_size import announced_size, lacks_index
 from capeval.video.frames import (
     DEFAULT_TIMEOUT,
@@ -358,6 +359,8 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             damage.append(f"is cut off: {size} of {announced} bytes are there")
         elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
             damage.append("is cut off in its last packet")
+        elif (at := broken_at(path, guard.check)) is not None:
+            damage.append(f"has no {container.format.name} structure at byte {at}")
         stamps = sorted(stamp for stamp in pts if stamp is not None)
         return _Scan(
             # Without all time stamps the order of showing is not known.

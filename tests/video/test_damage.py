@@ -44,7 +44,22 @@ CLIPS: dict[str, dict[str, Any]] = {
     "hevc.mp4": {"codec": "libx265", "options": X265, **FRONT},
     "h264.mkv": {},
     "vp8.webm": {"codec": "libvpx", "options": VPX},
+    "vp9.webm": {"codec": "libvpx-vp9", "options": VPX},
+    "live.webm": {
+        "codec": "libvpx-vp9",
+        "options": VPX,
+        "container_options": {"live": "1"},
+    },
+    "h264.ts": {"b_frames": 2, "options": {"preset": "veryfast"}},
+    "mpeg2.m2ts": {"codec": "mpeg2video"},
     "motion.avi": {"codec": "mjpeg", "pixels": "yuvj420p"},
+}
+
+
+# Flipped bits in the picture data of VP9, and a clean end of a stream that announces no length.
+UNDETECTED: dict[Spoil, set[str]] = {
+    bits: {"vp9.webm", "live.webm", "h264.ts", "mpeg2.m2ts"},
+    cut_off: {"live.webm", "h264.ts", "mpeg2.m2ts"},
 }
 
 
@@ -53,6 +68,8 @@ CLIPS: dict[str, dict[str, Any]] = {
 def test_a_damaged_tail_is_refused_unless_it_is_allowed(
     name: str, spoil: Spoil, tmp_path: Path
 ) -> None:
+    if name in UNDETECTED.get(spoil, ()):
+        pytest.skip("its format has no means to notice this")
     path = make_clip(tmp_path / name, 120, **CLIPS[name])
     assert open_reader("16").read(path).damage == ()
     data = bytearray(path.read_bytes())
