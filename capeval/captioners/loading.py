@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -339,7 +340,7 @@ def _one_line_errors(model: str) -> Iterator[None]:
     """Turn transformers' multi-line errors into one line."""
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
         raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
 
 

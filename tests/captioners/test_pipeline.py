@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from capeval.captioners import pipeline
+from capeval.captioners.backends import as_captioner
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.errors import (
@@ -96,6 +97,22 @@ async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
     alone = FakeCaptioner(batch_size=8)
     await run(200, FakeReader(count=lambda name: counts[name]), alone)
     assert len(alone.batches) > 100
+
+
+async def test_an_own_captioner_may_say_that_it_pads() -> None:
+    class Own:
+        name, batch_size, mixes_frame_counts = "own", 4, True
+
+        def __init__(self) -> None:
+            self.batches: list[int] = []
+
+        def caption(self, requests: Any) -> list[str]:
+            self.batches.append(len(requests))
+            return ["A dog runs."] * len(requests)
+
+    own = Own()
+    await run(8, FakeReader(count=lambda name: 1 + int(name[1:])), as_captioner(own))
+    assert own.batches == [4, 4]
 
 
 async def test_many_frame_counts_do_not_stall_it() -> None:

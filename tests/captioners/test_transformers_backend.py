@@ -335,6 +335,17 @@ def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
         TransformersCaptioner.load(str(tmp_path / "empty"))
 
 
+def test_a_config_that_contradicts_itself_is_told_in_one_line(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    config = json.loads((checkpoint("qwen2-vl") / "config.json").read_text())
+    text = config["text_config"] | {"num_hidden_layers": 80}
+    folder = _changed(checkpoint("qwen2-vl"), tmp_path / "odd", text_config=text)
+    with pytest.raises(UsageError, match=r"cannot be loaded: .*num_hidden_layers") as told:
+        TransformersCaptioner.load(str(folder))
+    assert "\n" not in str(told.value)
+
+
 def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     folder = _changed(
