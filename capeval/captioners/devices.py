@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -229,10 +230,12 @@ def release(device: torch.device) -> None:
     import torch
 
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-    elif device.type == "mps":
-        torch.mps.empty_cache()
+    # A device whose context is lost refuses this too; that must not hide why the run stopped.
+    with suppress(RuntimeError):
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        elif device.type == "mps":
+            torch.mps.empty_cache()
 
 
 class MemoryMeter:

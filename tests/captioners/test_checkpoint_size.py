@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,6 +96,28 @@ def test_headers_that_cannot_be_read_leave_an_estimate(content: bytes, tmp_path:
     (tmp_path / "model.safetensors").write_bytes(content)
     size = checkpoint_size(1_000_000, {"quantization_config": AWQ}, tmp_path)
     assert 500_000 < size.bytes(torch.bfloat16) < 1_000_000
+
+
+def test_a_hub_models_headers_are_asked_for_before_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def metadata(model: str, revision: str | None) -> Any:
+        asked.append((model, revision))
+        tensor = SimpleNamespace(dtype="I32", shape=[1000, 10])
+        return SimpleNamespace(files_metadata={"a": SimpleNamespace(tensors={"t": tensor})})
+
+    monkeypatch.setattr("huggingface_hub.get_safetensors_metadata", metadata)
+    published = {"quantization_config": AWQ}
+    size = checkpoint_size(70_000, published, tmp_path, hub=("org/m", "c" * 40))
+    assert size.bytes(torch.bfloat16) == 40_000
+    assert asked == [("org/m", "c" * 40)]
+    # What is not quantised needs no headers.
+    assert (
+        checkpoint_size(70_000, {}, tmp_path, hub=("org/m", None)).bytes(torch.float16) == 140_000
+    )
+    assert len(asked) == 1
 
 
 def test_seventy_two_billion_in_four_bits_fit_where_bf16_does_not(

@@ -149,6 +149,14 @@ def test_free_memory_of_this_machine_is_known() -> None:
     assert free > 0
 
 
+def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", dead)
+    devices.release(torch.device("cuda", 0))
+
+
 @pytest.mark.parametrize(
     ("error", "is_one"),
     [

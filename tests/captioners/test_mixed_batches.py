@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -115,11 +114,9 @@ async def test_a_cancelled_call_that_waits_for_the_model_ends(load: Load) -> Non
     await asyncio.sleep(0.2)
     second = asyncio.create_task(model.caption([tiny.request("second")]))
     await asyncio.sleep(0.2)
-    began = time.monotonic()
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
     assert not ended.is_set()
-    assert time.monotonic() - began < 5
     release.set()
     captioned(await first)
