@@ -72,6 +72,21 @@ async def test_every_video_gets_one_outcome(batch_size: int, concurrency: int) -
     assert max(map(len, captioner.batches)) <= batch_size
 
 
+@pytest.mark.parametrize("readers", [1, 5])
+@pytest.mark.parametrize(("batch_size", "concurrency"), [(1, 1), (1, 2), (3, 2), (50, 2)])
+async def test_every_video_of_any_length_gets_one_outcome(
+    batch_size: int, concurrency: int, readers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "AHEAD_BYTES", 5000)
+    captioner = FakeCaptioner(batch_size=batch_size, concurrency=concurrency)
+    captioner.mixes_frame_counts = True
+    reader = FakeReader(count=lambda name: 1 + int(name[1:]) * 7 % 40)
+    notes = await run(41, reader, captioner, threads=readers)
+    assert set(notes.outcomes) == {f"v{n}" for n in range(41)}
+    assert notes.reasons == {}
+    assert max(map(len, captioner.batches)) <= batch_size
+
+
 async def test_no_videos_are_no_work() -> None:
     assert (await run(0)).outcomes == {}
 
@@ -122,7 +137,8 @@ async def test_many_frame_counts_do_not_stall_it() -> None:
     assert all(len(batch) == 1 for batch in captioner.batches)
 
 
-async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
+@pytest.mark.parametrize("mixes", [False, True])
+async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -> None:
     class Uneven(FakeReader):
         def __init__(self, seed: int) -> None:
             super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
@@ -142,7 +158,9 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
                 seen.append(tuple(r.index for r in requests))
                 return await captioner.caption(requests)
 
-        await run(60, Uneven(seed), Remembers(batch_size=4), threads=4)
+        model = Remembers(batch_size=4)
+        model.mixes_frame_counts = mixes
+        await run(60, Uneven(seed), model, threads=4)
         return seen
 
     assert await batches(1) == await batches(2)
