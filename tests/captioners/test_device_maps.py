@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from transformers import AutoModelForImageTextToText, Qwen2VLConfig
 
+from capeval.captioners import loading
+from capeval.captioners.checkpoint_size import CheckpointSize
 from capeval.captioners.device_maps import spread
+from capeval.captioners.devices import Placement
 from capeval.captioners.llava_video import (
     PRESETS,
     LlavaVideoForConditionalGeneration,
     build_config,
 )
+from capeval.captioners.loading import load_model
+from capeval.errors import UsageError
 from tests.captioners import tiny
+
+Checkpoint = Callable[[str], Path]
 
 GIB = 2**30
 SEVENTY_TWO = {
@@ -79,3 +89,63 @@ def test_a_layer_is_never_split(large: Any) -> None:
 @pytest.mark.parametrize("room", [{0: 70}, {0: 60, 1: 60}, {0: 68, 1: 66}])
 def test_what_does_not_fit_has_no_map(room: dict[int, int], large: Any) -> None:
     assert spread(large, {gpu: size * GIB for gpu, size in room.items()}, torch.bfloat16) is None
+
+
+@pytest.mark.parametrize("family", ["llava-video", "qwen2-vl"])
+def test_a_folder_is_loaded_with_its_map(
+    family: str, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def two_gpus(name: str, size: CheckpointSize, **_: Any) -> Placement:
+        half = size.bytes(torch.float32) * 2 // 3
+        return Placement(torch.device("cuda", 0), torch.float32, {0: half, 1: half})
+
+    def remember(*_: Any, **arguments: Any) -> Any:
+        seen.update(arguments)
+        raise UsageError("no further")
+
+    monkeypatch.setattr(loading, "place", two_gpus)
+    for model in (AutoModelForImageTextToText, LlavaVideoForConditionalGeneration):
+        monkeypatch.setattr(model, "from_pretrained", remember)
+    with pytest.raises(UsageError, match="no further"):
+        load_model(str(checkpoint(family)), name="m")
+    assert set(seen["device_map"].values()) == {0, 1}
+    assert "max_memory" not in seen
+
+
+def test_layers_that_do_not_fit_any_gpu_are_refused_with_the_line_of_the_server(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slivers(name: str, size: CheckpointSize, **_: Any) -> Placement:
+        part = size.bytes(torch.float32) // 64
+        return Placement(torch.device("cuda", 0), torch.float32, dict.fromkeys(range(64), part))
+
+    monkeypatch.setattr(loading, "place", slivers)
+    monkeypatch.setattr(loading, "free_memory", lambda _: 1000)
+    with pytest.raises(UsageError, match=r"on 64 GPUs together, .*\(`vllm serve ORG/M`\)"):
+        load_model(str(checkpoint("qwen2-vl")), name="m", serve="vllm serve ORG/M")
+
+
+def test_packed_weights_are_placed_by_their_quantiser(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in checkpoint("qwen2-vl").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    seen: dict[str, Any] = {}
+
+    def remember(*_: Any, **arguments: Any) -> Any:
+        seen.update(arguments)
+        raise UsageError("no further")
+
+    room = {0: 1000, 1: 2000}
+    monkeypatch.setattr(
+        loading, "place", lambda *_, **__: Placement(torch.device("cuda", 0), torch.float16, room)
+    )
+    monkeypatch.setattr(AutoModelForImageTextToText, "from_pretrained", remember)
+    with pytest.raises(UsageError, match="no further"):
+        load_model(str(tmp_path), name="m")
+    assert (seen["device_map"], seen["max_memory"]) == ("auto", room)
