@@ -26,7 +26,7 @@ SIDE = 28
 _SQUARE = SIDE * SIDE
 # Frames that share a layer of tokens.
 _PAIR = 2
-_FAMILIES = ("qwen2_vl", "qwen2_5_vl")
+_FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen2_5_omni_thinker")
 # The utilities refuse frames that are longer than this times their height, or the reverse.
 _MOST_ELONGATED = 200
 # Its allowance above the lower bound, so that a size between the two bounds exists.

@@ -160,6 +160,7 @@ def load_arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any
         "attention": options.attn,
         "generation": _sampling(temperature or 0.0),
         "seed": options.seed,
+        "serve": entry.serve,
     }
     return arguments | ({"dtype": options.dtype} if options.dtype else {})
 

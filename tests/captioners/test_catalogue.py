@@ -190,7 +190,7 @@ def test_servers_give_frames_the_authors_size(entry: ModelEntry) -> None:
     if entry.name.startswith("internvl2-"):
         # One tile of 256 tokens a frame: 8,192 for 32 frames.
         assert given == {"max_dynamic_patch": 1}
-    elif entry.name.startswith("qwen2"):
+    elif entry.name.startswith(("qwen2-vl-", "qwen2.5-vl-")):
         assert given == {"min_pixels": 128 * 28 * 28, "max_pixels": 768 * 28 * 28}
 
 

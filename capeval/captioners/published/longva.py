@@ -143,7 +143,9 @@ class LongVaInputs:
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:
-        before, after = llava_video.chat_prompt(request, system=self._system, gap=" ", timed=False)
+        before, after = llava_video.chat_prompt(
+            request, system=self._system, wording="published", timed=False
+        )
         return [
             *self._tokenizer(before, add_special_tokens=False)["input_ids"],
             *self._frame * len(request.frames),
