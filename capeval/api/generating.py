@@ -63,6 +63,7 @@ class GeneratingSession:
     def __init__(self, options: GenerateOptions, wanted: Wanted, opened: OpenCaptioner) -> None:
         self.opened, self._wanted = opened, wanted
         self._reader = _reader(options, opened.entry.frames)
+        self._readers = options.readers
         name = options.run or default_run(opened.captioner.name)
         self._run = RunFolder(Path(options.runs) / run_name(name))
         self.plan: GenerationPlan = plan_generation(
@@ -82,6 +83,7 @@ class GeneratingSession:
             self.opened.captioner,
             self._reader,
             progress=progress,
+            readers=self._readers,
             dollars=lambda: meter.spent,
         )
 
@@ -140,4 +142,9 @@ def _reader(options: GenerateOptions, default: str) -> FrameReader:
     seed = options.seed if options.shuffle is True else options.shuffle
     policy = default if frames is None else str(frames)
     # False is no seed, but 0 is one.
-    return open_reader(policy, options.decoder, shuffle=None if seed is False else seed)
+    return open_reader(
+        policy,
+        options.decoder,
+        shuffle=None if seed is False else seed,
+        allow_damaged=options.allow_damaged,
+    )

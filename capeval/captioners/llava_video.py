@@ -137,7 +137,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
         return BaseModelOutputWithPooling(pooler_output=embedded)
 
     def _closed(self, embedded: torch.Tensor) -> torch.Tensor:
-        token = self.faster_token.to(embedded.dtype).expand(*embedded.shape[:2], 1, -1)
+        token = self.faster_token.to(embedded).expand(*embedded.shape[:2], 1, -1)
         return torch.cat((embedded, token), dim=2)
 
     def _embed(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
@@ -151,7 +151,8 @@ class LlavaVideoModel(LlavaOnevisionModel):
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
         grid = self._pool(self.multi_modal_projector(features), stride)
         frames, rows, _, size = grid.shape
-        newline = self.image_newline.to(grid.dtype).expand(frames, rows, 1, size)
+        # With the weights on several GPUs it may be on another than the projector.
+        newline = self.image_newline.to(grid).expand(frames, rows, 1, size)
         return torch.cat((grid, newline), dim=2).flatten(1, 2)
 
     def _pool(self, features: torch.Tensor, stride: int) -> torch.Tensor:
@@ -328,8 +329,14 @@ class LlavaVideoInputs:
             "attention_mask": torch.tensor(
                 [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
             ),
-            "pixel_values_videos": torch.stack([self._pixels(request) for request in requests]),
+            "pixel_values_videos": self._in_a_row([self._pixels(one) for one in requests]),
         }
+
+    def _in_a_row(self, videos: Sequence[torch.Tensor]) -> torch.Tensor:
+        if self._config.faster_token_stride:
+            return torch.stack([*videos])
+        # Each frame is embedded on its own: those of all videos are put in a row.
+        return torch.cat([*videos])[None]
 
     def _ids(self, request: CaptionRequest) -> list[int]:
         before, after = chat_prompt(request, system=self._system, gap=self._gap, timed=self._timed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -19,10 +20,13 @@ from transformers import (
     AutoTokenizer,
     GenerationConfig,
 )
-from transformers.utils import cached_file
 
 from capeval.captioners import llava_video
-from capeval.captioners.devices import SMALL_MODELS, Placement, place
+from capeval.captioners.checkpoint import Checkpoint, find_checkpoint
+from capeval.captioners.checkpoint_size import CheckpointSize, quantisation
+from capeval.captioners.device_maps import spread
+from capeval.captioners.devices import Placement, does_not_fit, free_memory, place
+from capeval.captioners.mixed_batches import JOINED, join, mixes_frame_counts
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.captioners.published import Family, find_family
 from capeval.captioners.published.checkpoint import has_architecture
@@ -53,7 +57,8 @@ class LoadOptions(TypedDict, total=False):
     - `preset`: for LLaVA-Video, published (the default) or tuna
     - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
     - `processor_options`: arguments of the processor, such as the size that it scales frames to
-    - `alternatives`: smaller models and their parameters, named where this one does not fit
+    - `serve`: the command that starts a server of it, named where it does not fit
+    - `on_notice`: called with messages about what takes long
     """
 
     revision: str | None
@@ -64,7 +69,8 @@ class LoadOptions(TypedDict, total=False):
     preset: str | None
     generation: Mapping[str, Any] | None
     processor_options: Mapping[str, Any] | None
-    alternatives: Mapping[str, int]
+    serve: str | None
+    on_notice: Callable[[str], None]
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
@@ -73,22 +79,21 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     if not Path(model).is_dir():
         check_proxies()
     with _one_line_errors(model):
-        published = _config_file(model, options.get("revision"))
-    family = find_family(published)
+        source = find_checkpoint(model, options.get("revision"))
+    family = find_family(source.published)
     if family is not None:
-        return _load_published(model, published, family, name, options)
-    if has_architecture(published, llava_video.ARCHITECTURE):
-        return _load_llava_video(model, published, name, options)
+        return _load_published(source, family, name, options)
+    if has_architecture(source.published, llava_video.ARCHITECTURE):
+        return _load_llava_video(source, name, options)
     if options.get("preset") is not None:
         raise UsageError(f"{name}: it has no preset {options['preset']!r}")
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
-    source: dict[str, Any] = {"revision": options.get("revision"), "trust_remote_code": False}
     with _one_line_errors(model):
-        config = AutoConfig.from_pretrained(model, **source)
+        config = AutoConfig.from_pretrained(model, **source.arguments)
         with torch.device("meta"):
-            parameters = _count(AutoModelForImageTextToText.from_config(config))
-        processor: Any = AutoProcessor.from_pretrained(model, **source)
+            meta = AutoModelForImageTextToText.from_config(config)
+        processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
     if getattr(processor, "video_processor", None) is None:
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
@@ -96,41 +101,72 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     # Qwen2-VL's own code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
         processing.setdefault("cap_pixels_per_frame", True)
-    placement = _place(name, parameters, options)
+    placement, loading = _place(name, source.size(meta), meta, options)
+    weights = source.identity(options.get("on_notice"))
     with _one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, **source, **_loading(placement)
+            model, **source.arguments, **loading
         )
     _check_complete(model, info)
     _prepare_tokenizer(processor.tokenizer)
     return _finish(
         loaded,
         processor.tokenizer,
-        _NativeInputs(processor, system_prompt=system_prompt, options=processing),
+        _NativeInputs(
+            processor,
+            system_prompt=system_prompt,
+            options=processing,
+            is_joined=config.model_type in JOINED,
+        ),
         placement=placement,
+        revision=source.revision,
         max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
         generation=options.get("generation"),
+        mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
-            "weights": _weights(model),
+            "weights": weights,
             "system_prompt": system_prompt,
             "processor": processing,
         },
     )
 
 
-def _place(name: str, parameters: int, options: LoadOptions) -> Placement:
-    return place(
+def _place(
+    name: str, size: CheckpointSize, meta: Any, options: LoadOptions
+) -> tuple[Placement, dict[str, Any]]:
+    """Return where a model goes, and the arguments that load it there."""
+    serve = options.get("serve")
+    placement = place(
         name,
-        parameters,
+        size,
         device=options.get("device", "auto"),
         dtype=options.get("dtype", "auto"),
-        alternatives=options.get("alternatives", SMALL_MODELS),
+        serve=serve,
     )
+    loading: dict[str, Any] = {
+        "dtype": placement.dtype,
+        "attn_implementation": _ATTENTION,
+        "output_loading_info": True,
+    }
+    if placement.room and size.quantisation is not None:
+        # Only transformers' own quantisers know how large each packed layer is.
+        loading |= {"device_map": "auto", "max_memory": dict(placement.room)}
+    elif placement.room:
+        parts = spread(meta, placement.room, placement.dtype)
+        if parts is None:
+            free = sum(free_memory(device) or 0 for device in placement.devices)
+            where = f"{len(placement.room)} GPUs together"
+            raise does_not_fit(name, size, placement.dtype, where, free, serve)
+        loading["device_map"] = parts
+    elif placement.device.type == "cuda" or size.quantisation is not None:
+        # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
+        # cannot be moved later.
+        loading["device_map"] = {"": placement.device}
+    return placement, loading
 
 
-def _load_llava_video(
-    model: str, published: Mapping[str, Any], name: str, options: LoadOptions
-) -> LoadedModel:
+def _load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
+    model, published = source.model, source.published
     wanted = options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
         raise UsageError(
@@ -139,23 +175,22 @@ def _load_llava_video(
     if options.get("processor_options"):
         raise UsageError(f"{name}: it takes no processor options")
     chosen = llava_video.PRESETS[wanted]
-    folder = Path(model) if Path(model).is_dir() else None
-    config = llava_video.build_config(published, model=name, preset=chosen, folder=folder)
+    config = llava_video.build_config(published, model=name, preset=chosen, folder=source.folder)
     with torch.device("meta"):
-        parameters = _count(llava_video.LlavaVideoForConditionalGeneration(config))
-    placement = _place(name, parameters, options)
-    revision = options.get("revision")
+        meta = llava_video.LlavaVideoForConditionalGeneration(config)
+    placement, loading = _place(name, source.size(meta), meta, options)
+    weights = source.identity(options.get("on_notice"))
     with _one_line_errors(model):
         # The checkpoint's config.json says "llava", which is another model's name here.
         tokenizer: Any = AutoTokenizer.from_pretrained(
-            model, revision=revision, config=config.text_config, trust_remote_code=False
+            model, config=config.text_config, **source.arguments
         )
         loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
             model,
-            revision=revision,
+            revision=source.revision,
             config=config,
             key_mapping=llava_video.KEY_MAP,
-            **_loading(placement),
+            **loading,
         )
     _check_complete(model, info)
     _prepare_tokenizer(tokenizer)
@@ -172,12 +207,15 @@ def _load_llava_video(
         tokenizer,
         inputs,
         placement=placement,
+        revision=source.revision,
         max_new_tokens=options.get("max_new_tokens") or chosen.max_new_tokens,
         generation=options.get("generation"),
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalise_prompt=False,
+        # Whether a frame is slow depends on its place in its own video.
+        mixes_frame_counts=not config.faster_token_stride,
         settings={
-            "weights": _weights(model),
+            "weights": weights,
             "system_prompt": system,
             "preset": wanted,
             "repetition_penalty_over": "written",
@@ -189,39 +227,37 @@ def _load_llava_video(
 
 
 def _load_published(
-    model: str, published: Mapping[str, Any], family: Family, name: str, options: LoadOptions
+    source: Checkpoint, family: Family, name: str, options: LoadOptions
 ) -> LoadedModel:
     """Load a model whose published weights transformers has under other names."""
+    model = source.model
     if options.get("preset") is not None:
         raise UsageError(f"{name}: it has no preset {options['preset']!r}")
     if options.get("processor_options"):
         raise UsageError(f"{name}: it takes no processor options")
-    revision = options.get("revision")
     with _config_errors(name):
-        found = family.describe(published, name, lambda file: _file(model, file, revision))
+        found = family.describe(source.published, name, source.file)
         with torch.device("meta"):
-            parameters = _count(found.model_class(found.config))
+            meta = found.model_class(found.config)
     with _one_line_errors(model):
         tokenizer: Any = load_tokenizer(
-            model,
-            lambda file: _file(model, file, revision),
-            revision=revision,
-            text_config=found.config.text_config,
+            model, source.file, revision=source.revision, text_config=found.config.text_config
         )
     _prepare_tokenizer(tokenizer)
     asked = options.get("system_prompt")
     system = found.system if asked is None else asked
     inputs = found.inputs(tokenizer, system)
-    placement = _place(name, parameters, options)
+    placement, loading = _place(name, source.size(meta), meta, options)
+    weights = source.identity(options.get("on_notice"))
     with _one_line_errors(model), _conversion_errors(model):
         loaded, info = found.model_class.from_pretrained(
             model,
-            revision=revision,
+            revision=source.revision,
             config=found.config,
             key_mapping=dict(found.key_map),
             # Refused below, with the tensor's name.
             ignore_mismatched_sizes=True,
-            **_loading(placement),
+            **loading,
         )
     _check_known(model, info)
     _check_complete(model, info)
@@ -233,11 +269,14 @@ def _load_published(
         tokenizer,
         inputs,
         placement=placement,
+        revision=source.revision,
         max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
         generation=overrides,
         penalise_prompt=found.penalise_prompt,
+        # Each frame is embedded on its own, and those of all videos are in a row.
+        mixes_frame_counts=True,
         settings={
-            "weights": _weights(model),
+            "weights": weights,
             "system_prompt": system,
             "published": family.name,
             **({} if found.penalise_prompt else {"repetition_penalty_over": "written"}),
@@ -300,15 +339,20 @@ def _finish(
     inputs: BatchMaker,
     *,
     placement: Placement,
+    revision: str | None,
     max_new_tokens: int,
     generation: Mapping[str, Any] | None,
     settings: Mapping[str, Any],
     penalise_prompt: bool = True,
+    mixes_frame_counts: bool = False,
 ) -> LoadedModel:
-    if placement.device.type != "cuda":
+    quantised = quantisation(loaded.config.to_dict())
+    if placement.device.type != "cuda" and quantised is None:
         # On a GPU it has been put there already.
         loaded.to(placement.device)
     loaded.eval()
+    # Some kernels for packed weights work in another precision than was asked for.
+    dtype = placement.dtype if quantised is None else loaded.dtype
     decoding = _greedy(loaded, tokenizer, max_new_tokens, generation or {})
     recorded = _recorded(decoding)
     penalty = None
@@ -322,14 +366,17 @@ def _finish(
         inputs=inputs,
         generation=decoding,
         device=placement.device,
-        dtype=placement.dtype,
-        revision=getattr(loaded.config, "_commit_hash", None),
+        devices=placement.devices if placement.room else (),
+        dtype=dtype,
+        revision=revision,
         context=_context(loaded.config.get_text_config()),
         penalty=penalty,
+        mixes_frame_counts=mixes_frame_counts,
         settings={
-            "dtype": str(placement.dtype).removeprefix("torch."),
+            "dtype": str(dtype).removeprefix("torch."),
             "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
             "generation": recorded,
+            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
             **settings,
         },
     )
@@ -378,16 +425,8 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _loading(placement: Placement) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "dtype": placement.dtype,
-        "attn_implementation": _ATTENTION,
-        "output_loading_info": True,
-    }
-    if placement.device.type == "cuda":
-        # Straight to the GPU: a detour through main memory needs as much of that.
-        options["device_map"] = {"": placement.device}
-    return options
+def _plain(quantised: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in sorted(quantised.items()) if _is_json(value)}
 
 
 def _prepare_tokenizer(tokenizer: Any) -> None:
@@ -396,20 +435,11 @@ def _prepare_tokenizer(tokenizer: Any) -> None:
         tokenizer.pad_token = tokenizer.eos_token
 
 
-def _weights(model: str) -> str:
-    # The path of a folder does not identify its content.
-    return Path(model).resolve().name if Path(model).is_dir() else model
-
-
 def _context(config: Any) -> int | None:
     length = getattr(config, "max_position_embeddings", None)
     rope = getattr(config, "rope_parameters", None) or {}
     factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
     return None if length is None else int(length * (factor or 1))
-
-
-def _count(model: Any) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _check_complete(model: str, info: Mapping[str, Any]) -> None:
@@ -421,34 +451,12 @@ def _check_complete(model: str, info: Mapping[str, Any]) -> None:
         )
 
 
-def _file(model: str, name: str, revision: str | None) -> Path | None:
-    """Return the path of a file of a hub id or a folder, or None if it has none of that name."""
-    if Path(model).is_dir():
-        path = Path(model) / name
-        return path if path.is_file() else None
-    found = cached_file(model, name, revision=revision, _raise_exceptions_for_missing_entries=False)
-    return None if found is None else Path(found)
-
-
-def _config_file(model: str, revision: str | None) -> dict[str, Any]:
-    if Path(model).is_dir():
-        file: str | Path | None = Path(model) / "config.json"
-    else:
-        file = cached_file(model, "config.json", revision=revision)
-    if file is None:
-        raise OSError("it has no config.json")
-    loaded = json.loads(Path(file).read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise OSError("its config.json is not an object")
-    return loaded
-
-
 @contextmanager
 def _one_line_errors(model: str) -> Iterator[None]:
     """Turn transformers' multi-line errors into one line."""
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
         raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
 
 
@@ -456,12 +464,23 @@ class _NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor."""
 
     def __init__(
-        self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
+        self,
+        processor: Any,
+        *,
+        system_prompt: str | None,
+        options: Mapping[str, Any],
+        is_joined: bool = False,
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
-        self._options = options
+        self._options, self._is_joined = options, is_joined
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        if self._is_joined and len({len(request.frames) for request in requests}) > 1:
+            padding = int(self._processor.tokenizer.pad_token_id)
+            return join([self._batch([request]) for request in requests], padding=padding)
+        return self._batch(requests)
+
+    def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         texts = [
             self._processor.apply_chat_template(
                 self._messages(request), tokenize=False, add_generation_prompt=True

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
+# Each decodes with all cores; the second reads and scales while the first waits for its file.
+DEFAULT_READERS = 2
+
 ImageKind = Literal["jpeg", "png", "video"]
 
 
@@ -46,6 +49,8 @@ class GenerateOptions(ModelOptions):
     decoder : The decoder: pyav or decord.
     shuffle : Show the frames in a random order, drawn with --seed.
     seed : The seed of --shuffle.
+    allow_damaged : Caption what is left of videos that do not decode cleanly.
+    readers : Videos that are decoded at a time.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
     jpeg_quality : The quality of JPEGs.
@@ -76,6 +81,8 @@ class GenerateOptions(ModelOptions):
         False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
     )
     seed: int = option(0, panel=FRAMES, metavar="N", min=0)
+    allow_damaged: bool = option(False, panel=FRAMES)
+    readers: int = option(DEFAULT_READERS, panel=LIMITS, metavar="N", min=1, max=256)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
     jpeg_quality: int = option(90, panel=FRAMES, metavar="N", min=1, max=100)
     max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)

@@ -104,7 +104,7 @@ async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) ->
     model = captioner("qwen2-vl", batch_size=4)
     outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
     assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
-    assert [c.details["batch"] for c in outcomes] == [2, 2, 2, 2]
+    assert [c.details["batch"] for c in outcomes] == [4, 4, 4, 4]
     assert outcomes[0].text == outcomes[3].text
 
 
@@ -281,7 +281,8 @@ def test_all_that_decides_a_caption_is_in_the_settings(load: Load) -> None:
     settings = _captioner(load("qwen2-vl"), batch_size=4).settings
     assert settings["dtype"] == "float32"
     assert settings["attention"] == "sdpa"
-    assert settings["weights"] == "qwen2-vl"
+    assert settings["weights"]["folder"] == "qwen2-vl"
+    assert len(settings["weights"]["sha256"]) == 64
     assert settings["processor"] == {"cap_pixels_per_frame": True}
     assert "batch_size" not in settings
 
@@ -290,7 +291,7 @@ async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
     model = TransformersCaptioner.load(
         str(checkpoint("internvl")), name="internvl3", batch_size="auto", max_new_tokens=3
     )
-    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 1)
+    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
     outcome = captioned(await model.caption([tiny.request()]))[0]
     assert outcome.model == "internvl3"
     assert outcome.seconds > 0
@@ -333,6 +334,17 @@ def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"cannot be loaded: .*config\.json"):
         TransformersCaptioner.load(str(tmp_path / "empty"))
+
+
+def test_a_config_that_contradicts_itself_is_told_in_one_line(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    config = json.loads((checkpoint("qwen2-vl") / "config.json").read_text())
+    text = config["text_config"] | {"num_hidden_layers": 80}
+    folder = _changed(checkpoint("qwen2-vl"), tmp_path / "odd", text_config=text)
+    with pytest.raises(UsageError, match=r"cannot be loaded: .*num_hidden_layers") as told:
+        TransformersCaptioner.load(str(folder))
+    assert "\n" not in str(told.value)
 
 
 def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
