@@ -244,7 +244,7 @@ def test_without_a_model_or_a_caption_the_message_is_about_that(
     [
         ((), "name a model with --model"),
         (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
-        (("--model", "pllava-7b"), "cannot be run from here"),
+        (("--model", "kangaroo"), "cannot be run from here"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
