@@ -24,7 +24,7 @@ from capeval.correlation.metric_sources import (
 from capeval.correlation.protocols import departure
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.steps import Steps
-from capeval.correlation.video_level import Settings, analyse, check_size, steps_of
+from capeval.correlation.video_level import Settings, analyse, steps_of
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.columns import Choice, Known, check_all_found
@@ -169,11 +169,6 @@ def correlate_files(
         metrics = [m for m in sources.metrics.values() if is_comparable(human.name, m.measure)]
         if metrics:
             joined.append(join(human, metrics, request.missing))
-            check_size(joined[-1].ratings, joined[-1].keys, "the human score", human.file)
-            for metric in metrics:
-                values = joined[-1].metrics[metric.name]
-                file = metric.sources[0] if len(metric.sources) == 1 else None
-                check_size(values, joined[-1].keys, metric.name, file)
     if isinstance(table, LabelTable) and annotations is not None:
         elements, more = _elements(table, sources, annotations, request, settings)
         warnings += more

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, compress
-from pathlib import Path
 
 import numpy as np
 
@@ -22,8 +21,6 @@ from capeval.correlation.result import (
     number_of,
     reason_of,
 )
-from capeval.errors import InputError
-from capeval.files.ratings import Keys, caption_name
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     MetricComparison,
@@ -52,8 +49,6 @@ FEW = 30
 MANY_TIES = 0.3
 # Leaving each system out repeats the statistic; for more captions this would take too long.
 _LEAVE_OUT = 20_000
-# Sums of the squares of larger numbers would leave the range of floats.
-_LARGEST = 1e100
 # Permutations for a comparison, and the p that the best comparison must be able to reach.
 _PERMUTATIONS = 1_000
 _REACHED = 0.01
@@ -164,18 +159,6 @@ def _every_way(
         with ThreadPoolExecutor(2) as pool:
             parts = list(pool.map(by_grouping, groupings))
     return {way: one for part in parts for way, one in part.items()}
-
-
-def check_size(values: Floats, keys: Keys, name: str, file: Path | str | None) -> None:
-    """Refuse scores of which sums of squares would overflow; `values` are (..., captions)."""
-    large = np.argwhere(np.abs(values) > _LARGEST)
-    if len(large):
-        at = tuple(large[0])
-        raise InputError(
-            f"{name} of {caption_name(keys[int(at[-1])])} is {values[at]:g}; numbers above "
-            f"{_LARGEST:g} cannot be correlated: rescale them",
-            file=None if file is None else Path(file),
-        )
 
 
 def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Scores]:
