@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from capeval.correlation.metric_sources import (
     judged_runs,
     known_names,
 )
-from capeval.correlation.protocols import departure
+from capeval.correlation.protocols import departure, for_design
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.steps import Steps
 from capeval.correlation.video_level import Settings, analyse, steps_of
@@ -174,8 +174,14 @@ def correlate_files(
         warnings += more
     if joined and (warning := departure(settings.protocol, joined[0].design)):
         warnings.append(warning)
-    steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
-    found = [analyse(both, settings, steps) for both in joined]
+    each: list[Settings] = []
+    for both in joined:
+        asked, left_out = for_design(settings.protocol, both.design, len(both.metrics))
+        each.append(replace(settings, protocol=asked))
+        warnings += [left_out] if left_out else []
+    total = sum(map(steps_of, joined, each))
+    steps = Steps("correlate", total, progress)
+    found = [analyse(both, own, steps) for both, own in zip(joined, each, strict=True)]
     for results, _, more in found:
         warnings += [*more, *outlier_warnings(results)]
     if settings.raters == "each":

@@ -86,6 +86,7 @@ class Correlation(ResultModel):
     threshold, cross_fitted, untied, constant : for acc_eq only
     cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
     without : the value without each system
+    data_sets : of an average, the value by data set
     """
 
     metric: str
@@ -112,6 +113,7 @@ class Correlation(ResultModel):
     ties: Ties
     cluster: int | None = None
     without: dict[str, float | None] = Field(default_factory=dict)
+    data_sets: dict[str, float | None] = Field(default_factory=dict)
 
 
 class ComparisonResult(ResultModel):

@@ -147,10 +147,10 @@ def _every_way(
         result: dict[_Way, _Found] = {}
         for way in ways:
             tests = _compare(scores, way, compared_pairs[way[0]])
-            result[way] = _clustered(_one_way(scores, way, settings, step), tests), tests
+            result[way] = clustered(_one_way(scores, way, settings, step), tests), tests
         for way in soft:
             tests = _compare(scores, way, _soft_comparisons(scores, settings, permutations))
-            result[way] = _clustered(_soft(scores, settings, step), tests), tests
+            result[way] = clustered(_soft(scores, settings, step), tests), tests
         return result
 
     if len(scores.y) < _AT_ONCE:
@@ -430,7 +430,8 @@ def _compare(
     ]
 
 
-def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:
+def clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:
+    """Return results of several metrics with the rank of each, from the tests of every two."""
     if len(found) < 2:
         return found
     place = {result.metric: at for at, result in enumerate(found)}

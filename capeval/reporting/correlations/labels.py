@@ -128,13 +128,13 @@ def footnotes(results: Sequence[Correlation], known: set[str]) -> list[str]:
     return new
 
 
-def missing(results: Sequence[Correlation]) -> Iterator[str]:
-    """Yield why values have no interval or no p."""
+def missing(results: Sequence[Correlation], *, p: bool = True) -> Iterator[str]:
+    """Yield why values have no interval or, where it is shown, no p."""
     lacking: dict[str, Counter[str]] = {}
     for r in results:
         for what, there, reason in (
             ("interval", r.low, r.interval_reason),
-            ("p", r.p, r.p_reason),
+            ("p", r.p, r.p_reason if p else None),
         ):
             if there is None and reason is not None and reason != UNASKED:
                 # What has too few videos differs between groupings; what is needed does not.

@@ -86,7 +86,8 @@ def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
     human = of_human(best.human, best.rater)
     value = bounded(best.value, best.low, best.high)
     what = "systems" if best.grouping == "system" else "captions"
-    over = f"over {thousands(best.n)} {what} ({best.grouping})"
+    sets = f" of {counted(len(best.data_sets), 'data set')}, averaged" if best.data_sets else ""
+    over = f"over {thousands(best.n)} {what}{sets} ({best.grouping})"
     rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
     several = len({r.metric for r in results})
     if several == 1:
