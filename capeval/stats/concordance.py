@@ -21,8 +21,6 @@ from capeval.stats.values import Floats, Ints
 
 _MANY = 256
 _LOW = 6
-# Pairs that are compared at once.
-_CELLS = 1_000_000
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -331,13 +329,16 @@ def _joint(a: Ints, b: Ints, order: NDArray[np.intp]) -> tuple[Ints, Ints]:
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
-    """Count the pairs on which metric and human raters agree, in O(n^2) time and O(n) memory.
+    """Count the pairs on which metric and human raters agree.
 
     A difference of the metric up to `threshold` is a tie (Deutsch, Foster and Freitag, 2023).
 
     >>> agreeing_pairs(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
     3
     """
+    # In O(n^2) time, which is shorter for few values.
+    if len(metric) > _MANY:
+        return int(concordance_within(metric, human, threshold).agreeing.sum()) // 2
     order = np.argsort(metric)
     x, y = metric[order], human[order]
     agreed = 0
@@ -351,23 +352,60 @@ def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
 def concordance_within(metric: Floats, human: Floats, threshold: float) -> Concordance:
     """Count each value's partners where a difference of the metric up to `threshold` is a tie.
 
-    In O(n^2) time and O(n) memory.
+    In O(n log n) time and O(n) memory.
 
     >>> found = concordance_within(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
     >>> found.agreeing.tolist(), found.untied_x.tolist()
     ([2.0, 2.0, 2.0], [1.0, 1.0, 2.0])
     """
     size = len(metric)
-    score, agreeing, untied_x, untied_y = np.zeros((4, size))
-    step = max(1, _CELLS // max(size, 1))
-    for start in range(0, size, step):
-        here = slice(start, start + step)
-        apart = metric[here, None] - metric
-        apart[np.abs(apart) <= threshold] = 0.0
-        a, b = np.sign(apart).astype(np.int8), np.sign(human[here, None] - human).astype(np.int8)
-        score[here] = (a * b).sum(axis=1, dtype=np.int64)
-        # Each value is tied with itself, which is no partner.
-        agreeing[here] = (a == b).sum(axis=1) - 1
-        untied_x[here], untied_y[here] = (a != 0).sum(axis=1), (b != 0).sum(axis=1)
-    classes = (len(np.unique(metric)), len(np.unique(human)))
-    return Concordance(score, agreeing, untied_x, untied_y, *classes)
+    order = np.argsort(metric, kind="stable")
+    y = dense_codes(human)[order]
+    # The values that tie with one are those from its start up to, and without, its end.
+    ends = _ends(metric[order], threshold)
+    starts = np.searchsorted(ends, np.arange(size), side="right")
+    sizes = np.bincount(y)
+    less_before, same_before = _among_first(y, starts)
+    less_inside, same_inside = _among_first(y, ends)
+    less_after = (np.cumsum(sizes) - sizes)[y] - less_inside
+    more_after = size - ends - less_after - (sizes[y] - same_inside)
+    more_before = starts - less_before - same_before
+    both = same_inside - same_before - 1
+    agreed = less_before + more_after
+    score, agreeing, untied_x, untied_y = np.empty((4, size))
+    score[order] = agreed - more_before - less_after
+    agreeing[order] = agreed + both
+    untied_x[order], untied_y[order] = starts + size - ends, size - sizes[y]
+    return Concordance(score, agreeing, untied_x, untied_y, len(np.unique(metric)), len(sizes))
+
+
+def _ends(values: Floats, threshold: float) -> Ints:
+    """Return up to where the values after each one differ from it by no more than a threshold.
+
+    `values` rise. A difference is compared as it is rounded, which searching for a sum is not.
+    """
+    size = len(values)
+    ends = np.searchsorted(values, values + threshold, side="right")
+    while True:
+        last = np.minimum(ends, size - 1)
+        further = (ends < size) & (values[last] - values <= threshold)
+        shorter = values[np.maximum(ends - 1, 0)] - values > threshold
+        if not (further.any() or shorter.any()):
+            return ends
+        ends = ends + further - shorter
+
+
+def _among_first(codes: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Count, for each place, the smaller and the equal codes among the first `ends` of it.
+
+    `ends` do not fall. Each code is put in once more at its end; what these come to by themselves
+    is taken off.
+    """
+    size = len(codes)
+    place = np.arange(size)
+    order = np.argsort(np.concatenate([2 * place + 1, 2 * ends]), kind="stable")
+    merged = smaller_before(np.concatenate([codes, codes])[order][None])[0]
+    less = merged[_inverse(order)[size:]] - smaller_before(codes[None])[0]
+    keys = np.sort(codes * (size + 1) + place)
+    first = np.cumsum(np.bincount(codes)) - np.bincount(codes)
+    return less, np.searchsorted(keys, codes * (size + 1) + ends) - first[codes]

@@ -23,7 +23,10 @@ from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
 
 CALIBRATED = 5_000
-"""The most captions whose pairs a threshold is calibrated on."""
+"""The most captions of which all pairs are used to calibrate a threshold: 5 s and 500 MB."""
+
+SAMPLED = 1_000_000
+"""How many pairs are sampled of more captions: an accuracy is then known to .0005 (its error)."""
 
 _BLOCK = 1_000_000
 _SLICE = 4_000_000
@@ -36,7 +39,7 @@ class Calibration:
 
     Attributes
     ----------
-    value : with the threshold found on the same pairs (in-sample)
+    value : of all pairs, with the threshold found on the same pairs or on a sample of them
     threshold : the smallest of the best; a difference up to it is a tie
     cross_fitted : with thresholds found on pairs of other videos
     untied : with the threshold 0
@@ -90,6 +93,10 @@ def calibrate(
     with the threshold of the pairs that share no fold with it: so no video judges itself, and
     every pair counts once. O(p log p) time for p pairs; memory for at most `_SLICE` of them.
 
+    Of more captions than `CALIBRATED`, or groups with as many pairs, the thresholds are found on
+    `SAMPLED` random pairs, evenly of all groups, and the cross-fitted value is of these. As by the
+    authors' program; but the value is of all pairs.
+
     Parameters
     ----------
     metric, human : (n,), finite
@@ -129,32 +136,33 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
         return Calibration(none, none, none, none, none, 0, dropped)
     untied = float(np.nanmean(pair.values(ACC_EQ, grouping)))
     constant = constant_accuracy(pair.codes(grouping)[1], group)
-    reason = ""
     if grouping == "system":
-        reason = "the means of systems are too few to calibrate a threshold on"
-    elif each.sum() > CALIBRATED * (CALIBRATED - 1) / 2:
-        reason = (
-            f"{design.rows} captions make more pairs than the {CALIBRATED} "
-            "that a threshold is calibrated on"
-        )
-    if reason:
-        none = Missing(reason)
+        none = Missing("the means of systems are too few to calibrate a threshold on")
         return Calibration(none, none, none, untied, constant, groups, dropped)
 
-    fold = (np.random.default_rng(seed).permutation(design.videos) % folds)[design.video]
+    rng = np.random.default_rng(seed)
+    fold = (rng.permutation(design.videos) % folds)[design.video]
+    # At least one pair of each group, however many groups there are.
+    sampled = each.sum() > CALIBRATED * (CALIBRATED - 1) / 2
+    used = np.minimum(each, -(-SAMPLED // groups)) if sampled else each
     # Groups weigh alike; where they are of one size the weight is 1 and every sum exact.
-    least = each[each > 0].min()
-    pairs = _Pairs(x, y, group, least / np.maximum(each, 1.0), fold, folds)
+    least = used[used > 0].min()
+    pairs = _Pairs(x, y, group, least / np.maximum(used, 1.0), fold, folds, used, rng)
     trained, thresholds, best = _thresholds(pairs)
     total = groups * least
+    value, threshold = float(best[0] / total), float(thresholds[0])
+    if sampled:
+        value = float(np.nanmean(pair.values(ACC_EQ, grouping, threshold=threshold)))
+        # What is best for a sample may be worse than 0 for all.
+        value, threshold = (value, threshold) if value > untied else (untied, 0.0)
     crossed: Value
     if trained.all():
         crossed = float(_held_out(pairs, thresholds[1:]) / total)
     else:
         crossed = Missing("too few videos to calibrate on others than those judged")
     return Calibration(
-        value=float(best[0] / total),
-        threshold=float(thresholds[0]),
+        value=value,
+        threshold=threshold,
         cross_fitted=crossed,
         untied=untied,
         constant=constant,
@@ -180,9 +188,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All pairs within groups, made block by block, each time anew unless they are few.
+    """Pairs within groups, made block by block, each time anew unless they are few.
 
-    A pair's label identifies the (unordered) pair of folds that its videos are in.
+    A pair's label identifies the (unordered) pair of folds that its videos are in. `used` is the
+    number of pairs of each group; if these are not all, they are random, and kept.
     """
 
     x: Floats
@@ -191,14 +200,15 @@ class _Pairs:
     weight: Floats
     fold: Ints
     folds: int
+    used: Floats
+    rng: np.random.Generator
 
     @property
     def fold_pairs(self) -> list[tuple[int, int]]:
         return [(a, b) for a in range(self.folds) for b in range(a, self.folds)]
 
     def blocks(self) -> Iterable[_Block]:
-        sizes = np.bincount(self.group)
-        return self._kept if sizes @ (sizes - 1) <= 2 * _SLICE else self._made()
+        return self._kept if self.used.sum() <= _SLICE else self._made()
 
     @cached_property
     def _kept(self) -> list[_Block]:
@@ -219,9 +229,20 @@ class _Pairs:
             )
 
     def _rows(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        for _, rows in same_sized(self.group):
+        for groups, rows in same_sized(self.group):
             size = rows.shape[1]
             if size < 2:
+                continue
+            count = int(self.used[groups[0]])
+            if count < size * (size - 1) // 2:
+                step = max(1, _BLOCK // count)
+                for start in range(0, len(rows), step):
+                    some = rows[start : start + step]
+                    one = self.rng.integers(size, size=(len(some), count))
+                    other = self.rng.integers(size - 1, size=one.shape)
+                    other += other >= one
+                    first = np.take_along_axis(some, one, axis=1).ravel()
+                    yield first, np.take_along_axis(some, other, axis=1).ravel()
                 continue
             if size <= _SHORT:
                 first, second = np.triu_indices(size, 1)
