@@ -83,6 +83,12 @@ def test_of_equal_widths_p_is_stouffers() -> None:
     assert mean_p([0.1, 0.2, 0.05], p, [0.3] * 3) == pytest.approx(expected)
 
 
+def test_data_sets_that_contradict_each_other_cancel() -> None:
+    assert mean_p([0.1, -0.1], [0.01, 0.01], [0.3, 0.3]) == 1.0
+    # The wide interval is that of the larger difference: the mean is positive and uncertain.
+    assert mean_p([0.5, -0.05], [0.1, 0.001], [1.2, 0.06]) == pytest.approx(0.12, abs=0.02)
+
+
 def test_what_is_missing_stays_so() -> None:
     missing = Missing("4 videos")
     assert mean_interval([0.1, 0.2], [Interval(0, 0.2, "t"), missing]) == missing
