@@ -21,6 +21,7 @@ from capeval.stats.analytic import t_interval
 from capeval.stats.design import Design, group_means
 from capeval.stats.grouping import Grouped, common_to, grouped
 from capeval.stats.jackknife import without_each_video
+from capeval.stats.jackknife_error import jackknife_error, without_two_videos
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import add_one, percentiles
 from capeval.stats.resampling import FEWEST, MANY, coins, too_few
@@ -194,7 +195,7 @@ def _jackknife(
     seen: _Seen,
     thresholds: tuple[float, float],
 ) -> tuple[Value, Interval | Missing]:
-    """Return p and the interval of the difference, from the values without each video.
+    """Return p and the interval of the difference, from the values without one and two videos.
 
     Both are taken on Fisher's scale. The ends are brought back to that of the values with the
     middle of the two held, so that the interval includes 0 just where p is above .05.
@@ -206,22 +207,23 @@ def _jackknife(
     if videos < FEWEST:
         few = too_few(videos, design)
         return few, few
-    sides = []
+    each, both = [], []
     for pair, threshold in zip(metrics, thresholds, strict=True):
         without = without_each_video(pair, statistic, grouping, seen.use, threshold)
         if isinstance(without, Missing):
             return without, without
-        sides.append(_fisher(without, statistic))
-    each = sides[0] - sides[1]
-    # A video without which there is no value moves nothing that could be known.
-    each = each[~np.isnan(each)]
+        each.append(_fisher(without, statistic))
+        without_two = without_two_videos(pair, statistic, grouping, seen.use, threshold)
+        both += [] if without_two is None else [_fisher(without_two, statistic)]
     of_first, of_second = _fisher(np.array(seen.values), statistic)
-    error = np.sqrt((len(each) - 1) ** 2 / len(each) * each.var(ddof=1)) if len(each) > 1 else 0.0
+    error, freedom = jackknife_error(
+        of_first - of_second, each[0] - each[1], both[0] - both[1] if both else None
+    )
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
         return (1.0 if same else _UNMOVED), _UNMOVED
-    p = max(2 * float(stdtr(videos - 1, -abs(of_first - of_second) / error)), TINY)
-    half = float(stdtrit(videos - 1, _UPPER)) * error
+    p = max(2 * float(stdtr(freedom, -abs(of_first - of_second) / error)), TINY)
+    half = float(stdtrit(freedom, _UPPER)) * error
     ends = of_first - of_second + np.array([-half, half])
     middle = (of_first + of_second) / 2
     low, high = (
