@@ -155,7 +155,11 @@ def _published(rows: Sequence[Published]) -> Table:
 
 
 _NO_ENDS = (None, None)
-_METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
+_METHODS = {
+    "permutation": "whole videos permuted",
+    "jackknife": "jackknife over videos",
+    "bootstrap": "bootstrap of videos",
+}
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
 
