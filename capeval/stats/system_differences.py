@@ -20,6 +20,8 @@ from capeval.stats.values import Floats, Interval, Missing, Value, steady
 _CONFIDENCE = 0.95
 # Means of two metrics and of the human scores whose covariance fits into memory.
 _COLUMNS = 3_000
+# Means that are kept for the other statistics: 66 pairs of metrics then take 100 MB at most.
+_KEPT = 66_000
 
 
 def system_difference(
@@ -107,6 +109,22 @@ def _normal_gaps(
     systems = design.systems
     if 3 * systems > _COLUMNS:
         return Missing(f"{systems} systems are too many to resample their means")
+    few = draws * systems <= _KEPT
+    key = ("normal means", id(metrics[1]), draws, seed)
+
+    def make() -> Floats:
+        return _normal_means(metrics, draws, seed)
+
+    # The other statistics use the same means.
+    drawn = metrics[0].kept(key, make) if few else make()
+    first, second, human = np.split(drawn, 3, axis=1)
+    return np.asarray((statistic.rows(first, human) - statistic.rows(second, human))[None])
+
+
+def _normal_means(metrics: tuple[Pair, Pair], draws: int, seed: int) -> Floats:
+    """Return (draws, 3 systems) means, of both metrics and of the human scores."""
+    design = metrics[0].design
+    systems = design.systems
     sizes = np.bincount(design.system)[design.system]
     moved = np.zeros((design.videos, 3 * systems))
     sides = [(pair.x, pair.sides("system")[0]) for pair in metrics]
@@ -116,6 +134,4 @@ def _normal_gaps(
         moved[design.video, column] = (scores - means[design.system]) / sizes
     middle = np.concatenate([means for _, means in sides])
     rng = np.random.default_rng(seed)
-    drawn = steady(rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd"))
-    first, second, human = np.split(drawn, 3, axis=1)
-    return np.asarray((statistic.rows(first, human) - statistic.rows(second, human))[None])
+    return steady(rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd"))
