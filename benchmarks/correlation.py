@@ -180,7 +180,7 @@ _LOADS = {
     ),
     "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
     "systems": _Load(
-        "12 metrics of 120,000 captions compared by system means, 6,600 swaps", 0.0, _systems
+        "12 metrics of 120,000 captions compared by system means, 6,600 resamples", 0.0, _systems
     ),
     "six-metrics": _Load(
         "6 metrics of 1,760 captions of 1,650 videos, all statistics and groupings",

@@ -38,7 +38,7 @@ from capeval.stats.pairwise import calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
-from capeval.stats.soft_accuracy import NO_INTERVAL, SOFT_ACCURACY, compare_soft, soft_accuracy
+from capeval.stats.soft_accuracy import SOFT_ACCURACY, compare_soft, soft_accuracy
 from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, steady
 from capeval.text import counted
@@ -323,12 +323,16 @@ def _one(
     )
 
 
+def _resamples(settings: Settings) -> int:
+    return 0 if settings.ci == "none" else settings.bootstrap_resamples
+
+
 def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list[Correlation]:
     """Return the soft pairwise accuracy of every metric."""
     found = []
     draws = PERMUTATIONS if settings.resamples is None else settings.resamples
     for name, pair in scores.metrics.items():
-        one = soft_accuracy(pair, seed=settings.seed, draws=draws)
+        one = soft_accuracy(pair, seed=settings.seed, draws=draws, resamples=_resamples(settings))
         missing = isinstance(one.value, Missing)
         of_metric, of_human = pair.ties("system")
         tested = None if isinstance(one.p, Missing) else one.p
@@ -348,7 +352,8 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
                 test=tested and tested.method,
                 p_least=tested and tested.least,
                 p_reason=reason_of(one.p),
-                interval_reason=NO_INTERVAL.reason,
+                **bounds_of(one.interval),
+                interval=None if isinstance(one.interval, Missing) else one.interval.method,
                 without=dict(zip(scores.systems, map(number_of, one.without), strict=False)),
             )
         )
@@ -359,8 +364,9 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
 def _soft_comparisons(
     scores: _Scores, settings: Settings, permutations: int
 ) -> list[MetricComparison]:
+    resamples = _resamples(settings)
     return [
-        compare_soft(one, two, seed=settings.seed, draws=permutations)
+        compare_soft(one, two, seed=settings.seed, draws=permutations, resamples=resamples)
         for one, two in combinations(scores.metrics.values(), 2)
     ]
 
@@ -390,7 +396,7 @@ def _compared_pairs(
         seed=settings.seed,
         thresholds=list(map(threshold, metrics)),
         step=step,
-        resamples=0 if settings.ci == "none" else settings.bootstrap_resamples,
+        resamples=_resamples(settings),
     )
 
 

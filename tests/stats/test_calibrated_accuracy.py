@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.jackknife import video_influence, without_each_video
+from capeval.stats.jackknife_error import jackknife_error
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import Floats, Grouping, Interval, Missing
@@ -101,12 +104,15 @@ def test_metrics_are_compared_with_their_own_thresholds(grouping: Grouping) -> N
 
     one, two = values(np.ones(design.rows, dtype=bool))
     assert found.difference == pytest.approx(one - two)
-    each = np.array([values(design.video != video) for video in range(12)])
-    on_scale = np.arctanh(2 * each - 1)
-    gaps = on_scale[:, 0] - on_scale[:, 1]
-    error = np.sqrt(11**2 / 12 * gaps.var(ddof=1))
-    t = (np.arctanh(2 * one - 1) - np.arctanh(2 * two - 1)) / error
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 11))
+
+    def gap(*without: int) -> float:
+        first, second = np.arctanh(2 * np.array(values(~np.isin(design.video, without))) - 1)
+        return float(first - second)
+
+    each = np.array([gap(video) for video in range(12)])
+    both = np.array([gap(a, b) for a, b in combinations(range(12), 2)])
+    error, freedom = jackknife_error(gap(), each, both)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(gap()) / error, freedom))
     assert isinstance(found.interval, Interval)
 
 

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from capeval.stats import system_differences
 from capeval.stats.comparison import williams
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
 from capeval.stats.pair import Pair
+from capeval.stats.percentiles import percentiles
 from capeval.stats.statistic import STATISTICS
+from capeval.stats.system_differences import percentile_p
 from capeval.stats.system_means import system_values
 from capeval.stats.values import GROUPINGS, Floats, Grouping, Interval, Missing
 from tests.stats.making import compared
@@ -56,6 +59,48 @@ def test_it_leaves_zero_out_just_where_p_is_below_5_percent(
         assert inside == (found.p >= 0.05)
         seen.add(inside)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("statistic", ["pearson", "spearman", "kendall_b"])
+def test_by_system_it_leaves_zero_out_just_where_p_is_below_5_percent(statistic: str) -> None:
+    seen = set()
+    for seed in range(20):
+        first, second, human, design = _scores(20, 8, seed)
+        second = second - 0.8 * (seed % 2) * design.system
+        found = compared(first, second, human, design, statistic, "system", resamples=400)
+        assert isinstance(found.interval, Interval)
+        assert isinstance(found.p, float)
+        inside = found.interval.low <= 0 <= found.interval.high
+        assert inside == (found.p >= 0.05)
+        seen.add(inside)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("around", [0.2, 0.9])
+def test_p_is_the_share_at_which_the_interval_reaches_zero(kinds: int, around: float) -> None:
+    values = np.random.default_rng(kinds).normal(0.25, 0.15, (kinds, 2_000))
+    p = percentile_p(values, 30, around=around)
+    for share, holds in ((p * 1.02, False), (p * 0.98, True)):
+        bounds = percentiles(values, 1 - share, units=30, around=around)
+        assert isinstance(bounds, Interval)
+        assert (bounds.low <= 0 <= bounds.high) is holds
+
+
+def test_above_20000_videos_means_are_drawn_with_the_same_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = _scores(400, 6, worse=2.0)
+    for statistic in ("pearson", "spearman"):
+        few = compared(*data, statistic, "system", resamples=2_000)
+        monkeypatch.setattr(system_differences, "MANY", 100)
+        many = compared(*data, statistic, "system", resamples=2_000)
+        monkeypatch.undo()
+        assert isinstance(few.interval, Interval)
+        assert isinstance(many.interval, Interval)
+        width = few.interval.high - few.interval.low
+        assert many.interval.low == pytest.approx(few.interval.low, abs=width / 4)
+        assert many.interval.high == pytest.approx(few.interval.high, abs=width / 4)
 
 
 def test_by_item_it_is_students_of_the_videos_differences() -> None:

@@ -159,6 +159,7 @@ _NO_ENDS = (None, None)
 _METHODS = {
     "permutation": "whole videos permuted",
     "jackknife": "jackknife over videos",
+    "bootstrap": "bootstrap of videos",
     METHOD: "those of the data sets combined",
 }
 
