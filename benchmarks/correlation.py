@@ -32,7 +32,7 @@ from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.statistic import STATISTICS, correlate_arrays
-from capeval.stats.values import Floats, Grouping, Missing
+from capeval.stats.values import Floats, GroupingName, Missing
 
 __all__ = ["measure"]
 
@@ -80,7 +80,7 @@ def _estimates() -> Callable[[], object]:
     def work() -> object:
         pair = Pair.of(x, y, design)
         ways = [(x, y, design, statistic, "pooled") for statistic in STATISTICS]
-        return [interval(*way, ci="analytic", pair=pair) for way in ways]  # type: ignore[arg-type]
+        return [interval(*way, ci="analytic", pair=pair) for way in ways]
 
     return work
 
@@ -97,7 +97,7 @@ def _tied_bootstrap() -> Callable[[], object]:
     return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
 
 
-def _two_metrics(grouping: Grouping) -> Callable[[], object]:
+def _two_metrics(grouping: GroupingName) -> Callable[[], object]:
     x, y = _scores(2_500)
     other = x + np.random.default_rng(1).random(2_500)
     design = _grid(5, 500)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from capeval.scoring.result import ResultModel
 from capeval.stats.analytic import interval_of_value
-from capeval.stats.values import Grouping, Interval, Missing, Value
+from capeval.stats.values import GroupingName, Interval, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -92,7 +92,7 @@ class Correlation(ResultModel):
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -125,7 +125,7 @@ class ComparisonResult(ResultModel):
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     difference: float | None
     p: float | None
     p_adjusted: float | None
@@ -200,7 +200,7 @@ class CeilingResult(ResultModel):
 
     human: str
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from capeval.stats.analytic import t_interval
 from capeval.stats.design import Design, group_means
 from capeval.stats.grouping import Grouped, common_to, grouped
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.jackknife import without_each_video
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import add_one, percentiles
@@ -27,7 +28,7 @@ from capeval.stats.resampling import FEWEST, MANY, coins, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
 from capeval.stats.system_means import system_values
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Value, as_pairs
+from capeval.stats.values import Floats, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
 # With fewer swaps, p adjusted for several pairs of metrics would be too coarse.
@@ -75,7 +76,7 @@ class MetricComparison:
 def compare(
     metrics: Sequence[Pair],
     statistics: Sequence[Statistic | str],
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     draws: int = 1_000,
     seed: int = 0,
@@ -111,10 +112,10 @@ def compare(
     >>> found["kendall_b"][0].p < 0.001
     True
     """
-    asked = [statistic_of(which) for which in statistics]
+    asked, grouping = [statistic_of(which) for which in statistics], grouping_of(by)
     ties = thresholds or [0.0] * len(metrics)
     result: dict[str, list[MetricComparison]] = {statistic.name: [] for statistic in asked}
-    swaps = SystemSwaps(metrics, draws, seed) if grouping == "system" and len(metrics) > 1 else None
+    swaps = SystemSwaps(metrics, draws, seed) if grouping.means and len(metrics) > 1 else None
     for a, b in combinations(range(len(metrics)), 2):
         two = (metrics[a], metrics[b])
         for statistic in asked:
@@ -129,14 +130,14 @@ def compare(
                         if resamples
                         else _UNASKED
                     )
-                elif grouping == "item":
+                elif grouping.by_video:
                     # Swapping two metrics in a video swaps their values for that video.
                     gaps = found.gaps[found.use]
                     p = sign_flip(gaps, draws=draws, seed=seed).p
                     bounds = _of_items(gaps, metrics[a].design)
                 else:
                     p, bounds = _jackknife(two, statistic, grouping, found, tied)
-                method = "permutation" if grouping in ("item", "system") else "jackknife"
+                method = "permutation" if grouping.by_video or grouping.means else "jackknife"
                 test = found.result(p, method, bounds if resamples else _UNASKED)
                 result[statistic.name].append(test)
             else:
@@ -167,7 +168,7 @@ def _seen(
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    if any(thresholds) and grouping == "system":
+    if any(thresholds) and grouping.means:
         missing = Missing("a threshold cannot be swapped between the means of systems")
         return MetricComparison(missing, missing, "permutation", 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
@@ -418,7 +419,7 @@ def leave_one_system_out(
     human: ArrayLike,
     design: Design,
     statistic: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     threshold: float = 0.0,
     pair: Pair | None = None,
@@ -434,7 +435,7 @@ def leave_one_system_out(
     if design.systems < 2:
         return [Grouped(Missing("there is only one system"), 0, 0, 1)] * design.systems
     return [
-        grouped(left.x, left.y, left.design, statistic, grouping, threshold=threshold, pair=left)
+        grouped(left.x, left.y, left.design, statistic, by, threshold=threshold, pair=left)
         for left in pair.kept("without each system", lambda: _without_each(pair))
     ]
 

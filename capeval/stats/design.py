@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
+from capeval.stats.values import Floats, Ints, Mask, steady
 
 _T = TypeVar("_T")
 
@@ -99,14 +99,6 @@ class Design:
         if self.rows != self.videos * self.systems:
             return None
         return np.lexsort((self.system, self.video)).reshape(self.videos, self.systems)
-
-    def groups(self, grouping: Grouping) -> Ints:
-        """Return the (n,) group of each row; not for `system`, whose rows are means."""
-        if grouping == "item":
-            return self.video
-        if grouping == "within_system":
-            return self.system
-        return np.zeros(self.rows, dtype=np.int64)
 
     def take(self, rows: Mask) -> Design:
         """Return the design of some rows alone, numbered anew.

@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.concordance import Concordance, Totals, agreeing_pairs, concordance, totals
-from capeval.stats.ranks import Classes, dense_codes
+from capeval.stats.ranks import Classes, dense_codes, runs, tie_share
 from capeval.stats.resampling import LARGEST, Counts
 from capeval.stats.values import Floats, Ints
 
 # Up to so many captions, comparing all pairs outright is faster than sorting.
 _FEW = 24
+# Up to so many, comparing the permuted ones with each other, byte by byte, is.
+_COMPARED = 512
+# The most ones that a byte can count.
+_BYTE = 255
 # Cells that are worked on at once.
 _CHUNK = 4_000_000
 # Sums of whole numbers are exact in single precision below 2**24, so w'Sw is for so many captions.
@@ -195,8 +199,46 @@ class Pairs:
         sums = {name: np.array([float(partners.sum()) / 2]) for name, partners in moved.items()}
         return PairCounts(float(size), float(found.classes), sums.__getitem__), moved
 
-    def units(self, _x: Floats, _y: Floats, /) -> None:
-        """Pairs are counted anew in each permutation."""
+    def permuted(
+        self, x: Any, y: Any, threshold: float, orders: NDArray[np.int32], /
+    ) -> PairCounts:
+        """Return the counts if `x` is taken in each order, which leaves the ties of a side."""
+        size = len(x)
+        if threshold or size > _COMPARED:
+            return self.rows(x[orders], y[None], threshold)
+        a, b = dense_codes(x), dense_codes(y)
+        by_y = np.argsort(b, kind="stable")
+        moved = a.astype(np.uint8 if size <= 256 else np.uint16)[orders.T[by_y]]
+        first = runs(b[by_y][None])[1][0]
+        pairs = size * (size - 1) / 2
+        tied_x, tied_y = (pairs * tie_share(codes) for codes in (a, b))
+        concordant = _compared(np.less, moved, np.zeros_like(first), first)
+        both = np.zeros(len(orders))
+        if tied_x and tied_y:
+            both = _compared(np.equal, moved, first, np.arange(size))
+        discordant = pairs - tied_x - tied_y + both - concordant
+        known = {
+            "score": concordant - discordant,
+            "agreeing": concordant + both,
+            "untied_x": np.array([pairs - tied_x]),
+            "untied_y": np.array([pairs - tied_y]),
+            "pairs": np.array([pairs]),
+        }
+        classes = float(min(a.max(), b.max()) + 1)
+        return PairCounts(float(size), classes, known.__getitem__)
+
+
+def _compared(
+    relation: np.ufunc, codes: NDArray[Any], first: NDArray[np.intp], end: NDArray[np.intp]
+) -> Floats:
+    """Count, in each column, the places of which one from `first` to `end` stands in a relation."""
+    counts = np.zeros(codes.shape[1], dtype=np.int64)
+    for place in np.flatnonzero(end > first):
+        for start in range(first[place], end[place], _BYTE):
+            earlier = codes[start : min(start + _BYTE, end[place])]
+            found = relation(earlier, codes[place]).view(np.uint8)
+            counts += np.add.reduce(found, axis=0, dtype=np.uint8)
+    return counts.astype(np.float64)
 
 
 def count_pairs(

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.design import Design, same_sized
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
+from capeval.stats.values import Floats, Ints, Mask, Missing, Value
 
 CALIBRATED = 5_000
 """The most captions whose pairs a threshold is calibrated on."""
@@ -77,7 +78,7 @@ def calibrate(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     folds: int = 5,
     seed: int = 0,
@@ -111,6 +112,7 @@ def calibrate(
     """
     if folds < 3:
         raise ValueError(f"at least 3 folds, not {folds}")
+    grouping = grouping_of(by)
     made = Pair.of(metric, human, design) if pair is None else pair
     return made.kept(
         ("calibrated", grouping, folds, seed), lambda: _made(made, grouping, folds, seed)
@@ -130,7 +132,7 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
     untied = float(np.nanmean(pair.values(ACC_EQ, grouping)))
     constant = constant_accuracy(pair.codes(grouping)[1], group)
     reason = ""
-    if grouping == "system":
+    if grouping.means:
         reason = "the means of systems are too few to calibrate a threshold on"
     elif each.sum() > CALIBRATED * (CALIBRATED - 1) / 2:
         reason = (
@@ -274,15 +276,20 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
         gaps, gains, kinds = _slice(pairs, low, high)
         if not len(gaps):
             continue
-        # A threshold takes in all pairs of one gap together.
-        last = np.append(gaps[1:] != gaps[:-1], True)
-        ends = gaps[last]
-        for number, train in enumerate(trains):
-            gained = np.cumsum(gains * train[kinds])
-            score = reached[number] + gained[last]
+        tied = bool((gaps[1:] == gaps[:-1]).any())
+        for number, train in enumerate(trains > 0):
+            those = np.flatnonzero(train[kinds])
+            if not len(those):
+                continue
+            gained = np.cumsum(gains[those])
+            score = reached[number] + gained
+            if tied:
+                # A threshold takes in all pairs of one gap together.
+                ends = gaps[those]
+                score[:-1][ends[1:] == ends[:-1]] = -np.inf
             place = int(np.argmax(score))
             if score[place] > best[number]:
-                best[number], thresholds[number] = score[place], ends[place]
+                best[number], thresholds[number] = score[place], gaps[those[place]]
             reached[number] += gained[-1]
     return trained, thresholds, best
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.design import Design
+from capeval.stats.groupings import grouping_of
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Ints, Missing
+from capeval.stats.values import Floats, GroupingName, Ints, Missing
 
 
 def accuracy(x: Floats, y: Floats, group: Ints, threshold: float) -> float:
@@ -48,14 +49,14 @@ def best(x: Floats, y: Floats, group: Ints) -> tuple[float, float]:
 )
 @settings(deadline=None, max_examples=30)
 def test_threshold_is_the_best_of_all(
-    grouping: Grouping, scores: list[tuple[int, int]], drop: int
+    grouping: GroupingName, scores: list[tuple[int, int]], drop: int
 ) -> None:
     x, y = np.array(scores, dtype=float)[drop:].T
     design = Design(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6)).take(
         np.arange(18) >= drop
     )
     found = calibrate(x, y, design, grouping)
-    group = design.groups(grouping)
+    group = grouping_of(grouping).groups(design)
     if sum(np.bincount(group) > 1):
         top, threshold = best(x, y, group)
         assert found.value == pytest.approx(top)

@@ -23,13 +23,14 @@ from capeval.reporting.numbers import (
     whole_percent,
 )
 from capeval.reporting.table import Row, Table, columns
+from capeval.stats.groupings import GROUPINGS, SYSTEM, grouping_of
 from capeval.stats.statistic import ACC_EQ
 from capeval.text import one_line
 
 LEAST_SYSTEMS = 5
 """The fewest systems in the short table: over four, p of tau-b is at least 2/4! = .083."""
 
-_GROUPED = ("item", "within_system")
+_GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
 _RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _ACCURACY = (
     "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
@@ -97,7 +98,7 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
 
 def shown_briefly(r: Correlation) -> bool:
     """Return whether the screen has a place for a result."""
-    return r.grouping != "system" or r.n >= LEAST_SYSTEMS
+    return not grouping_of(r.grouping).means or r.n >= LEAST_SYSTEMS
 
 
 def value_tables(results: Sequence[Correlation]) -> list[Table]:
@@ -112,7 +113,7 @@ def value_tables(results: Sequence[Correlation]) -> list[Table]:
         for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
             if any(r.value is not None for r in same):
                 title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
-                count = "systems" if grouping == "system" else "n"
+                count = "systems" if grouping_of(grouping).means else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 note = " ".join(footnotes(same, known))
@@ -136,7 +137,7 @@ def _table(
 
 def _legend(results: Sequence[Correlation]) -> str:
     there = {r.grouping for r in results}
-    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
+    legend = "n: captions" + ("; by system, systems" if SYSTEM.name in there else "")
     legend += ". ties: the share of the compared pairs that the metric ties."
     groups = " groups: used/all; a group in which one metric has no value is left out for all."
     return legend + (groups if there & set(_GROUPED) else "")
