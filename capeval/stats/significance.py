@@ -209,11 +209,13 @@ def _of_videos(order: _Orders, video: Ints) -> _Orders:
         return order
     place = np.full(order.shape[1], -1, dtype=np.int32)
     place[video] = np.arange(len(video))
-    at = order[:, video]
+    at = order[:, video].ravel()
     # The permutation that one of all videos induces on some is as random as it is itself.
-    while (gap := place[at] < 0).any():
-        at[gap] = order[np.nonzero(gap)[0], at[gap]]
-    return place[at]
+    left = np.flatnonzero(place[at] < 0)
+    while len(left):
+        at[left] = order[left // len(video), at[left]]
+        left = left[place[at[left]] < 0]
+    return place[at].reshape(-1, len(video))
 
 
 def _system_p(

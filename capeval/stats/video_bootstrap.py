@@ -6,7 +6,7 @@ video repeats, that is the ordinary bootstrap of captions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from capeval.stats.values import Floats, Mask, Missing
 _PAIRS, _ROWS, _GROUPS = 12_000_000, 100_000, 1_000
 # Sums of resamples are kept for the other statistics up to so many numbers, 40 MB.
 _KEPT = 5_000_000
+# And counts of captions for the other metrics, 80 MB.
+_COUNTS = 20_000_000
 # Counts that are worked on at once: larger arrays are allocated anew each time, which takes longer.
 _CELLS = 100_000
 
@@ -85,11 +87,13 @@ def bootstrap_values(
         few = len(groups) * draws <= _KEPT
 
         def value(rows: NDArray[np.intp]) -> Floats:
-            def sums() -> object:
-                def drawn() -> Iterable[Counts]:
-                    return same_draws(pair.design.videos, draws, seed)
+            def drawn() -> Iterable[Counts]:
+                return same_draws(pair.design.videos, draws, seed)
 
-                return weighted_sums(pair, statistic, rows, drawn, threshold)
+            def sums() -> object:
+                # Every metric uses the same counts.
+                known = ("counts", draws, seed) if pair.design.rows * draws <= _COUNTS else None
+                return weighted_sums(pair, statistic, rows, drawn, threshold, known=known)
 
             # Other statistics of the same sums, and the p of this one, use the same resamples.
             key = ("sums", statistic.kind, draws, seed, threshold, rows.tobytes())
@@ -107,8 +111,13 @@ def weighted_sums(
     rows: NDArray[np.intp],
     of_videos: Callable[[], Iterable[Counts]],
     threshold: float = 0.0,
+    *,
+    known: Hashable = None,
 ) -> object:
-    """Return the sums that a statistic of a group is a function of, if videos have weights."""
+    """Return the sums that a statistic of a group is a function of, if videos have weights.
+
+    `known` names weights that are kept for other metrics.
+    """
     video = pair.design.video[rows]
     step = max(1, _CELLS // len(rows))
     # In a complete grid every system has all videos in their order, and nothing is copied.
@@ -119,7 +128,12 @@ def weighted_sums(
             for start in range(0, len(counts), step):
                 yield counts[start : start + step, columns]
 
-    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, drawn)
+    def kept() -> Iterable[Counts]:
+        if known is None or columns is not video:
+            return drawn()
+        return pair.design.kept((known, video.tobytes()), lambda: list(drawn()))
+
+    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, kept)
 
 
 def mean_of_groups(values: Iterable[Floats]) -> Floats:
