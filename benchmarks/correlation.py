@@ -142,6 +142,16 @@ def _six_metrics() -> Callable[[], object]:
     return lambda: analyse(both, Settings(EVERYTHING))
 
 
+def _grid_of_six() -> Callable[[], object]:
+    """Six metrics of 1,760 captions: a complete grid of 160 videos and 11 systems."""
+    rng = np.random.default_rng(0)
+    keys = [(f"v{v:04d}", f"s{s:02d}") for v in range(160) for s in range(11)]
+    y = rng.random(len(keys))
+    metrics = {f"m{n}": y + (1 + n / 4) * rng.random(len(keys)) for n in range(6)}
+    both = Joined("score", Keys.of(keys), ("rater",), y[None], metrics, _grid(11, 160), ())
+    return lambda: analyse(both, Settings(EVERYTHING))
+
+
 def _calibration() -> Callable[[], object]:
     x, y = _scores(5_000)
     design, rounded = _one_each(5_000), y.round()
@@ -186,6 +196,9 @@ _LOADS = {
         "6 metrics of 1,760 captions of 1,650 videos, all statistics and groupings",
         0.0,
         _six_metrics,
+    ),
+    "grid": _Load(
+        "6 metrics of 160 videos x 11 systems, all statistics and groupings", 0.0, _grid_of_six
     ),
     "calibration": _Load(
         "acc_eq of 5,000 captions calibrated in-sample and cross-fitted", 0.0, _calibration

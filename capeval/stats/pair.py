@@ -7,10 +7,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Concordance, Totals, concordance
+from capeval.stats.concordance import Concordance, PairCounts, concordance
 from capeval.stats.design import Design, Kept, group_means, same_sized
 from capeval.stats.groupings import POOLED, Grouping, grouping_of
-from capeval.stats.of_pairs import PairCounts, count_pairs, of_totals
+from capeval.stats.of_pairs import count_pairs
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.resampling import LARGEST
 from capeval.stats.statistic import Statistic, missing_of, statistic_of
@@ -96,7 +96,7 @@ class Pair:
 
     def alike(self, grouping: Grouping) -> Grouping:
         """Return the grouping under which the same was found: one group is all captions."""
-        return grouping if self.sides(grouping)[2].any() or grouping.means else POOLED
+        return grouping if grouping.whole or grouping.groups(self.design).any() else POOLED
 
     def blocks(self, grouping: Grouping) -> list[tuple[Ints, NDArray[np.intp]]]:
         """Return the numbers and rows of the groups, one size at a time, as `same_sized` does."""
@@ -158,14 +158,13 @@ class Pair:
     def _counts(self, grouping: Grouping, block: int) -> PairCounts:
         groups, rows = self.blocks(grouping)[block]
 
-        def make() -> Totals:
+        def make() -> PairCounts:
             a, b = self.codes(grouping)
             if rows.shape[1] > LARGEST:
                 # The jackknife will ask for the count of every caption.
                 each = zip(groups, rows, strict=True)
                 counted = [self.concordance(grouping, int(n), row) for n, row in each]
-                return Totals.joined([one.totals() for one in counted])
+                return PairCounts.joined([one.totals() for one in counted])
             return count_pairs(a[rows], b[rows])
 
-        found = self.kept(("totals", self.alike(grouping), block), make)
-        return of_totals(found, rows.shape[1])
+        return self.kept(("totals", self.alike(grouping), block), make)

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from capeval.stats.concordance import PairCounts
 from capeval.stats.of_moments import Moments, MomentSums
-from capeval.stats.of_pairs import PairCounts, Pairs
+from capeval.stats.of_pairs import Pairs
 from capeval.stats.resampling import Counts
 from capeval.stats.values import Floats, Missing, Value, as_pairs, known
 

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from capeval.stats.comparison import leave_one_system_out
+from capeval.stats.concordance import PairCounts
 from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS
 from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.intervals import Kind, interval
-from capeval.stats.of_pairs import PairCounts
 from capeval.stats.significance import p_value
 from capeval.stats.statistic import KENDALL_B, Statistic, correlate_arrays
 from capeval.stats.values import Floats, GroupingName, Interval, PValue
