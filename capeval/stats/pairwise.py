@@ -26,6 +26,9 @@ from capeval.stats.values import Floats, Ints, Mask, Missing, Value
 CALIBRATED = 5_000
 """The most captions whose pairs a threshold is calibrated on."""
 
+# A pair across two of them leaves three to calibrate on.
+_FOLDS = 5
+_FOLD_PAIRS = [(a, b) for a in range(_FOLDS) for b in range(a, _FOLDS)]
 _BLOCK = 1_000_000
 _SLICE = 4_000_000
 _SHORT = 64
@@ -80,14 +83,13 @@ def calibrate(
     design: Design,
     by: Grouping | str,
     *,
-    folds: int = 5,
     seed: int = 0,
     pair: Pair | None = None,
 ) -> Calibration:
     """Return acc_eq with its threshold, found in-sample and across videos.
 
     One threshold serves all groups: the one that makes the mean over groups highest, of 0 and all
-    differences. For the cross-fitted value, videos are dealt into `folds`, and a pair is judged
+    differences. For the cross-fitted value, videos are dealt into five folds, and a pair is judged
     with the threshold of the pairs that share no fold with it: so no video judges itself, and
     every pair counts once. O(p log p) time for p pairs; memory for at most `_SLICE` of them.
 
@@ -96,30 +98,25 @@ def calibrate(
     metric, human : (n,), finite
     design : of the same n rows
     grouping : `system` is never calibrated: its means are too few
-    folds : at least 3, so that pairs across two folds leave others to calibrate on
     seed : of the generator that deals the videos
     pair : of these very scores, if more is taken of them
 
     Raises
     ------
     ValueError
-        The lengths differ, a value is not finite, or there are fewer than 3 folds.
+        The lengths differ or a value is not finite.
 
     >>> design = Design.of(range(4))
     >>> found = calibrate([1, 2, 9, 10], [1, 1, 2, 2], design, "pooled")
     >>> found.value, found.threshold, found.untied, found.constant
     (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
     """
-    if folds < 3:
-        raise ValueError(f"at least 3 folds, not {folds}")
     grouping = grouping_of(by)
     made = Pair.of(metric, human, design) if pair is None else pair
-    return made.kept(
-        ("calibrated", grouping, folds, seed), lambda: _made(made, grouping, folds, seed)
-    )
+    return made.kept(("calibrated", grouping, seed), lambda: _made(made, grouping, seed))
 
 
-def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
+def _made(pair: Pair, grouping: Grouping, seed: int) -> Calibration:
     design = pair.design
     x, y, group = pair.sides(grouping)
     sizes = np.bincount(group).astype(np.float64)
@@ -143,10 +140,10 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
         none = Missing(reason)
         return Calibration(none, none, none, untied, constant, groups, dropped)
 
-    fold = (np.random.default_rng(seed).permutation(design.videos) % folds)[design.video]
+    fold = (np.random.default_rng(seed).permutation(design.videos) % _FOLDS)[design.video]
     # Groups weigh alike; where they are of one size the weight is 1 and every sum exact.
     least = each[each > 0].min()
-    pairs = _Pairs(x, y, group, least / np.maximum(each, 1.0), fold, folds)
+    pairs = _Pairs(x, y, group, least / np.maximum(each, 1.0), fold)
     trained, thresholds, best = _thresholds(pairs)
     total = groups * least
     crossed: Value
@@ -192,11 +189,6 @@ class _Pairs:
     group: Ints
     weight: Floats
     fold: Ints
-    folds: int
-
-    @property
-    def fold_pairs(self) -> list[tuple[int, int]]:
-        return [(a, b) for a in range(self.folds) for b in range(a, self.folds)]
 
     def blocks(self) -> Iterable[_Block]:
         sizes = np.bincount(self.group)
@@ -207,8 +199,8 @@ class _Pairs:
         return list(self._made())
 
     def _made(self) -> Iterator[_Block]:
-        label = np.zeros((self.folds, self.folds), dtype=np.int8)
-        for number, (a, b) in enumerate(self.fold_pairs):
+        label = np.zeros((_FOLDS, _FOLDS), dtype=np.int8)
+        for number, (a, b) in enumerate(_FOLD_PAIRS):
             label[a, b] = label[b, a] = number
         for first, second in self._rows():
             dx, dy = self.x[first] - self.x[second], self.y[first] - self.y[second]
@@ -249,7 +241,7 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
     Returns whether each label that has pairs has others to train on, (labels,); and the
     thresholds with the weighted counts that they reach, (1 + labels,).
     """
-    labels = pairs.fold_pairs
+    labels = _FOLD_PAIRS
     trains = np.ones((1 + len(labels), len(labels)))
     for number, (a, b) in enumerate(labels):
         trains[number + 1] = [not {a, b} & {c, d} for c, d in labels]
