@@ -227,7 +227,7 @@ def totals(x: Ints, y: Ints) -> PairCounts:
     >>> found.score.tolist(), found.pairs.tolist()
     ([1.0], [3.0])
     """
-    rows, width = x.shape
+    width = x.shape[1]
     span = int(y.max(initial=0)) + 1
     if (int(x.max(initial=0)) + 1) * span <= 2 * width:
         return _totals_of_tables(x, y)
@@ -240,7 +240,7 @@ def totals(x: Ints, y: Ints) -> PairCounts:
     new_y, first_y = runs(np.sort(np.broadcast_to(y, (len(y), width)), axis=1))
     tied_x = (place - first_x).sum(axis=1).astype(np.float64)
     tied_xy = (place - first_xy).sum(axis=1).astype(np.float64)
-    tied_y = np.broadcast_to((place - first_y).sum(axis=1).astype(np.float64), rows)
+    tied_y = (place - first_y).sum(axis=1).astype(np.float64)
     concordant = smaller_before(later, each=False).astype(np.float64)
     classes = np.minimum(new_x.sum(axis=1), new_y.sum(axis=1))
     return PairCounts.of_ties(width, concordant, tied_x, tied_y, tied_xy, classes)
@@ -271,21 +271,15 @@ class Concordance:
     """For every value, its relations to the n - 1 others, counted: (n,) each.
 
     `score` is concordant − discordant partners, `agreeing` concordant ones and those tied in
-    both; `untied_x` and `untied_y` those that are not tied with it; `classes_x` and `classes_y`
-    numbers of distinct values.
+    both; `untied_x` and `untied_y` those that are not tied with it; `classes` is the
+    smaller number of distinct values.
     """
 
     score: Floats
     agreeing: Floats
     untied_x: Floats
     untied_y: Floats
-    classes_x: int
-    classes_y: int
-
-    @property
-    def classes(self) -> int:
-        """The smaller number of distinct values."""
-        return min(self.classes_x, self.classes_y)
+    classes: int
 
     def partners(self) -> dict[str, Floats]:
         """Return how many pairs of each kind each value is in, by the names of `PairCounts`."""
@@ -345,8 +339,7 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
         agreeing=(below + more_more + both).astype(np.float64),
         untied_x=(size - 1 - same_a).astype(np.float64),
         untied_y=(size - 1 - same_b).astype(np.float64),
-        classes_x=len(in_a),
-        classes_y=len(in_b),
+        classes=min(len(in_a), len(in_b)),
     )
 
 
@@ -406,5 +399,5 @@ def concordance_within(metric: Floats, human: Floats, threshold: float) -> Conco
         # Each value is tied with itself, which is no partner.
         agreeing[here] = (a == b).sum(axis=1) - 1
         untied_x[here], untied_y[here] = (a != 0).sum(axis=1), (b != 0).sum(axis=1)
-    classes = (len(np.unique(metric)), len(np.unique(human)))
-    return Concordance(score, agreeing, untied_x, untied_y, *classes)
+    classes = min(len(np.unique(metric)), len(np.unique(human)))
+    return Concordance(score, agreeing, untied_x, untied_y, classes)
