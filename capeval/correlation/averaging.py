@@ -34,13 +34,13 @@ from capeval.scoring import Signature
 from capeval.stats.averaging import mean_interval, mean_p
 from capeval.stats.comparison import holm
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import Grouping, Interval, Missing, Value
+from capeval.stats.values import GroupingName, Interval, Missing, Value
 from capeval.text import complaint, counted, listed
 from capeval.version import __version__
 
 METHOD = "of independent data sets"
 
-_Way = tuple[str, str, Grouping]
+_Way = tuple[str, str, GroupingName]
 _UNTESTED = Missing("p is not averaged, as its value by chance differs between data sets")
 
 

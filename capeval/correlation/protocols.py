@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from capeval.errors import UsageError
 from capeval.stats.design import Design
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Grouping
+from capeval.stats.values import GroupingName
 from capeval.text import nearest
 
 
@@ -23,12 +24,12 @@ class Protocol:
 
     name: str
     source: str
-    pairs: tuple[tuple[str, Grouping], ...]
+    pairs: tuple[tuple[str, GroupingName], ...]
     binary: bool = False
-    of_systems: tuple[tuple[str, Grouping], ...] = ()
+    of_systems: tuple[tuple[str, GroupingName], ...] = ()
 
 
-_SOFT: tuple[tuple[str, Grouping], ...] = ((SOFT_ACCURACY, "system"),)
+_SOFT: tuple[tuple[str, GroupingName], ...] = ((SOFT_ACCURACY, "system"),)
 EVERYTHING = Protocol(
     "all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS), of_systems=_SOFT
 )

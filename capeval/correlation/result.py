@@ -9,7 +9,7 @@ from pydantic import Field
 
 from capeval.scoring.result import ResultModel
 from capeval.stats.analytic import interval_of_value
-from capeval.stats.values import Grouping, Interval, Missing, Value
+from capeval.stats.values import GroupingName, Interval, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -93,7 +93,7 @@ class Correlation(ResultModel):
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -127,7 +127,7 @@ class ComparisonResult(ResultModel):
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     difference: float | None
     p: float | None
     p_adjusted: float | None
@@ -202,7 +202,7 @@ class CeilingResult(ResultModel):
 
     human: str
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None

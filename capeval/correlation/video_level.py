@@ -32,6 +32,7 @@ from capeval.stats.comparison import (
 )
 from capeval.stats.design import Design, first_rows
 from capeval.stats.grouping import common_to, grouped
+from capeval.stats.groupings import POOLED, SYSTEM, grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
@@ -39,8 +40,8 @@ from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
 from capeval.stats.soft_accuracy import SOFT_ACCURACY, compare_soft, soft_accuracy
-from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, steady
+from capeval.stats.statistic import ACC_EQ, PEARSON
+from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
 from capeval.text import counted
 
 # Below 30 captions, intervals are so wide that users should be warned.
@@ -55,7 +56,7 @@ _REACHED = 0.01
 # For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
 
-_Way = tuple[str, Grouping]
+_Way = tuple[str, GroupingName]
 _Found = tuple[list[Correlation], list[ComparisonResult]]
 
 
@@ -138,7 +139,7 @@ def _every_way(
     """
     groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.pairs)
 
-    def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
+    def by_grouping(grouping: GroupingName) -> dict[_Way, _Found]:
         ways = [way for way in settings.protocol.pairs if way[1] == grouping]
         soft = [way for way in ways if way[0] == SOFT_ACCURACY]
         ways = [way for way in ways if way not in soft]
@@ -216,7 +217,7 @@ def _warnings(scores: _Scores) -> list[str]:
             none = ", and no p" if scores.design.repeats else ""
             warning = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
         found.append(f"{who}: {warning}")
-    ties = {name: pair.ties("pooled") for name, pair in scores.metrics.items()}
+    ties = {name: pair.ties(POOLED) for name, pair in scores.metrics.items()}
     shares = {who: next(iter(ties.values()))[1]}
     shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
@@ -257,7 +258,7 @@ def _one(
     accuracies: dict[str, float | None] = {}
     if statistic == ACC_EQ.name:
         fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
-        if grouping != "system":
+        if not grouping_of(grouping).means:
             threshold = fitted.threshold
         accuracies = {
             "threshold": number_of(threshold),
@@ -284,7 +285,7 @@ def _one(
     )
     if isinstance(value, Missing):
         return base
-    common = only if grouping not in ("pooled", "system") else None
+    common = None if grouping_of(grouping).whole else only
     bounds = interval(
         *data,
         *way,
@@ -334,7 +335,7 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
     for name, pair in scores.metrics.items():
         one = soft_accuracy(pair, seed=settings.seed, draws=draws, resamples=_resamples(settings))
         missing = isinstance(one.value, Missing)
-        of_metric, of_human = pair.ties("system")
+        of_metric, of_human = pair.ties(SYSTEM)
         tested = None if isinstance(one.p, Missing) else one.p
         found.append(
             Correlation(
@@ -374,7 +375,7 @@ def _soft_comparisons(
 def _compared_pairs(
     scores: _Scores,
     statistics: Sequence[str],
-    grouping: Grouping,
+    grouping: GroupingName,
     settings: Settings,
     permutations: int,
     step: Callable[[], None],
@@ -382,7 +383,7 @@ def _compared_pairs(
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
-        if grouping == "system" or ACC_EQ.name not in statistics:
+        if grouping_of(grouping).means or ACC_EQ.name not in statistics:
             return 0.0
         found = calibrate(pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
@@ -404,7 +405,7 @@ def _compare(
     scores: _Scores, way: _Way, compared_pairs: Sequence[MetricComparison]
 ) -> list[ComparisonResult]:
     families = [compared_pairs]
-    if way == ("pearson", "pooled") and not scores.design.repeats:
+    if way == (PEARSON.name, POOLED.name) and not scores.design.repeats:
         families.append(
             [
                 williams(one.x, two.x, scores.y, scores.design)

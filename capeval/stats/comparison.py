@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from capeval.stats.analytic import t_interval
 from capeval.stats.design import Design
 from capeval.stats.grouping import Grouped, common_to, grouped
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.jackknife import without_each_video
 from capeval.stats.jackknife_error import jackknife_error, without_two_videos
 from capeval.stats.pair import Pair
@@ -27,15 +28,9 @@ from capeval.stats.resampling import FEWEST, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
 from capeval.stats.system_differences import system_difference
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Value, as_pairs
+from capeval.stats.values import Floats, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
-_METHODS: dict[Grouping, str] = {
-    "pooled": "jackknife",
-    "within_system": "jackknife",
-    "item": "permutation",
-    "system": "bootstrap",
-}
 _CONFIDENCE = 0.95
 _UPPER = (1 + _CONFIDENCE) / 2
 _UNASKED = Missing("no interval was asked for")
@@ -75,7 +70,7 @@ class MetricComparison:
 def compare(
     metrics: Sequence[Pair],
     statistics: Sequence[Statistic | str],
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     draws: int = 1_000,
     seed: int = 0,
@@ -111,7 +106,7 @@ def compare(
     >>> found["kendall_b"][0].p < 0.001
     True
     """
-    asked = [statistic_of(which) for which in statistics]
+    asked, grouping = [statistic_of(which) for which in statistics], grouping_of(by)
     ties = thresholds or [0.0] * len(metrics)
     result: dict[str, list[MetricComparison]] = {statistic.name: [] for statistic in asked}
     for a, b in combinations(range(len(metrics)), 2):
@@ -121,23 +116,29 @@ def compare(
             found = _seen(two, statistic, grouping, tied)
             if isinstance(found, _Seen):
                 bounds: Interval | Missing
-                if grouping == "system":
+                if grouping.means:
                     both = max(draws, resamples)
                     p, bounds = system_difference(two, statistic, found.difference, both, seed)
-                elif grouping == "item":
+                elif grouping.by_video:
                     # Swapping two metrics in a video swaps their values for that video.
                     gaps = found.gaps[found.use]
                     p = sign_flip(gaps, draws=draws, seed=seed).p
                     bounds = _of_items(gaps, metrics[a].design)
                 else:
                     p, bounds = _jackknife(two, statistic, grouping, found, tied)
-                method = _METHODS[grouping]
+                method = _method(grouping)
                 test = found.result(p, method, bounds if resamples else _UNASKED)
                 result[statistic.name].append(test)
             else:
                 result[statistic.name].append(found)
         step()
     return result
+
+
+def _method(grouping: Grouping) -> str:
+    if grouping.means:
+        return "bootstrap"
+    return "permutation" if grouping.by_video else "jackknife"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +163,9 @@ def _seen(
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    if any(thresholds) and grouping == "system":
+    if any(thresholds) and grouping.means:
         missing = Missing("the means of systems have no threshold")
-        return MetricComparison(missing, missing, _METHODS[grouping], 0, 0, 0)
+        return MetricComparison(missing, missing, _method(grouping), 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
     one, two = (
         grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
@@ -172,7 +173,7 @@ def _seen(
     )
     if isinstance(one.value, Missing) or isinstance(two.value, Missing):
         lacking = two.value if isinstance(two.value, Missing) else one.value
-        return MetricComparison(lacking, lacking, _METHODS[grouping], 0, 0, one.dropped)
+        return MetricComparison(lacking, lacking, _method(grouping), 0, 0, one.dropped)
     first, second = (
         pair.values(statistic, grouping, threshold=t)
         for pair, t in zip(metrics, thresholds, strict=True)
@@ -345,7 +346,7 @@ def leave_one_system_out(
     human: ArrayLike,
     design: Design,
     statistic: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     threshold: float = 0.0,
     pair: Pair | None = None,
@@ -361,7 +362,7 @@ def leave_one_system_out(
     if design.systems < 2:
         return [Grouped(Missing("there is only one system"), 0, 0, 1)] * design.systems
     return [
-        grouped(left.x, left.y, left.design, statistic, grouping, threshold=threshold, pair=left)
+        grouped(left.x, left.y, left.design, statistic, by, threshold=threshold, pair=left)
         for left in pair.kept("without each system", lambda: _without_each(pair))
     ]
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from capeval.stats.groupings import Grouping
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts
 from capeval.stats.statistic import Statistic
-from capeval.stats.values import Floats, Grouping, Mask
+from capeval.stats.values import Floats, Mask
 from capeval.stats.video_bootstrap import mean_of_groups, weighted_sums
 
 # Of 100 videos there are 4,950 pairs, half as many as an interval has resamples; above, what is
@@ -51,14 +52,15 @@ def without_two_videos(
     group, where it would take long and change nothing.
 
     >>> from capeval.stats.design import Design
+    >>> from capeval.stats.groupings import POOLED
     >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 4, 3], [1, 2, 3, 4], Design.of("abcd"))
-    >>> without_two_videos(pair, KENDALL_B, "pooled", np.array([True])).tolist()
+    >>> without_two_videos(pair, KENDALL_B, POOLED, np.array([True])).tolist()
     [-1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
     videos = pair.design.videos
     use = pair.used(statistic, grouping, threshold=threshold, only=only)
-    groups = pair.groups(grouping, use)
+    groups = pair.groups(grouping, use).values()
     if videos > _MANY or max(map(len, groups)) > LARGEST:
         return None
     first, second = np.triu_indices(videos, 1)

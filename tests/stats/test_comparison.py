@@ -21,12 +21,13 @@ from capeval.stats.comparison import (
 )
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.sign_flips import sign_flip
 from capeval.stats.significance import p_value
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Floats, Grouping, Interval, Missing, PValue, Value
+from capeval.stats.values import Floats, GroupingName, Interval, Missing, PValue, Value
 from tests.stats.making import compared
 
 
@@ -41,7 +42,7 @@ def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Fl
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_good_metric_is_no_accident_and_noise_is(statistic: str, grouping: Grouping) -> None:
+def test_a_good_metric_is_no_accident_and_noise_is(statistic: str, grouping: GroupingName) -> None:
     good, _, human, design = scores(30, 6)
     found = p_value(good, human, design, statistic, grouping, draws=499)
     assert isinstance(found, PValue)
@@ -91,7 +92,7 @@ def test_p_pooled_is_where_the_interval_ends_at_zero(statistic: str, balanced: b
 def test_one_missing_caption_changes_p_but_little() -> None:
     _, poor, human, design = scores(30, 3, seed=1)
     rest = np.arange(90) != 44
-    groupings: tuple[Grouping, ...] = ("pooled", "within_system")
+    groupings: tuple[GroupingName, ...] = ("pooled", "within_system")
     for grouping in groupings:
         whole = p_value(poor, human, design, "kendall_b", grouping)
         less = p_value(
@@ -108,7 +109,7 @@ def test_one_missing_caption_changes_p_but_little() -> None:
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("repeats", [True, False])
-def test_draws_do_not_change_the_method(grouping: Grouping, repeats: bool) -> None:
+def test_draws_do_not_change_the_method(grouping: GroupingName, repeats: bool) -> None:
     good, poor, human, design = scores(12, 8)
     if not repeats:
         design = Design(np.arange(96), design.system)
@@ -137,7 +138,7 @@ def test_few_systems_are_permuted_in_every_way() -> None:
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
-def test_unbalanced_designs_have_a_p_too(grouping: Grouping) -> None:
+def test_unbalanced_designs_have_a_p_too(grouping: GroupingName) -> None:
     good, _, human, design = scores(40, 4)
     rows = np.random.default_rng(0).random(160) < 0.6
     found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
@@ -166,7 +167,7 @@ def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
 @pytest.mark.parametrize("grouping", ["item", "within_system", "pooled"])
 @pytest.mark.parametrize("strength", [0.0, 0.05])
 def test_analytic_p_is_about_the_permutations(
-    grouping: Grouping, strength: float, monkeypatch: pytest.MonkeyPatch
+    grouping: GroupingName, strength: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(1)
     design = Design(np.repeat(np.arange(500), 4), np.tile(np.arange(4), 500))
@@ -229,7 +230,7 @@ def test_no_value_has_no_p() -> None:
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_better_metric_is_told_from_a_poor_one(statistic: str, grouping: Grouping) -> None:
+def test_a_better_metric_is_told_from_a_poor_one(statistic: str, grouping: GroupingName) -> None:
     good, poor, human, design = scores(60, 5)
     found = compared(good, poor, human, design, statistic, grouping, draws=499)
     back = compared(poor, good, human, design, statistic, grouping, draws=499)
@@ -244,7 +245,7 @@ def test_a_better_metric_is_told_from_a_poor_one(statistic: str, grouping: Group
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_metric_is_not_better_than_itself(statistic: str, grouping: Grouping) -> None:
+def test_a_metric_is_not_better_than_itself(statistic: str, grouping: GroupingName) -> None:
     good, _, human, design = scores(20, 4)
     found = compared(good, good, human, design, statistic, grouping, draws=99)
     assert (found.difference, found.p) == (0.0, 1.0)
@@ -265,7 +266,7 @@ def test_metrics_by_item_are_swapped_in_every_way_in_few_videos(statistic: str) 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
 def test_the_difference_is_compared_with_its_error_without_one_and_two_videos(
-    statistic: str, grouping: Grouping
+    statistic: str, grouping: GroupingName
 ) -> None:
     first, second, human, design = scores(12, 4, seed=3)
     found = compared(first, second, human, design, statistic, grouping)

@@ -10,12 +10,13 @@ from capeval.stats import system_differences
 from capeval.stats.comparison import williams
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.system_differences import percentile_p
 from capeval.stats.system_means import system_values
-from capeval.stats.values import GROUPINGS, Floats, Grouping, Interval, Missing
+from capeval.stats.values import Floats, GroupingName, Interval, Missing
 from tests.stats.making import compared
 from tests.stats.making import scores as two_scores
 
@@ -31,7 +32,7 @@ def _scores(
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_difference_has_an_interval_around_it(statistic: str, grouping: Grouping) -> None:
+def test_a_difference_has_an_interval_around_it(statistic: str, grouping: GroupingName) -> None:
     first, second, human, design = _scores(30, 5)
     found = compared(first, second, human, design, statistic, grouping, draws=99, resamples=300)
     back = compared(second, first, human, design, statistic, grouping, draws=99, resamples=300)
@@ -47,7 +48,7 @@ def test_a_difference_has_an_interval_around_it(statistic: str, grouping: Groupi
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
 def test_it_leaves_zero_out_just_where_p_is_below_5_percent(
-    statistic: str, grouping: Grouping
+    statistic: str, grouping: GroupingName
 ) -> None:
     seen = set()
     worse = 0.3 if grouping == "pooled" else 0.6
@@ -135,7 +136,7 @@ def test_a_metric_and_itself_differ_by_nothing_without_an_interval() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_few_videos_and_nobody_who_asks_have_no_interval(grouping: Grouping) -> None:
+def test_few_videos_and_nobody_who_asks_have_no_interval(grouping: GroupingName) -> None:
     few = compared(*_scores(4, 6), "pearson", grouping, draws=9, resamples=99)
     assert isinstance(few.interval, Missing)
     assert "too few" in few.interval.reason
@@ -152,7 +153,7 @@ def test_a_perfect_metric_has_an_interval_that_ends_at_its_difference() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_one_sided_p_is_of_the_first_metric(grouping: Grouping) -> None:
+def test_one_sided_p_is_of_the_first_metric(grouping: GroupingName) -> None:
     first, second, human, design = _scores(12, 5)
     found = compared(first, second, human, design, "pearson", grouping, draws=999)
     back = compared(second, first, human, design, "pearson", grouping, draws=999)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.design import Design
+from capeval.stats.groupings import grouping_of
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Ints, Missing
+from capeval.stats.values import Floats, GroupingName, Ints, Missing
 
 
 def accuracy(x: Floats, y: Floats, group: Ints, threshold: float) -> float:
@@ -48,14 +49,14 @@ def best(x: Floats, y: Floats, group: Ints) -> tuple[float, float]:
 )
 @settings(deadline=None, max_examples=30)
 def test_threshold_is_the_best_of_all(
-    grouping: Grouping, scores: list[tuple[int, int]], drop: int
+    grouping: GroupingName, scores: list[tuple[int, int]], drop: int
 ) -> None:
     x, y = np.array(scores, dtype=float)[drop:].T
     design = Design(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6)).take(
         np.arange(18) >= drop
     )
     found = calibrate(x, y, design, grouping)
-    group = design.groups(grouping)
+    group = grouping_of(grouping).groups(design)
     if sum(np.bincount(group) > 1):
         top, threshold = best(x, y, group)
         assert found.value == pytest.approx(top)
@@ -70,11 +71,11 @@ def test_threshold_is_the_best_of_all(
 def test_cross_fitted_pairs_are_judged_by_other_videos() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.random(30), rng.integers(0, 3, 30).astype(float)
-    found = calibrate(x, y, Design.of(range(30)), "pooled", folds=3, seed=4)
-    fold = np.random.default_rng(4).permutation(30) % 3
+    found = calibrate(x, y, Design.of(range(30)), "pooled", seed=4)
+    fold = np.random.default_rng(4).permutation(30) % 5
     right = []
     pairs = list(itertools.combinations(range(30), 2))
-    for a, b in itertools.combinations_with_replacement(range(3), 2):
+    for a, b in itertools.combinations_with_replacement(range(5), 2):
 
         def right_at(i: int, j: int, threshold: float) -> bool:
             tie = abs(x[i] - x[j]) <= threshold
@@ -113,7 +114,7 @@ def test_slices_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
 def test_a_sample_of_pairs_gives_the_value_of_all(
-    grouping: Grouping, monkeypatch: pytest.MonkeyPatch
+    grouping: GroupingName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
     design = Design(np.repeat(np.arange(400), 3), np.tile(np.arange(3), 400))
@@ -126,7 +127,7 @@ def test_a_sample_of_pairs_gives_the_value_of_all(
             patched.setattr(module, "SAMPLED", 50_000)
             sampled = calibrate(x, y, design, grouping)
             assert calibrate(x, y, design, grouping) == sampled
-        group = design.groups(grouping)
+        group = grouping_of(grouping).groups(design)
         # Of all pairs, whatever the threshold; the best is flat.
         at = accuracy(x, y, group, float(str(sampled.threshold)))
         assert sampled.value == pytest.approx(at)

@@ -20,7 +20,7 @@ from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.values import Floats, Grouping, Interval, PValue
+from capeval.stats.values import Floats, GroupingName, Interval, PValue
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def design_of(videos: int, systems: int) -> Design:
 
 
 def coverage(
-    statistics: Sequence[str], grouping: Grouping, systems: int, runs: int
+    statistics: Sequence[str], grouping: GroupingName, systems: int, runs: int
 ) -> dict[str, float]:
     """Return how often the default intervals of 40 videos hold the statistics of very many."""
     many = 1_200
@@ -118,12 +118,12 @@ def test_intervals_of_40_videos_cover(statistics: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
-def test_intervals_cover_where_videos_repeat(grouping: Grouping) -> None:
+def test_intervals_cover_where_videos_repeat(grouping: GroupingName) -> None:
     assert outside(coverage(("kendall_b", "pearson"), grouping, 3, 1_000), 0.93, 0.98) == {}
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system", "system"])
-def test_comparisons_reject_equals_as_often_as_it_says(grouping: Grouping) -> None:
+def test_comparisons_reject_equals_as_often_as_it_says(grouping: GroupingName) -> None:
     # Of the means of few systems tau and rho take few values, and the test seldom rejects equals.
     runs, systems = 1_000, 12 if grouping == "system" else 4
     metrics, people = simulate(runs, 20, systems, seed=3, metrics=2, told_apart=0.1)
@@ -182,7 +182,9 @@ def test_williams_rejects_equals_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
 @pytest.mark.parametrize("balanced", [True, False])
-def test_p_rejects_unrelated_scores_as_often_as_it_says(grouping: Grouping, balanced: bool) -> None:
+def test_p_rejects_unrelated_scores_as_often_as_it_says(
+    grouping: GroupingName, balanced: bool
+) -> None:
     runs, systems = 1_000, 5
     # Systems are alike: those that differ are, to these tests, no chance but what is given.
     (metric,), people = simulate(runs, 40, systems, seed=5, related=False, told_apart=0.0)

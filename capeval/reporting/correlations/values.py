@@ -24,12 +24,13 @@ from capeval.reporting.numbers import (
     whole_percent,
 )
 from capeval.reporting.table import Row, Table, columns
+from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Grouping
+from capeval.stats.values import GroupingName
 from capeval.text import one_line
 
-_GROUPED = ("item", "within_system")
+_GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _RANK = f"rank: {_LOWER}"
 _ACCURACY = (
@@ -76,7 +77,7 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
         return value_tables(those), []
     soft = [r for r in results if r.statistic == SOFT_ACCURACY and shown_briefly(r)]
     those += soft if statistic != SOFT_ACCURACY else []
-    ways: dict[tuple[str, Grouping], list[Correlation]] = {}
+    ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
     for same in by_grouping(those).values():
         for r in same:
             ways.setdefault((r.statistic, r.grouping), []).append(r)
@@ -113,7 +114,7 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     ]
 
 
-def _heading(way: str, grouping: Grouping, statistic: str) -> str:
+def _heading(way: str, grouping: GroupingName, statistic: str) -> str:
     """Return the name of a grouping, or of the statistic that has no other."""
     return grouping if way == statistic else "soft accuracy"
 
@@ -124,7 +125,7 @@ def _ranked(r: Correlation | None) -> str:
     return bounded(r.value, r.low, r.high) + ("" if r.cluster is None else f" #{r.cluster}")
 
 
-def _by_data_set(ways: Mapping[tuple[str, Grouping], Sequence[Correlation]]) -> list[Table]:
+def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> list[Table]:
     """Return a table of the values by data set that the first means are of."""
     (statistic, grouping), those = next(iter(ways.items()))
     names = list(those[0].data_sets)
@@ -142,7 +143,7 @@ def _by_data_set(ways: Mapping[tuple[str, Grouping], Sequence[Correlation]]) -> 
 
 def shown_briefly(r: Correlation) -> bool:
     """Return whether the screen has a place for a result."""
-    return r.grouping != "system" or r.n >= SEVERAL * max(len(r.data_sets), 1)
+    return not grouping_of(r.grouping).means or r.n >= SEVERAL * max(len(r.data_sets), 1)
 
 
 def value_tables(results: Sequence[Correlation]) -> list[Table]:
@@ -157,7 +158,7 @@ def value_tables(results: Sequence[Correlation]) -> list[Table]:
         for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
             if any(r.value is not None for r in same):
                 title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
-                count = "systems" if grouping == "system" else "n"
+                count = "systems" if grouping_of(grouping).means else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 note = " ".join(footnotes(same, known))
@@ -181,7 +182,9 @@ def _table(
 
 def _legend(results: Sequence[Correlation]) -> str:
     there = {r.grouping for r in results}
-    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
+    legend = "n: captions" + (
+        "; by system, systems" if any(grouping_of(name).means for name in there) else ""
+    )
     legend += ". ties: the share of the compared pairs that the metric ties."
     groups = " groups: used/all; a group in which one metric has no value is left out for all."
     return legend + (groups if there & set(_GROUPED) else "")

@@ -30,7 +30,8 @@ from capeval.correlation.result import (
 )
 from capeval.reporting.correlations.tables import correlation_tables, print_correlations
 from capeval.reporting.formats import Format
-from capeval.stats.values import GROUPINGS, Grouping
+from capeval.stats.groupings import GROUPINGS
+from capeval.stats.values import GroupingName
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ONE = Groups(used=1, dropped=0)
@@ -144,7 +145,7 @@ def _comparisons(metrics: dict[str, tuple[float | None, int | None]]) -> Iterato
 def _compared(
     pair: tuple[str, str],
     statistic: str,
-    grouping: Grouping,
+    grouping: GroupingName,
     method: str,
     metrics: dict[str, tuple[float | None, int | None]],
 ) -> ComparisonResult:
