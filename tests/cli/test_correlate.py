@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import random
 from pathlib import Path
@@ -458,7 +459,7 @@ def test_of_five_systems_soft_pairwise_accuracy_and_ranks_are_on_the_screen(
     (row, *_) = [line for line in shown.splitlines() if line.startswith("m  ")]
     assert row.count(" #1") >= 2
     assert "soft accuracy" in shown
-    assert f"{one['value']:.3f} #1" in shown
+    assert re.search(rf"{one['value']:.3f} \[\d.\d+, \d.\d+\] #1", shown)
     narrow = found(tmp_path, *typed, "--grouping", "pooled,item")
     assert not [r for r in narrow["results"] if r["statistic"] == "soft_accuracy"]
 
