@@ -110,15 +110,16 @@ async def open_captioner(
         if entry is not None and entry.reached != "endpoint":
             _refuse(entry.name, options, *_OF_IMAGES)
         else:
-            for name in _given(options, *_OF_LOADING):
-                raise UsageError(f"--{name} is for models in this process; give it to the server")
+            for name in _given(options, *_IN_PROCESS):
+                instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
+                raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         async with backend(entry, options, on_notice) as opened:
             yield opened
 
 
 _OF_IMAGES = ("images", "jpeg_quality", "max_side")
-_OF_LOADING = ("revision", "dtype", "attn")
-_OF_MODELS = ("max_new_tokens", "temperature", "device", "batch_size", *_OF_LOADING)
+_IN_PROCESS = ("device", "batch_size", "revision", "dtype", "attn")
+_OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
 def _given(options: GenerateOptions, *names: str) -> dict[str, Any]:
@@ -134,8 +135,11 @@ def _refuse(called: str, options: GenerateOptions, *names: str) -> None:
     """Raise `UsageError` for options that a captioner would ignore."""
     for name in _given(options, *names):
         why = ", which is for endpoints" if name in _OF_IMAGES else "; set it on the object"
-        flag = f"--{name.replace('_', '-')}"
-        raise UsageError(f"the captioner {shown(called)} does not take {flag}{why}")
+        raise UsageError(f"the captioner {shown(called)} does not take {_flag(name)}{why}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def load_arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:

@@ -130,6 +130,8 @@ def test_the_benchmarks_preset_is_its_code_whatever_the_entry_says(
         (["--model", "./ours", "--frames", "tuna-x"], "frames: 'tuna-x' is not one of"),
         (["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dtype", "auto"], "--dtype is"),
         (["--base-url", "http://127.0.0.1:9/v1", "--attn", "sdpa"], "--attn is for models in this"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--device", "cpu"], "--device is for models in"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--batch-size", "4"], "use --max-concurrency"),
     ],
 )
 def test_a_wrong_option_is_one_line_before_any_work(
