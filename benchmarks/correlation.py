@@ -32,7 +32,7 @@ from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.statistic import STATISTICS, correlate_arrays
-from capeval.stats.values import Floats, Grouping, Missing
+from capeval.stats.values import Floats, GroupingName, Missing
 
 __all__ = ["measure"]
 
@@ -80,7 +80,7 @@ def _estimates() -> Callable[[], object]:
     def work() -> object:
         pair = Pair.of(x, y, design)
         ways = [(x, y, design, statistic, "pooled") for statistic in STATISTICS]
-        return [interval(*way, ci="analytic", pair=pair) for way in ways]  # type: ignore[arg-type]
+        return [interval(*way, ci="analytic", pair=pair) for way in ways]
 
     return work
 
@@ -97,7 +97,7 @@ def _tied_bootstrap() -> Callable[[], object]:
     return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
 
 
-def _two_metrics(grouping: Grouping) -> Callable[[], object]:
+def _two_metrics(grouping: GroupingName) -> Callable[[], object]:
     x, y = _scores(2_500)
     other = x + np.random.default_rng(1).random(2_500)
     design = _grid(5, 500)
@@ -142,6 +142,16 @@ def _six_metrics() -> Callable[[], object]:
     return lambda: analyse(both, Settings(EVERYTHING))
 
 
+def _grid_of_six() -> Callable[[], object]:
+    """Six metrics of 1,760 captions: a complete grid of 160 videos and 11 systems."""
+    rng = np.random.default_rng(0)
+    keys = [(f"v{v:04d}", f"s{s:02d}") for v in range(160) for s in range(11)]
+    y = rng.random(len(keys))
+    metrics = {f"m{n}": y + (1 + n / 4) * rng.random(len(keys)) for n in range(6)}
+    both = Joined("score", Keys.of(keys), ("rater",), y[None], metrics, _grid(11, 160), ())
+    return lambda: analyse(both, Settings(EVERYTHING))
+
+
 def _calibration() -> Callable[[], object]:
     x, y = _scores(5_000)
     design, rounded = _one_each(5_000), y.round()
@@ -180,12 +190,15 @@ _LOADS = {
     ),
     "pooled-permutation": _Load("the same pooled", 0.0, _pooled_permutation),
     "systems": _Load(
-        "12 metrics of 120,000 captions compared by system means, 6,600 swaps", 0.0, _systems
+        "12 metrics of 120,000 captions compared by system means, 6,600 resamples", 0.0, _systems
     ),
     "six-metrics": _Load(
         "6 metrics of 1,760 captions of 1,650 videos, all statistics and groupings",
         0.0,
         _six_metrics,
+    ),
+    "grid": _Load(
+        "6 metrics of 160 videos x 11 systems, all statistics and groupings", 0.0, _grid_of_six
     ),
     "calibration": _Load(
         "acc_eq of 5,000 captions calibrated in-sample and cross-fitted", 0.0, _calibration

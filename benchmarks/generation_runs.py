@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import statistics
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from transformers import GenerationConfig
 
 from benchmarks.judging import Row
-from capeval.captioners import Captioned, CaptionRequest
+from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.llava_video import (
     PRESETS,
     LlavaVideoForConditionalGeneration,
@@ -24,8 +25,10 @@ from capeval.captioners.llava_video import (
     build_config,
 )
 from capeval.captioners.loading import load_model
+from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.video import FrameSet
 from tests.captioners import tiny
 
 __all__ = ["device", "runs"]
@@ -123,6 +126,59 @@ def _tiny(folder: Path, batch: int, new_tokens: int, rounds: int) -> Iterator[Ro
         "",
         True,
     )
+    # Its frames have few tokens, so that the steps of writing, which a batch shares, count.
+    qwen = load_model(
+        str(tiny.make("qwen2-vl", folder)),
+        name="tiny",
+        device="cpu",
+        max_new_tokens=new_tokens,
+        generation={"min_new_tokens": new_tokens},
+    )
+    yield _mixed_row(qwen, batch, "a tiny model of Qwen2-VL's kind on the processor", 16)
+
+
+def _mixed_row(loaded: LoadedModel, batch: int, what: str, most_frames: int) -> Row:
+    """Return what padding gains for videos that differ in their numbers of frames."""
+    generator = np.random.default_rng(0)
+    counts = [int(n) for n in generator.integers(4, most_frames, 4 * batch, endpoint=True)]
+    padded = _pipeline(loaded, batch, counts)
+    equal = _pipeline(replace(loaded, mixes_frame_counts=False), batch, counts)
+    return Row(
+        f"captions: {what}, {len(counts)} videos of 4 to {most_frames} frames, batches of up to "
+        f"{batch}, padded against equal numbers of frames only",
+        f"{padded[0]:.1f} videos a batch and {len(counts) / padded[1]:.2f} videos/s against "
+        f"{equal[0]:.1f} and {len(counts) / equal[1]:.2f}: {equal[1] / padded[1]:.1f} x",
+        "",
+        True,
+    )
+
+
+def _pipeline(loaded: LoadedModel, batch: int, counts: Sequence[int]) -> tuple[float, float]:
+    """Return the mean number of videos in a batch, and the seconds for all of them."""
+    requests = {f"V{at}": tiny.request(f"V{at}", frames=n) for at, n in enumerate(counts)}
+    jobs = [Job(index, Path(index), request.prompt) for index, request in requests.items()]
+    batches: list[int] = []
+
+    class InMemory:
+        policy, decoder = "2fps", "memory"
+
+        def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
+            del cancel
+            one = requests[path.name]
+            return FrameSet(
+                one.frames, one.indices, one.times, one.total_frames, one.fps, one.duration
+            )
+
+    def record(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+        del job, frames
+        assert isinstance(outcome, Captioned), outcome
+        batches.append(outcome.details["batch"])
+
+    captioner = TransformersCaptioner(loaded, name="bench", batch_size=batch)
+    began = time.perf_counter()
+    asyncio.run(caption_videos(jobs, InMemory(), captioner, record=record))
+    # Each video names its batch: the mean over batches, not over videos.
+    return len(batches) / sum(1 / size for size in batches), time.perf_counter() - began
 
 
 def _full_size(batch: int, new_tokens: int, rounds: int) -> Iterator[Row]:
@@ -158,6 +214,7 @@ def _full_size(batch: int, new_tokens: int, rounds: int) -> Iterator[Row]:
     for run, some in ((alone, requests[:1]), (together, requests)):
         yield from _phases(loaded, run, some, ceilings, what, rounds)
 
+    yield _mixed_row(loaded, batch, what, _FRAMES)
     grown = TransformersCaptioner(loaded, name="full", batch_size="auto")
     asyncio.run(grown.caption(requests))
     yield Row(f"{what}: --batch-size auto has grown to", str(grown.batch_size), "", True)
@@ -256,7 +313,7 @@ def _random_seven_billion(new_tokens: int) -> LoadedModel:
         pad_token_id=tokenizer.pad_token_id,
     )
     inputs = LlavaVideoInputs(
-        tokenizer, config, system="You are a helpful assistant.", gap=preset.gap, timed=True
+        tokenizer, config, system="You are a helpful assistant.", wording=preset.wording, timed=True
     )
     return LoadedModel(
         model=model,
@@ -266,6 +323,7 @@ def _random_seven_billion(new_tokens: int) -> LoadedModel:
         device=device,
         dtype=torch.bfloat16,
         revision=None,
+        mixes_frame_counts=True,
         settings={},
     )
 

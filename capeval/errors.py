@@ -11,6 +11,7 @@ A user can cause all of these. Each becomes one line on stderr and an exit code.
     ├── EndpointError           a model endpoint did not give a usable reply
     │   ├── EndpointRefused     refused key, unknown model, no quota: the run stops      exit 2
     │   ├── EndpointDown        it stopped answering: the run stops                      exit 3
+    │   │   ├── ModelDown       a model here fails in one way again and again: the run stops  exit 3
     │   │   └── AllRefused      it refuses one caption after another: the run stops      exit 3
     │   ├── RequestRefused      this one request is refused (filter, firewall)   unscored
     │   └── RetriesExhausted    every attempt failed                             unscored
@@ -120,6 +121,10 @@ class EndpointRefused(EndpointError):
 
 class EndpointDown(EndpointError):
     """The endpoint stopped answering; further calls would only waste time."""
+
+
+class ModelDown(EndpointDown):
+    """A model in this process fails on one call after another in the same way."""
 
 
 class AllRefused(EndpointDown):

@@ -57,6 +57,7 @@ class FakeCaptioner:
     ) -> None:
         self.name = "fake-vlm"
         self.settings, self.batch_size, self.concurrency = settings, batch_size, concurrency
+        self.mixes_frame_counts = False
         self.batches: list[tuple[int, ...]] = []
         self.prompts: dict[str, str] = {}
         self._answer = answer

@@ -100,7 +100,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     """Yield every `capeval ...` command of a code block, with its page."""
     for page in TEXTS:
         for line in "".join([*blocks(page, ""), *blocks(page, "console")]).splitlines():
-            for part in re.split(r"&&|\|\|", line.removeprefix("$ ")):
+            for part in re.split(r"&&|\|\|?", line.removeprefix("$ ")):
                 text = re.split(r"\s[#>]\s?|\s\(", part.strip())[0]
                 if text.startswith("capeval ") and "[" not in text:
                     yield page, shlex.split(text)[1:]
@@ -130,6 +130,7 @@ def test_options_in_the_text_exist(page: str) -> None:
     others = {"--matrix", "--against", "--python", "--dependencies", "--part", "--index-url"}
     others |= {f"--{old}" for old in RENAMED}
     others |= {"--reasoning-parser", "--reasoning-format"}
+    others |= {"--mm-processor-kwargs", "--max-model-len"}
     known = {name for command in all_commands(typed_commands()) for name in option_names(command)}
     inline = " ".join(re.findall(r"`([^`\n]+)`", BLOCK.sub("", TEXTS[page])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", inline))

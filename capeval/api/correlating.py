@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from capeval.api.run_options import CorrelateOptions
 from capeval.api.sync_async import awaitable
+from capeval.correlation.averaging import average, load_data_sets
 from capeval.correlation.from_files import CorrelateRequest, correlate_files
 from capeval.correlation.protocols import protocol as protocol_of
 from capeval.correlation.result import Correlations
 from capeval.correlation.video_level import Settings
+from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
@@ -23,6 +26,8 @@ def correlate(o: CorrelateOptions) -> Correlations:
     """Correlate metrics with human ratings.
 
     Without `metric` and `metric_columns`, the metrics are all judged runs, or the judged sample.
+    With `average`, results of several data sets are averaged, and only `protocol`, `statistic`,
+    `grouping` and `out` have an effect.
 
     Raises
     ------
@@ -35,6 +40,12 @@ def correlate(o: CorrelateOptions) -> Correlations:
     The contents of `correlations.json`. A metric that is constant, missing or failed has the value
     None and a reason.
     """
+    if o.average:
+        return _average(o)
+    if o.human is None:
+        raise UsageError(
+            "name the file of human ratings with --human, or files of results with --average"
+        )
     folder = Path(o.runs)
     named = [
         (name, find_metric(path, folder))
@@ -71,7 +82,28 @@ def correlate(o: CorrelateOptions) -> Correlations:
         path = known if isinstance(known, str) else None
         read = files_read([path for _, path in named], path, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])
-    found = correlate_files(request, settings, o.progress)
+    return _written(correlate_files(request, settings, o.progress), o)
+
+
+# What an average of results depends on; it does not show progress, as it takes no time.
+_OF_AVERAGES = ("average", "protocol", "statistic", "grouping", "out", "on_notice", "progress")
+
+
+def _average(o: CorrelateOptions) -> Correlations:
+    for one in fields(o):
+        if one.name not in _OF_AVERAGES and getattr(o, one.name) not in (one.default, {}):
+            option = f"--{one.name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} has no effect on an average of results; use it when each is computed"
+            )
+    paths = [Path(path) for path in o.average]
+    if o.out is not None:
+        check_output(Path(o.out), paths)
+    protocol = protocol_of(o.protocol, o.statistic, o.grouping)
+    return _written(average(load_data_sets(paths), protocol), o)
+
+
+def _written(found: Correlations, o: CorrelateOptions) -> Correlations:
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from capeval.api.sync_async import blocking
+from capeval.captioners.catalogue import model_folder
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.plan import (
     Generation,
@@ -63,6 +64,7 @@ class GeneratingSession:
     def __init__(self, options: GenerateOptions, wanted: Wanted, opened: OpenCaptioner) -> None:
         self.opened, self._wanted = opened, wanted
         self._reader = _reader(options, opened.entry.frames)
+        self._readers = options.readers
         name = options.run or default_run(opened.captioner.name)
         self._run = RunFolder(Path(options.runs) / run_name(name))
         self.plan: GenerationPlan = plan_generation(
@@ -82,6 +84,7 @@ class GeneratingSession:
             self.opened.captioner,
             self._reader,
             progress=progress,
+            readers=self._readers,
             dollars=lambda: meter.spent,
         )
 
@@ -104,7 +107,10 @@ async def open_generating(
 
 def merge_shards(options: GenerateOptions) -> Generation:
     """Merge the shards of a run that exist, finished or not."""
-    name = options.run or (default_run(options.model) if isinstance(options.model, str) else None)
+    name = options.run
+    if name is None and isinstance(options.model, str):
+        folder = model_folder(options.model)
+        name = default_run(options.model if folder is None else folder.name)
     if name is None:
         raise UsageError("name the run whose shards are to be merged with --run")
     run = RunFolder(Path(options.runs) / run_name(name))
@@ -123,7 +129,7 @@ def _wanted(options: GenerateOptions, prompt: str | None) -> Wanted:
         annotations=annotations_of(path),
         annotations_path=path,
         videos=Path(options.videos) if options.videos else default_videos(path),
-        prompts=load_caption_prompts(file, prompt or "tuna-cap-v1"),
+        prompts=load_caption_prompts(file, prompt or "tuna-cap-v1", text=options.prompt_text),
         only=tuple(options.only),
         limit=options.limit,
         shard=Shard.read(options.shard) if options.shard else None,
@@ -140,4 +146,9 @@ def _reader(options: GenerateOptions, default: str) -> FrameReader:
     seed = options.seed if options.shuffle is True else options.shuffle
     policy = default if frames is None else str(frames)
     # False is no seed, but 0 is one.
-    return open_reader(policy, options.decoder, shuffle=None if seed is False else seed)
+    return open_reader(
+        policy,
+        options.decoder,
+        shuffle=None if seed is False else seed,
+        allow_damaged=options.allow_damaged,
+    )

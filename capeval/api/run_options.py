@@ -271,7 +271,7 @@ class CorrelateOptions:
 
     Parameters
     ----------
-    human : Human ratings or labels.
+    human : Human ratings or labels. Needed unless results are averaged.
     metric : A metric: a judged run, a judgments.jsonl, a metrics.jsonl, or a table (CSV, XLSX) of
         video_id, system?, and score or a column NAME. One NAME may have several files.
     metric_columns : Columns of the human file that contain metrics.
@@ -285,11 +285,12 @@ class CorrelateOptions:
     statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq, soft_accuracy.
     grouping : Only these of pooled, item, within_system, system.
     exclude_system : Leave out the captions of these systems.
+    average : Average these correlations.json, of different data sets, instead.
     published : Add the TUNA paper's table 3 for reference.
     progress : Shows the progress, with a method `update(status)`.
     """
 
-    human: FilePath = required(metavar="FILE")
+    human: FilePath | None = option(None, metavar="FILE")
     metric: Mapping[str, FilePath | Sequence[FilePath]] | None = option(
         None,
         note="In Python a dict of the files by name.",
@@ -313,6 +314,7 @@ class CorrelateOptions:
     statistic: Sequence[str] = option((), old="statistics", metavar="NAME", commas=True)
     grouping: Sequence[str] = option((), old="groupings", metavar="NAME", commas=True)
     exclude_system: Sequence[str] = option((), metavar="NAME", commas=True)
+    average: Sequence[FilePath] = option((), metavar="FILE", commas=True)
     published: bool = False
     out: FilePath | None = out_option()
     runs: FilePath = runs_option()

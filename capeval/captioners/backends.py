@@ -99,6 +99,10 @@ class _Adapted:
     def concurrency(self) -> int:
         return self._number("concurrency")
 
+    @property
+    def mixes_frame_counts(self) -> bool:
+        return bool(getattr(self._own, "mixes_frame_counts", False))
+
     def _number(self, member: str) -> int:
         what = f"{self.name}: its {member} is not a whole number"
         with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):

@@ -12,6 +12,12 @@ from capeval.llm.thinking import after_thinking
 CUT_OFF = "cut off at {} tokens"
 REASONING_REMOVED = "the model's reasoning in front of the caption was taken off"
 
+# GLM's models put their answer between these.
+_ANSWER = re.compile(
+    r"<answer>(?P<tag>.*?)(?:</answer>)?|<\|begin_of_box\|>(?P<box>.*?)(?:<\|end_of_box\|>)?",
+    re.DOTALL,
+)
+
 # Markers of chat templates, such as <|im_end|>, are not words.
 _MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
 
@@ -28,13 +34,23 @@ def caption_in(text: str) -> str:
 
     >>> caption_in("<think>A dog?</think> A dog runs.")
     'A dog runs.'
+    >>> caption_in("<think>A dog?</think><answer>A dog runs.</answer>")
+    'A dog runs.'
     """
     caption = after_thinking(text)
     if caption is None:
         raise ReplyError("it is not clear where the reasoning ends and the caption begins")
     if text.strip() and not caption.strip():
         raise ReplyError("the reply holds reasoning and no caption")
-    return caption.strip()
+    caption = caption.strip()
+    if answer := _ANSWER.fullmatch(caption):
+        return str(answer["tag"] or answer["box"] or "").strip()
+    return caption
+
+
+def has_reasoning(text: str) -> bool:
+    """Return whether `caption_in` takes reasoning off a reply; an empty thought counts."""
+    return after_thinking(text) != text.lstrip()
 
 
 # One ideograph or kana counts as a word; elsewhere words are runs of letters and digits.

@@ -23,7 +23,7 @@ TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
 
 _REACHED = ("transformers", "endpoint", "server", "nowhere")
-_OPTIONS = {"preset", "dtype"}
+_OPTIONS = {"preset", "dtype", "template"}
 
 _GIB = 2**30
 _BYTES_A_WEIGHT = 2  # bf16
@@ -132,10 +132,40 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
     return entry
 
 
+def entries_by_hub(catalogue: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
+    """Return entries by their id on the hub, in lower case; without a preset if there are both."""
+    ordered = sorted(catalogue.values(), key=lambda entry: "preset" not in entry.options)
+    return {entry.hub.lower(): entry for entry in ordered if entry.hub}
+
+
+def model_folder(name: str) -> Path | None:
+    """Return the folder that a model's name is the path of, if it begins as a path does.
+
+    >>> model_folder("qwen2-vl-7b"), model_folder("Qwen/Qwen2-VL-7B-Instruct")
+    (None, None)
+    >>> model_folder("/models/ours/").name
+    'ours'
+    """
+    path = Path(name).expanduser()
+    is_path = path.is_absolute() or name.replace("\\", "/").split("/")[0] in (".", "..")
+    return path.resolve() if is_path else None
+
+
+def _in_folder(name: str, folder: Path) -> ModelEntry:
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(f"--model {name}: {what}; name the folder of a model")
+    if not (folder / "config.json").is_file():
+        raise UsageError(f"--model {name}: has no config.json; name the folder of a model")
+    return ModelEntry(name=folder.name, hub=str(folder), reached="transformers")
+
+
 def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
-    """Return the entry of a model, or one made for `hf:ORG/NAME` or `hf:FOLDER`."""
+    """Return the entry of a model, or one made for `./FOLDER`, `hf:ORG/NAME` or `hf:FOLDER`."""
     if name in catalogue:
         return catalogue[name]
+    if (folder := model_folder(name)) is not None:
+        return _in_folder(name, folder)
     if name.startswith(HUB_PREFIX):
         hub = name.removeprefix(HUB_PREFIX)
         for entry in catalogue.values():
@@ -145,12 +175,13 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         if not hub.strip() or not (is_id or Path(hub).is_dir()):
             raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME, or {HUB_PREFIX} and a folder")
         return ModelEntry(name=hub, hub=hub, reached="transformers")
-    hubs = {entry.hub.lower(): entry for entry in catalogue.values() if entry.hub}
-    if found := hubs.get(name.lower()):
+    if found := entries_by_hub(catalogue).get(name.lower()):
         return found
+    here = f"; the folder of that name is ./{name}" if Path(name).is_dir() else ""
     raise UsageError(
-        f"no model {name!r} in the catalogue{nearest(name, list(catalogue))}; "
-        "see `capeval models`, name one of the hub as hf:ORG/NAME, or a server with --base-url"
+        f"no model {name!r} in the catalogue{nearest(name, list(catalogue))}{here}; see `capeval "
+        "models`, name a folder as ./FOLDER, one of the hub as hf:ORG/NAME, or a server with "
+        "--base-url"
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +18,7 @@ from capeval.text import one_line
 if TYPE_CHECKING:
     import torch
 
-
-SMALL_MODELS: Mapping[str, int] = {
-    "hf:HuggingFaceTB/SmolVLM2-2.2B-Instruct": 2_246_784_880,
-    "hf:HuggingFaceTB/SmolVLM2-500M-Video-Instruct": 507_482_304,
-    "hf:HuggingFaceTB/SmolVLM2-256M-Video-Instruct": 256_484_928,
-}
-"""Models for small machines and their numbers of parameters."""
+    from capeval.captioners.checkpoint_size import CheckpointSize
 
 _GIB = 2**30
 # Weights, and what one video of 32 frames needs in addition: its cache and its activations.
@@ -61,24 +56,37 @@ def _version(name: str) -> str:
 
 @dataclass(frozen=True)
 class Placement:
-    """The device and the precision with which a model is loaded."""
+    """Where a model is loaded, and with which precision.
+
+    `device` gets the inputs. `room` is empty for a model on one device; else it is how many bytes
+    of weights each GPU takes.
+    """
 
     device: torch.device
     dtype: torch.dtype
+    room: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """All devices that may get a part of the model."""
+        import torch
+
+        return tuple(torch.device("cuda", gpu) for gpu in self.room) or (self.device,)
 
 
 def place(
     model: str,
-    parameters: int,
+    size: CheckpointSize,
     *,
     device: str = "auto",
     dtype: str = "auto",
-    alternatives: Mapping[str, int] = SMALL_MODELS,
+    serve: str | None = None,
 ) -> Placement:
-    """Return where `model`, which has so many `parameters`, runs; raises `UsageError`.
+    """Return where `model` runs, whose weights have this `size`; raises `UsageError`.
 
     `device` is auto, cuda, mps or cpu, or one of several ("cuda:1"); `dtype` auto is bfloat16, on a
-    processor float32. The message names those of the smaller `alternatives` that would fit.
+    processor float32. With auto and cuda a model that fits on no single GPU is spread over all of
+    them. `serve` is the command that starts a server of it, for the message.
     """
     import torch
 
@@ -90,31 +98,59 @@ def place(
     if kind == "auto":
         kind = next((name for name, there in present.items() if there), "cpu")
     chosen = torch.device(kind if asked == "auto" else device)
-    if kind == "cuda" and chosen.index is None:
-        chosen = torch.device("cuda", 0)
     precision = _precision(dtype, kind)
-
     if not present.get(kind, True):
         raise UsageError(
-            f"{model} needs {_memory(parameters, precision)} on {kind}, and this machine shows no "
-            f"{kind} device; {_advice('cpu', parameters, alternatives)}"
+            f"{model} needs {_memory(size, precision)} on {kind}, and this machine shows no "
+            f"{kind} device; {_advice('cpu', size, serve)}"
         )
-    if kind == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+    if kind == "cuda":
+        return _on_gpus(model, size, chosen, precision, device, serve)
+    if asked == "auto" and kind == "cpu" and size.parameters > _MOST_PARAMETERS_UNASKED:
         raise UsageError(
-            f"--device {device}: this machine shows {torch.cuda.device_count()} CUDA device(s)"
+            f"{model} needs a GPU with {_memory(size, torch.bfloat16)}, and this machine "
+            f"shows none; {_advice('cpu', size, serve)}"
         )
-    if asked == "auto" and kind == "cpu" and parameters > _MOST_PARAMETERS_UNASKED:
-        raise UsageError(
-            f"{model} needs a GPU with {_memory(parameters, torch.bfloat16)}, and this machine "
-            f"shows none; {_advice('cpu', parameters, alternatives)}"
-        )
-    needed, free = _bytes(parameters, precision), free_memory(chosen)
+    needed, free = _bytes(size, precision), free_memory(chosen)
     if free is not None and needed > free:
-        raise UsageError(
-            f"{model} needs {_memory(parameters, precision)} on {chosen}, of which "
-            f"{free / _GIB:.1f} GiB are free; {_advice(str(chosen), parameters, alternatives)}"
-        )
+        raise does_not_fit(model, size, precision, str(chosen), free, serve)
     return Placement(chosen, precision)
+
+
+def _on_gpus(
+    model: str,
+    size: CheckpointSize,
+    chosen: torch.device,
+    dtype: torch.dtype,
+    device: str,
+    serve: str | None,
+) -> Placement:
+    import torch
+
+    count = torch.cuda.device_count()
+    numbers = [chosen.index] if ":" in device else [*range(count)]
+    if numbers[0] >= count:
+        raise UsageError(f"--device {device}: this machine shows {count} CUDA device(s)")
+    free = {number: free_memory(torch.device("cuda", number)) for number in numbers}
+    needed = _bytes(size, dtype)
+    for number, memory in free.items():
+        if memory is None or needed <= memory:
+            return Placement(torch.device("cuda", number), dtype)
+    room = {number: int((memory or 0) / _MEMORY_PER_WEIGHT) for number, memory in free.items()}
+    if len(room) > 1 and sum(room.values()) >= size.bytes(dtype):
+        return Placement(torch.device("cuda", min(room)), dtype, room)
+    where = f"cuda:{next(iter(free))}" if len(free) == 1 else f"{len(free)} GPUs together"
+    raise does_not_fit(model, size, dtype, where, sum(m or 0 for m in free.values()), serve)
+
+
+def does_not_fit(
+    model: str, size: CheckpointSize, dtype: torch.dtype, where: str, free: int, serve: str | None
+) -> UsageError:
+    """Return the error for a model that needs more memory than is free on `where`."""
+    return UsageError(
+        f"{model} needs {_memory(size, dtype)} on {where}, of which {free / _GIB:.1f} GiB are "
+        f"free; {_advice(where, size, serve)}"
+    )
 
 
 def _precision(dtype: str, kind: str) -> torch.dtype:
@@ -128,33 +164,29 @@ def _precision(dtype: str, kind: str) -> torch.dtype:
     return known[dtype]
 
 
-def _bytes(parameters: int, dtype: torch.dtype) -> float:
-    return parameters * dtype.itemsize * _MEMORY_PER_WEIGHT
+def _bytes(size: CheckpointSize, dtype: torch.dtype) -> float:
+    return size.bytes(dtype) * _MEMORY_PER_WEIGHT
 
 
-def _memory(parameters: int, dtype: torch.dtype) -> str:
-    needed = _bytes(parameters, dtype) / _GIB
+def _memory(size: CheckpointSize, dtype: torch.dtype) -> str:
+    needed = _bytes(size, dtype) / _GIB
     # Not "of GPU memory": the message is also used for a CPU.
-    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({str(dtype).split('.')[1]})"
+    return f"about {needed:.{0 if needed >= 10 else 1}f} GiB ({size.precision(dtype)})"
 
 
-def _advice(device: str, parameters: int, alternatives: Mapping[str, int]) -> str:
+def _advice(where: str, size: CheckpointSize, serve: str | None) -> str:
     import torch
 
-    target = torch.device(device)
-    precision = _precision("auto", target.type)
-    free = free_memory(target)
-    slow = target.type == "cpu"
-    own = _bytes(parameters, precision)
-    fits = [
-        name
-        for name, size in sorted(alternatives.items(), key=lambda item: -item[1])
-        if size < parameters and (free is None or _bytes(size, precision) <= free)
+    advice = [
+        f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
+        if serve
+        else "reach it through a server instead (--base-url)"
     ]
-    advice = [f"{name} would fit" for name in fits[:1]]
-    if slow and (free is None or own <= free):
+    own = _bytes(size, torch.float32)
+    free = free_memory(torch.device("cpu")) if where == "cpu" else 0
+    if free is None or own <= free:
         advice.append(f"--device cpu would run it, slowly, in about {own / _GIB:.1f} GiB")
-    return "; ".join(advice) or "reach it through a server instead (--base-url)"
+    return "; ".join(advice)
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -183,9 +215,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     message = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in message or "can't allocate memory" in message
-    )
+    return isinstance(error, RuntimeError) and any(sign in message for sign in _OUT_OF_MEMORY)
+
+
+# What torch, cuBLAS (also cuSOLVER and cuSPARSE) and cuDNN say.
+_OUT_OF_MEMORY = (
+    *("out of memory", "can't allocate memory", "status_alloc_failed"),
+    *("device_allocation_failed", "host_allocation_failed"),
+)
 
 
 def release(device: torch.device) -> None:
@@ -193,7 +230,42 @@ def release(device: torch.device) -> None:
     import torch
 
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-    elif device.type == "mps":
-        torch.mps.empty_cache()
+    # A device whose context is lost refuses this too; that must not hide why the run stopped.
+    with suppress(RuntimeError):
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        elif device.type == "mps":
+            torch.mps.empty_cache()
+
+
+class MemoryMeter:
+    """Measures what a batch takes at its peak on each GPU that has a part of the model."""
+
+    def __init__(self, devices: Sequence[torch.device]) -> None:
+        self._devices = [device for device in devices if device.type == "cuda"]
+        self._before: list[tuple[int, int]] = []
+
+    def start(self) -> None:
+        """Begin to measure; records how much a batch may use on each device."""
+        import torch
+
+        self._before = []
+        for device in self._devices:
+            torch.cuda.reset_peak_memory_stats(device)
+            used = torch.cuda.memory_allocated(device)
+            # What the allocator has taken and does not use is free to the next batch as well.
+            idle = torch.cuda.memory_reserved(device) - used
+            self._before.append((used, (free_memory(device) or 0) + idle))
+
+    def fullest(self) -> tuple[int | None, int | None]:
+        """Return the peak and what was free before, of the device that came nearest to its limit.
+
+        Both are None where memory cannot be measured (a CPU, or mps).
+        """
+        import torch
+
+        used = [
+            (max(1, torch.cuda.max_memory_allocated(device) - before), free)
+            for device, (before, free) in zip(self._devices, self._before, strict=True)
+        ]
+        return max(used, key=lambda one: one[0] / max(1, one[1]), default=(None, None))

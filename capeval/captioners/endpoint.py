@@ -147,7 +147,7 @@ async def open_endpoint(
             form=form,
             system=entry.system,
             max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
-            temperature=entry.temperature,
+            temperature=(entry.temperature if options.temperature is None else options.temperature),
             concurrency=options.max_concurrency,
         )
         yield OpenCaptioner(captioner, entry, asker.meter, asker.base_url)

@@ -6,12 +6,17 @@ frame is a grid of 27 x 27 patches, pooled to 14 x 14 bilinearly; every row of t
 one learned newline embedding: 14 x 15 = 210 tokens a frame, 6,720 for 32 frames. (LLaVA-OneVision,
 whose modules these are, has a single newline after all frames.)
 
-The preset `tuna` is what the TUNA benchmark's own code (VLMEvalKit's) does with the same weights:
-it pools by averaging, which leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame, writes up
-to 2,048 tokens, and runs the sentences of the time instruction together.
+The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
+VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; up to 2,048 tokens; and a time
+instruction whose sentences run together and which states the height of the frames in pixels where
+it means their number. docs/generating.md compares it with the authors' code.
 
-LLaVA-Video-72B pools slow and fast frames differently (`add_faster_video`) and is refused here:
-it does not fit on a single GPU, so it is run behind a server.
+A checkpoint whose config.json sets `add_faster_video`, as the 72B model's, has slow and fast
+frames: every `faster_token_stride`-th frame, from the first, is pooled as above, the others with
+twice the stride (7 x 8 = 56 tokens), and a learned token closes each frame. The published encoder
+calls another function, and its branch for slow and fast frames reads a variable that only the
+commented-out call fills. What is done here is what that branch and that call state for one video.
 """
 
 from __future__ import annotations
@@ -68,18 +73,26 @@ _THREADS = 16
 PoolMode = Literal["bilinear", "average", "max"]
 
 
+Wording = Literal["published", "tuna"]
+"""Whose time instruction: that of the authors' code, or of the benchmark's."""
+
+
 @dataclass(frozen=True)
 class Preset:
-    """The pooling (None keeps the checkpoint's), the gap between a prompt's clauses, the length."""
+    """The pooling (None keeps the checkpoint's), the time instruction, the length, the precision.
+
+    `dtype` is as after `--dtype`.
+    """
 
     pool_mode: PoolMode | None
-    gap: str
+    wording: Wording
     max_new_tokens: int
+    dtype: str
 
 
 PRESETS: Mapping[str, Preset] = {
-    "published": Preset(pool_mode=None, gap=" ", max_new_tokens=1024),
-    "tuna": Preset(pool_mode="average", gap="", max_new_tokens=2048),
+    "published": Preset(pool_mode=None, wording="published", max_new_tokens=1024, dtype="auto"),
+    "tuna": Preset(pool_mode="average", wording="tuna", max_new_tokens=2048, dtype="float16"),
 }
 
 
@@ -100,6 +113,8 @@ class LlavaVideoConfig(LlavaOnevisionConfig):
 
     spatial_pool_mode: str = "bilinear"
     spatial_pool_stride: int = 2
+    faster_token_stride: int = 0
+    """Of how many frames one is slow; 0 where all are pooled alike."""
 
 
 class LlavaVideoModel(LlavaOnevisionModel):
@@ -109,27 +124,49 @@ class LlavaVideoModel(LlavaOnevisionModel):
         super().__init__(config)
         # The features wanted are those before the tower's closing norm.
         self.vision_tower.post_layernorm = nn.Identity()
+        if config.faster_token_stride:
+            self.faster_token = nn.Parameter(torch.zeros(config.text_config.hidden_size))
 
     def get_video_features(
         self, pixel_values_videos: torch.Tensor, **_: Any
     ) -> BaseModelOutputWithPooling:
         """Return the embeddings of (batch, frames, channels, height, width) pixels."""
-        batch = pixel_values_videos.shape[0]
-        parts = pixel_values_videos.flatten(0, 1).split(_FRAMES_AT_A_TIME)
-        embedded = torch.cat([self._embed(part) for part in parts])
-        return BaseModelOutputWithPooling(
-            pooler_output=embedded.reshape(batch, -1, embedded.shape[-1])
-        )
+        stride, every = self.config.spatial_pool_stride, self.config.faster_token_stride
+        if not every:
+            embedded = self._embed(pixel_values_videos, stride).flatten(1, 2)
+            return BaseModelOutputWithPooling(pooler_output=embedded)
+        frames = pixel_values_videos.shape[1]
+        slow_at = range(0, frames, every)
+        fast_at = [at for at in range(frames) if at % every]
+        slow = self._closed(self._embed(pixel_values_videos[:, slow_at], stride)).unbind(1)
+        by_frame = dict(zip(slow_at, slow, strict=True))
+        if fast_at:
+            fast = self._closed(self._embed(pixel_values_videos[:, fast_at], 2 * stride)).unbind(1)
+            by_frame.update(zip(fast_at, fast, strict=True))
+        embedded = torch.cat([by_frame[at] for at in range(frames)], dim=1)
+        return BaseModelOutputWithPooling(pooler_output=embedded)
 
-    def _embed(self, pixels: torch.Tensor) -> torch.Tensor:
+    def _closed(self, embedded: torch.Tensor) -> torch.Tensor:
+        token = self.faster_token.to(embedded).expand(*embedded.shape[:2], 1, -1)
+        return torch.cat((embedded, token), dim=2)
+
+    def _embed(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
+        """Return (batch, frames, tokens, size) embeddings."""
+        batch, frames = pixels.shape[:2]
+        parts = pixels.flatten(0, 1).split(_FRAMES_AT_A_TIME)
+        embedded = torch.cat([self._embed_part(part, stride) for part in parts])
+        return embedded.reshape(batch, frames, *embedded.shape[1:])
+
+    def _embed_part(self, pixels: torch.Tensor, stride: int) -> torch.Tensor:
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
-        grid = self._pool(self.multi_modal_projector(features))
+        grid = self._pool(self.multi_modal_projector(features), stride)
         frames, rows, _, size = grid.shape
-        newline = self.image_newline.to(grid.dtype).expand(frames, rows, 1, size)
+        # With the weights on several GPUs it may be on another than the projector.
+        newline = self.image_newline.to(grid).expand(frames, rows, 1, size)
         return torch.cat((grid, newline), dim=2).flatten(1, 2)
 
-    def _pool(self, features: torch.Tensor) -> torch.Tensor:
-        side, stride = math.isqrt(features.shape[1]), self.config.spatial_pool_stride
+    def _pool(self, features: torch.Tensor, stride: int) -> torch.Tensor:
+        side = math.isqrt(features.shape[1])
         grid = features.unflatten(1, (side, side)).permute(0, 3, 1, 2)
         match self.config.spatial_pool_mode:
             case "average":
@@ -172,10 +209,12 @@ def build_config(
     newline = published.get("mm_newline_position", "one_token")
     stride = published.get("mm_spatial_pool_stride") or 2
     mode = preset.pool_mode or published.get("mm_spatial_pool_mode") or "bilinear"
-    if published.get("add_faster_video"):
+    every = int(published.get("faster_token_stride") or 0)
+    if not published.get("add_faster_video"):
+        every = 0
+    elif every < 1:
         raise UsageError(
-            f"{model}: it pools slow and fast frames differently (add_faster_video), which is not "
-            "done in this process; serve it, and use --base-url"
+            f"{model}: config.json: faster_token_stride: {every} is not a number of frames from 1"
         )
     for name, value, known in (
         ("mm_vision_tower", tower, named is not None),
@@ -204,6 +243,7 @@ def build_config(
         tie_word_embeddings=bool(published.get("tie_word_embeddings", False)),
         spatial_pool_mode=mode,
         spatial_pool_stride=stride,
+        faster_token_stride=every,
     )
 
 
@@ -237,6 +277,14 @@ def _tower_shape(
         return shape | _SO400M
     if folder is None:
         raise UsageError(f"{model}: config.json: mm_hidden_size: {hidden} is not SigLIP so400m's")
+    return shape | measure_tower(folder, model)
+
+
+def measure_tower(folder: Path, model: str) -> dict[str, int]:
+    """Return layers and inner size of the vision tower in safetensors files; raises `UsageError`.
+
+    For towers that are not those whose name config.json has.
+    """
     layers, intermediate = 0, 0
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as tensors:
@@ -248,19 +296,27 @@ def _tower_shape(
                         intermediate = int(tensors.get_slice(key).get_shape()[0])
     if not layers or not intermediate:
         raise UsageError(f"{model}: there is no {_TOWER_PREFIX}encoder in its safetensors files")
-    return shape | {"num_hidden_layers": layers, "intermediate_size": intermediate}
+    return {"num_hidden_layers": layers, "intermediate_size": intermediate}
 
 
 def chat_prompt(
-    request: CaptionRequest, *, system: str, gap: str, timed: bool = True
+    request: CaptionRequest, *, system: str, wording: Wording, timed: bool = True
 ) -> tuple[str, str]:
     """Return the text before the frames and the text after them, as in the model's training."""
-    times = ",".join(f"{time:.2f}s" for time in request.times)
+    stated, gap = len(request.frames), " "
+    at, duration = request.times, request.duration
+    if wording == "tuna":
+        # The benchmark's code takes the length of the first frame for the number of frames, and
+        # times for index / rate.
+        stated, gap = request.frames.shape[1], ""
+        at = tuple(index / request.fps for index in request.indices)
+        duration = request.total_frames / request.fps
+    times = ",".join(f"{time:.2f}s" for time in at)
     # No gap before the last sentence in either wording.
     last = "Please answer the following questions related to this video."
     clauses = (
-        f"The video lasts for {request.duration:.2f} seconds,",
-        f"and {len(request.frames)} frames are uniformly sampled from it.",
+        f"The video lasts for {duration:.2f} seconds,",
+        f"and {stated} frames are uniformly sampled from it.",
         f"These frames are located at {times}.{last}",
     )
     instruction = gap.join(clauses) + "\n" if timed else ""
@@ -273,17 +329,19 @@ class LlavaVideoInputs:
     """Turns requests into a left-padded batch of token ids and pixels."""
 
     def __init__(
-        self, tokenizer: Any, config: LlavaVideoConfig, *, system: str, gap: str, timed: bool
+        self,
+        tokenizer: Any,
+        config: LlavaVideoConfig,
+        *,
+        system: str,
+        wording: Wording,
+        timed: bool,
     ) -> None:
         self._tokenizer, self._config = tokenizer, config
-        self._system, self._gap, self._timed = system, gap, timed
+        self._system, self._wording, self._timed = system, wording, timed
         vision: Any = config.vision_config
         self._size = int(vision.image_size)
-        self._tokens = tokens_per_frame(
-            self._size // int(vision.patch_size),
-            config.spatial_pool_stride,
-            config.spatial_pool_mode,  # type: ignore[arg-type]
-        )
+        self._side = self._size // int(vision.patch_size)
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
@@ -295,16 +353,37 @@ class LlavaVideoInputs:
             "attention_mask": torch.tensor(
                 [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
             ),
-            "pixel_values_videos": torch.stack([self._pixels(request) for request in requests]),
+            "pixel_values_videos": self._in_a_batch(
+                [self._pixels(request) for request in requests]
+            ),
         }
 
+    def _in_a_batch(self, videos: Sequence[torch.Tensor]) -> torch.Tensor:
+        # Which frames are slow depends on their place in their video; else each frame is embedded
+        # on its own, and those of all videos are put in a row.
+        is_slow_and_fast = bool(self._config.faster_token_stride)
+        return torch.stack([*videos]) if is_slow_and_fast else torch.cat([*videos])[None]
+
     def _ids(self, request: CaptionRequest) -> list[int]:
-        before, after = chat_prompt(request, system=self._system, gap=self._gap, timed=self._timed)
+        before, after = chat_prompt(
+            request, system=self._system, wording=self._wording, timed=self._timed
+        )
         return [
             *self._tokenizer(before, add_special_tokens=False)["input_ids"],
-            *[self._config.video_token_id] * (len(request.frames) * self._tokens),
+            *[self._config.video_token_id] * self._video_tokens(len(request.frames)),
             *self._tokenizer(after, add_special_tokens=False)["input_ids"],
         ]
+
+    def _video_tokens(self, frames: int) -> int:
+        config = self._config
+        mode: PoolMode = config.spatial_pool_mode  # type: ignore[assignment]
+        slow = tokens_per_frame(self._side, config.spatial_pool_stride, mode)
+        if not config.faster_token_stride:
+            return frames * slow
+        fast = tokens_per_frame(self._side, 2 * config.spatial_pool_stride, mode)
+        few = math.ceil(frames / config.faster_token_stride)
+        # One more token closes each frame.
+        return few * slow + (frames - few) * fast + frames
 
     def _pixels(self, request: CaptionRequest) -> torch.Tensor:
         # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.

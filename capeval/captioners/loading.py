@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import torch
 import transformers
-from transformers import (
-    AutoConfig,
-    AutoModelForImageTextToText,
-    AutoProcessor,
-    AutoTokenizer,
-    GenerationConfig,
-)
-from transformers.utils import cached_file
+from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
 from capeval.captioners import llava_video
-from capeval.captioners.devices import SMALL_MODELS, Placement, place
-from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
+from capeval.captioners.checkpoint import Checkpoint, find_checkpoint
+from capeval.captioners.load_options import DEFAULT_MAX_NEW_TOKENS, LoadOptions
+from capeval.captioners.loaded_model import (
+    check_complete,
+    context_length,
+    finished,
+    one_line_errors,
+    placed,
+    prepare_tokenizer,
+)
+from capeval.captioners.loading_published import load_family, load_llava_video
+from capeval.captioners.mixed_batches import JOINED, mixes_frame_counts
+from capeval.captioners.native_inputs import NativeInputs
+from capeval.captioners.pixel_bounds import preset_bounds
+from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.published import find_family
+from capeval.captioners.published.checkpoint import has_architecture
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
-from capeval.text import one_line
-
-_ATTENTION = "sdpa"
-_DEFAULT_MAX_NEW_TOKENS = 1024
-_DEFAULT_SYSTEM = "You are a helpful assistant."
-# Removed once decoding is greedy, so that no record suggests that they were used.
-_SAMPLING = (
-    *("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"),
-    *("top_h", "max_length", "max_time"),
-)
-_UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
-
-
-class LoadOptions(TypedDict, total=False):
-    """How a model is loaded and used; absent options have the checkpoint's values.
-
-    - `revision`: a commit, tag or branch of the hub
-    - `device`: auto, cuda, mps, cpu, or one of several ("cuda:1")
-    - `dtype`: auto (bfloat16, or float32 on a CPU), bfloat16, float16 or float32
-    - `max_new_tokens`: tokens a caption may have; 1,024 by default, 2,048 in the preset tuna
-    - `system_prompt`: replaces the chat template's own
-    - `preset`: for LLaVA-Video, published (the default) or tuna
-    - `generation`: changes to the checkpoint's decoding, such as `{"repetition_penalty": 1.0}`
-    - `processor_options`: arguments of the processor, such as the size that it scales frames to
-    - `alternatives`: smaller models and their parameters, named where this one does not fit
-    """
-
-    revision: str | None
-    device: str
-    dtype: str
-    max_new_tokens: int | None
-    system_prompt: str | None
-    preset: str | None
-    generation: Mapping[str, Any] | None
-    processor_options: Mapping[str, Any] | None
-    alternatives: Mapping[str, int]
 
 
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
@@ -68,312 +36,76 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
     transformers.logging.set_verbosity_error()
     if not Path(model).is_dir():
         check_proxies()
-    with _one_line_errors(model):
-        published = _config_file(model, options.get("revision"))
-    if llava_video.ARCHITECTURE in (published.get("architectures") or ()):
-        return _load_llava_video(model, published, name, options)
-    if options.get("preset") is not None:
-        raise UsageError(f"{name}: it has no preset {options['preset']!r}")
+    with one_line_errors(model):
+        source = find_checkpoint(model, options.get("revision"))
+    family = find_family(source.published)
+    if family is not None:
+        return load_family(source, family, name, options)
+    if has_architecture(source.published, llava_video.ARCHITECTURE):
+        return load_llava_video(source, name, options)
+    return _load_native(source, name, options)
+
+
+def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
+    model = source.model
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
-    source: dict[str, Any] = {"revision": options.get("revision"), "trust_remote_code": False}
-    with _one_line_errors(model):
-        config = AutoConfig.from_pretrained(model, **source)
+    template = dict(options.get("template") or {})
+    with one_line_errors(model):
+        config = _text_part(AutoConfig.from_pretrained(model, **source.arguments))
+    bounds = preset_bounds(config.model_type, options.get("preset"), model=name)
+    with one_line_errors(model):
         with torch.device("meta"):
-            parameters = _count(AutoModelForImageTextToText.from_config(config))
-        processor: Any = AutoProcessor.from_pretrained(model, **source)
+            meta = AutoModelForImageTextToText.from_config(config)
+        processor: Any = AutoProcessor.from_pretrained(model, **source.arguments)
     if getattr(processor, "video_processor", None) is None:
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    # Qwen2-VL's own code limits what a video may cost; without this transformers does not.
+    generation, max_new_tokens = options.get("generation"), options.get("max_new_tokens")
+    if bounds is not None:
+        generation = {**(bounds.generation or {}), **(generation or {})}
+        max_new_tokens = max_new_tokens or bounds.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
+        bounds = bounds.within(context_length(config.get_text_config()), max_new_tokens)
+    # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(processor.video_processor, "cap_pixels_per_frame"):
-        processing.setdefault("cap_pixels_per_frame", True)
-    placement = _place(name, parameters, options)
-    with _one_line_errors(model):
+        processing.setdefault("cap_pixels_per_frame", bounds is None)
+    placement, loading = placed(name, source.size(meta), meta, options)
+    weights = source.identity(options.get("on_notice"))
+    with one_line_errors(model):
         loaded, info = AutoModelForImageTextToText.from_pretrained(
-            model, **source, **_loading(placement)
+            model, config=config, **source.arguments, **loading
         )
-    _check_complete(model, info)
-    _prepare_tokenizer(processor.tokenizer)
-    return _finish(
+    check_complete(model, info)
+    prepare_tokenizer(processor.tokenizer)
+    sized = {} if bounds is None else bounds.settings()
+    return finished(
         loaded,
         processor.tokenizer,
-        _NativeInputs(processor, system_prompt=system_prompt, options=processing),
+        NativeInputs(
+            processor,
+            system_prompt=system_prompt,
+            options=processing,
+            template=template,
+            bounds=bounds,
+            is_joined=config.model_type in JOINED,
+        ),
         placement=placement,
-        max_new_tokens=options.get("max_new_tokens") or _DEFAULT_MAX_NEW_TOKENS,
-        generation=options.get("generation"),
+        revision=source.revision,
+        max_new_tokens=max_new_tokens or DEFAULT_MAX_NEW_TOKENS,
+        generation=generation,
+        mixes_frame_counts=mixes_frame_counts(config.model_type),
         settings={
-            "weights": _weights(model),
+            "weights": weights,
             "system_prompt": system_prompt,
-            "processor": processing,
+            "processor": processing | sized,
+            **({"template": template} if template else {}),
+            **({} if bounds is None else {"preset": options.get("preset") or "published"}),
         },
     )
 
 
-def _place(name: str, parameters: int, options: LoadOptions) -> Placement:
-    return place(
-        name,
-        parameters,
-        device=options.get("device", "auto"),
-        dtype=options.get("dtype", "auto"),
-        alternatives=options.get("alternatives", SMALL_MODELS),
-    )
-
-
-def _load_llava_video(
-    model: str, published: Mapping[str, Any], name: str, options: LoadOptions
-) -> LoadedModel:
-    wanted = options.get("preset") or "published"
-    if wanted not in llava_video.PRESETS:
-        raise UsageError(
-            f"{name}: preset {wanted!r}: must be one of {', '.join(llava_video.PRESETS)}"
-        )
-    if options.get("processor_options"):
-        raise UsageError(f"{name}: it takes no processor options")
-    chosen = llava_video.PRESETS[wanted]
-    folder = Path(model) if Path(model).is_dir() else None
-    config = llava_video.build_config(published, model=name, preset=chosen, folder=folder)
-    with torch.device("meta"):
-        parameters = _count(llava_video.LlavaVideoForConditionalGeneration(config))
-    placement = _place(name, parameters, options)
-    revision = options.get("revision")
-    with _one_line_errors(model):
-        # The checkpoint's config.json says "llava", which is another model's name here.
-        tokenizer: Any = AutoTokenizer.from_pretrained(
-            model, revision=revision, config=config.text_config, trust_remote_code=False
-        )
-        loaded, info = llava_video.LlavaVideoForConditionalGeneration.from_pretrained(
-            model,
-            revision=revision,
-            config=config,
-            key_mapping=llava_video.KEY_MAP,
-            **_loading(placement),
-        )
-    _check_complete(model, info)
-    _prepare_tokenizer(tokenizer)
-    if len(tokenizer) > config.image_token_index:
-        raise UsageError(f"{name}: its tokenizer leaves no id for the frames")
-    system_prompt = options.get("system_prompt")
-    system = _DEFAULT_SYSTEM if system_prompt is None else system_prompt
-    timed = bool(published.get("add_time_instruction", True))
-    inputs = llava_video.LlavaVideoInputs(
-        tokenizer, config, system=system, gap=chosen.gap, timed=timed
-    )
-    return _finish(
-        loaded,
-        tokenizer,
-        inputs,
-        placement=placement,
-        max_new_tokens=options.get("max_new_tokens") or chosen.max_new_tokens,
-        generation=options.get("generation"),
-        # Its authors' code generates from embeddings, so the penalty never sees the prompt.
-        penalise_prompt=False,
-        settings={
-            "weights": _weights(model),
-            "system_prompt": system,
-            "preset": wanted,
-            "repetition_penalty_over": "written",
-            "spatial_pool_mode": config.spatial_pool_mode,
-            "time_instruction": timed,
-        },
-    )
-
-
-def _finish(
-    loaded: Any,
-    tokenizer: Any,
-    inputs: BatchMaker,
-    *,
-    placement: Placement,
-    max_new_tokens: int,
-    generation: Mapping[str, Any] | None,
-    settings: Mapping[str, Any],
-    penalise_prompt: bool = True,
-) -> LoadedModel:
-    if placement.device.type != "cuda":
-        # On a GPU it has been put there already.
-        loaded.to(placement.device)
-    loaded.eval()
-    decoding = _greedy(loaded, tokenizer, max_new_tokens, generation or {})
-    recorded = _recorded(decoding)
-    penalty = None
-    if not penalise_prompt:
-        penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
-    # Defaults of every call come from here, so that nothing unrecorded takes effect.
-    loaded.generation_config = decoding
-    return LoadedModel(
-        model=loaded,
-        tokenizer=tokenizer,
-        inputs=inputs,
-        generation=decoding,
-        device=placement.device,
-        dtype=placement.dtype,
-        revision=getattr(loaded.config, "_commit_hash", None),
-        context=_context(loaded.config.get_text_config()),
-        penalty=penalty,
-        settings={
-            "dtype": str(placement.dtype).removeprefix("torch."),
-            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
-            "generation": recorded,
-            **settings,
-        },
-    )
-
-
-def _greedy(
-    loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
-) -> GenerationConfig:
-    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
-    config: GenerationConfig = copy.deepcopy(loaded.generation_config)
-    for name in _SAMPLING:
-        if hasattr(config, name):
-            setattr(config, name, None)
-    ends = config.eos_token_id
-    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
-    if tokenizer.eos_token_id is not None and tokenizer.eos_token_id not in ends:
-        ends.append(tokenizer.eos_token_id)
-    config.do_sample = False
-    config.num_beams = 1
-    config.num_return_sequences = 1
-    config.max_new_tokens = max_new_tokens
-    config.eos_token_id = sorted(ends)
-    config.pad_token_id = tokenizer.pad_token_id
-    config.return_dict_in_generate = False
-    for name, value in overrides.items():
-        if not hasattr(config, name):
-            raise UsageError(f"generation setting {name}: transformers knows none of that name")
-        setattr(config, name, value)
-    return config
-
-
-def _recorded(config: GenerationConfig) -> dict[str, Any]:
-    values: dict[str, Any] = config.to_dict()
-    return {
-        name: value
-        for name, value in sorted(values.items())
-        if value is not None and name not in _UNRECORDED and _is_json(value)
-    }
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _loading(placement: Placement) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "dtype": placement.dtype,
-        "attn_implementation": _ATTENTION,
-        "output_loading_info": True,
-    }
-    if placement.device.type == "cuda":
-        # Straight to the GPU: a detour through main memory needs as much of that.
-        options["device_map"] = {"": placement.device}
-    return options
-
-
-def _prepare_tokenizer(tokenizer: Any) -> None:
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-
-
-def _weights(model: str) -> str:
-    # The path of a folder does not identify its content.
-    return Path(model).resolve().name if Path(model).is_dir() else model
-
-
-def _context(config: Any) -> int | None:
-    length = getattr(config, "max_position_embeddings", None)
-    rope = getattr(config, "rope_parameters", None) or {}
-    factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
-    return None if length is None else int(length * (factor or 1))
-
-
-def _count(model: Any) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _check_complete(model: str, info: Mapping[str, Any]) -> None:
-    # Missing weights would be initialised at random, with only a warning.
-    missing = sorted(info.get("missing_keys") or ())
-    if missing:
-        raise UsageError(
-            f"{model}: its checkpoint lacks {len(missing)} tensors, such as {missing[0]}"
-        )
-
-
-def _config_file(model: str, revision: str | None) -> dict[str, Any]:
-    if Path(model).is_dir():
-        file: str | Path | None = Path(model) / "config.json"
-    else:
-        file = cached_file(model, "config.json", revision=revision)
-    if file is None:
-        raise OSError("it has no config.json")
-    loaded = json.loads(Path(file).read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise OSError("its config.json is not an object")
-    return loaded
-
-
-@contextmanager
-def _one_line_errors(model: str) -> Iterator[None]:
-    """Turn transformers' multi-line errors into one line."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
-
-
-class _NativeInputs:
-    """Turns requests into a left-padded batch with the model's own processor."""
-
-    def __init__(
-        self, processor: Any, *, system_prompt: str | None, options: Mapping[str, Any]
-    ) -> None:
-        self._processor, self._system_prompt = processor, system_prompt
-        self._options = options
-
-    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
-        texts = [
-            self._processor.apply_chat_template(
-                self._messages(request), tokenize=False, add_generation_prompt=True
-            )
-            for request in requests
-        ]
-        batch: Mapping[str, Any] = self._processor(
-            text=texts,
-            videos=[request.frames for request in requests],
-            # Without these some processors sample again, or believe the video has 24 frames a
-            # second.
-            do_sample_frames=False,
-            video_metadata=[_metadata(request) for request in requests],
-            padding=True,
-            return_tensors="pt",
-            **self._options,
-        )
-        return batch
-
-    def _messages(self, request: CaptionRequest) -> list[dict[str, Any]]:
-        system = [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}]
-        user = {
-            "role": "user",
-            "content": [{"type": "video"}, {"type": "text", "text": request.prompt}],
-        }
-        return [*(system if self._system_prompt is not None else []), user]
-
-
-def _metadata(request: CaptionRequest) -> dict[str, Any]:
-    return {
-        "total_num_frames": request.total_frames,
-        "fps": request.fps,
-        "duration": request.duration,
-        "frames_indices": list(request.indices),
-        "height": int(request.frames.shape[1]),
-        "width": int(request.frames.shape[2]),
-        "video_backend": None,
-    }
+def _text_part(config: Any) -> Any:
+    """Return the config of the part that reads and writes text; omni models have others."""
+    thinker = getattr(config, "thinker_config", None)
+    return config if thinker is None else thinker

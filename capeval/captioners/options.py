@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from capeval.runs.engine import Progress
     from capeval.video import FrameReader
 
+# Each decodes with all cores; the second reads and scales while the first waits for its file.
+DEFAULT_READERS = 2
+
 ImageKind = Literal["jpeg", "png", "video"]
+Precision = Literal["auto", "bfloat16", "float16", "float32"]
+Attention = Literal["sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention"]
 
 
 @declares
@@ -31,21 +36,32 @@ class GenerateOptions(ModelOptions):
 
     Parameters
     ----------
-    model : A model of the catalogue, hf:ORG/NAME, or a server's name for its model.
+    model : A model of the catalogue, hf:ORG/NAME, a folder such as ./ours, or a server's name for
+        its model.
     annotations : Annotations (JSON or JSONL) that list the videos. By default the bundled sample.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1.
-    prompt : The prompt for every video. By default the annotations' question where they have one,
-        else tuna-cap-v1.
+    prompt : The prompt for every video, in a file. By default the annotations' question where they
+        have one, else tuna-cap-v1.
+    prompt_text : The prompt for every video, itself.
     max_new_tokens : Tokens a caption may have. By default the catalogue's, 1024 for most.
+    temperature : Above 0, captions are drawn at random. By default the catalogue's, 0 for most.
+    revision : A commit, tag or branch of the model on the hub. By default the catalogue's, else the
+        newest.
+    dtype : Precision in this process: auto, bfloat16, float16 or float32. By default auto, which is
+        bfloat16 and on a CPU float32.
+    attn : Attention in this process: sdpa, eager, flash_attention_2, flash_attention_3 or
+        flex_attention. By default sdpa.
     batch_size : Videos at a time on a device: a number or auto.
     device : The device: cuda, mps or cpu. By default the best available.
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
-    frames : The frames to take: 32 (spread evenly), 2fps, or auto (2 a second below 16 s, else 1).
-        By default the catalogue's.
+    frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
+        qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
     decoder : The decoder: pyav or decord.
     shuffle : Show the frames in a random order, drawn with --seed.
-    seed : The seed of --shuffle.
+    seed : The seed of --shuffle, and of captions drawn at random in this process.
+    allow_damaged : Caption what is left of videos that do not decode cleanly.
+    readers : Videos that are decoded at a time.
     images : How an endpoint gets frames: jpeg, png, or video (a list of JPEGs, for vLLM).
         By default the catalogue's, jpeg for most.
     jpeg_quality : The quality of JPEGs.
@@ -63,7 +79,12 @@ class GenerateOptions(ModelOptions):
     _: KW_ONLY
     base_url: str | None = option(None, panel=MODEL, metavar="URL")
     prompt: str | Path | None = option(None, panel=MODEL, metavar="FILE")
+    prompt_text: str | None = option(None, panel=MODEL, metavar="TEXT")
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
+    temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
+    revision: str | None = option(None, panel=MODEL, metavar="NAME")
+    dtype: Precision | None = option(None, panel=MODEL, metavar="NAME")
+    attn: Attention | None = option(None, panel=MODEL, metavar="NAME")
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
@@ -76,6 +97,8 @@ class GenerateOptions(ModelOptions):
         False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
     )
     seed: int = option(0, panel=FRAMES, metavar="N", min=0)
+    allow_damaged: bool = option(False, panel=FRAMES)
+    readers: int = option(DEFAULT_READERS, panel=LIMITS, metavar="N", min=1, max=256)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
     jpeg_quality: int = option(90, panel=FRAMES, metavar="N", min=1, max=100)
     max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)

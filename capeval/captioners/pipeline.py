@@ -1,4 +1,8 @@
-"""From videos to captions: frames are read ahead, batched by their number, and captioned."""
+"""From videos to captions: frames are read ahead, batched, and captioned.
+
+Videos with equal numbers of frames share a batch. A model that can pad also gets videos of
+similar length together.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,11 @@ from pydantic import ValidationError
 from capeval.captioners.caption_cleanup import (
     REASONING_REMOVED,
     caption_in,
+    has_reasoning,
     is_empty,
     repetition_warning,
 )
+from capeval.captioners.fail_fast import FailFast
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import (
     CapevalError,
@@ -37,11 +43,9 @@ from capeval.video import FrameReader, FrameSet
 
 # Decoded frames that wait for the model; a batch of 32 frames of 1080p is 200 MB a video.
 AHEAD_BYTES = 2 << 30
-# High enough that a few broken files at the beginning do not stop the run.
-FAILURES_BEFORE_STOPPING = 20
 _RECORDED = (
     *("indices", "times", "total_frames", "fps", "duration"),
-    *("decoder", "decoder_version"),
+    *("decoder", "decoder_version", "hdr", "tone_mapping"),
 )
 
 
@@ -82,7 +86,7 @@ class _Read:
     def record(self, policy: str) -> dict[str, Any]:
         """Return what the caption line records of the frames."""
         record = self.frames.record()
-        return {"policy": policy} | {key: record[key] for key in _RECORDED}
+        return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 async def caption_videos(
@@ -112,6 +116,8 @@ class _Pipeline:
         self._arrived: dict[int, _Read | None] = {}
         self._next = 0
         self._waiting: dict[int, list[_Read]] = {}
+        self._pool: list[_Read] = []
+        self._mixes = bool(getattr(captioner, "mixes_frame_counts", False))
         self._ready: deque[list[_Read]] = deque()
         self._held = self._bytes = self._reading = self._readers = 0
         self._changed = asyncio.Event()
@@ -159,6 +165,8 @@ class _Pipeline:
             if self._readers == 0:
                 while self._waiting:
                     self._ready.append(self._waiting.pop(next(iter(self._waiting))))
+                while self._pool:
+                    self._take_from_pool()
             self._changed.set()
 
     async def _read(self, job: Job) -> _Read | None:
@@ -206,6 +214,12 @@ class _Pipeline:
                 self._gather(ready)
 
     def _gather(self, read: _Read) -> None:
+        if self._mixes:
+            self._pool.append(read)
+            # Wider than a batch, so that videos of similar length find each other.
+            if len(self._pool) >= 2 * self._size or self._pooled() >= AHEAD_BYTES // 2:
+                self._take_from_pool()
+            return
         count = len(read.frames.indices)
         self._waiting.setdefault(count, []).append(read)
         if len(self._waiting[count]) >= self._size:
@@ -215,6 +229,18 @@ class _Pipeline:
         if len(waiting) >= 2 * self._size or sum(r.size for r in waiting) >= AHEAD_BYTES // 2:
             fullest = max(self._waiting, key=lambda count: len(self._waiting[count]))
             self._ready.append(self._waiting.pop(fullest))
+
+    def _pooled(self) -> int:
+        return sum(read.size for read in self._pool)
+
+    def _take_from_pool(self) -> None:
+        # The one that waits longest, with those nearest to it in length: they are padded least.
+        first = len(self._pool[0].frames.indices)
+        nearest = sorted(self._pool, key=lambda read: abs(len(read.frames.indices) - first))
+        batch = nearest[: self._size]
+        chosen = set(map(id, batch))
+        self._pool = [read for read in self._pool if id(read) not in chosen]
+        self._ready.append(batch)
 
     # Captioning
 
@@ -245,6 +271,7 @@ class _Pipeline:
         batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
+        failed: str | None = None
         try:
             with blaming(lambda error: _FailedError(f"the model failed: {describe(error, 300)}")):
                 # A list made here would keep the frames alive as long as the call runs.
@@ -256,6 +283,7 @@ class _Pipeline:
         except _FailedError as failure:
             trace("model failed", failure=failure, indexes=[job.index for job, _, _ in seen])
             returned = [Uncaptioned(job.index, str(failure)) for job, _, _ in seen]
+            failed = str(failure)
         seconds = (time.perf_counter() - started) / len(seen)
         for (job, frames, warnings), value in zip(seen, returned, strict=True):
             made = (
@@ -267,6 +295,8 @@ class _Pipeline:
             self._recorded(job, outcome, frames)
             if (error := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(error)
+        if (down := self._fail_fast.called(failed, len(seen))) and not self._stopped:
+            self._stop(down)
 
     def _recorded(
         self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
@@ -331,7 +361,7 @@ def _checked(
         return Uncaptioned(index, str(fault))
     if is_empty(caption):
         return Uncaptioned(index, "the caption is empty")
-    removed = REASONING_REMOVED if caption != made.text else None
+    removed = REASONING_REMOVED if has_reasoning(made.text) else None
     found = filter(None, (removed, repetition_warning(caption)))
     warnings = (*frame_warnings, *made.warnings, *found)
     return replace(made, text=caption, warnings=tuple(dict.fromkeys(warnings)))
@@ -386,23 +416,3 @@ _TYPES: Mapping[str, Any] = {
     "warnings": list | tuple,
     "details": Mapping,
 }
-
-
-class FailFast:
-    """Stops a run whose first videos all fail for the same reason."""
-
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self._failures = 0
-        self._is_over = False
-
-    def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
-        """Count an outcome; return the error to stop with once enough have failed alike."""
-        if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
-            self._is_over = True
-        if self._is_over or isinstance(outcome, Captioned):
-            return None
-        self._failures, self._reason = self._failures + 1, outcome.reason
-        if self._failures < FAILURES_BEFORE_STOPPING:
-            return None
-        return UsageError(f"the first {self._failures} videos all failed alike: {outcome.reason}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,9 @@ from capeval.captioners.caption_cleanup import is_empty
 from capeval.captioners.pipeline import Job
 from capeval.captioners.prompting import CaptionPrompts, prompt_hash
 from capeval.captioners.protocol import Captioner
+from capeval.captioners.run_settings import accepted_ids, generation_settings, same_settings
 from capeval.errors import BudgetReached, EndpointDown, InputError, VideoError
-from capeval.files.jsonl import dumps, write_jsonl
+from capeval.files.jsonl import write_jsonl
 from capeval.files.videos import VideoFolder, none_found
 from capeval.runs.engine import Plan, select
 from capeval.runs.folder import RunFolder, safe_name
@@ -24,6 +23,7 @@ from capeval.runs.shards import Part, Shard, lines_by_index
 from capeval.schema import Annotation, Usage
 from capeval.text import shown
 from capeval.video import FrameReader
+from capeval.video.frames import file_size
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,15 @@ class GenerationPlan(Plan[CaptionOutcome]):
 
     `missing` are the reasons of videos that have no file; `again` counts stored captions that are
     empty or whose prompt or video changed; of these, `outdated` have a text, which remains until a
-    new one is written; `asked` counts all videos, done or not.
+    new one is written; `asked` counts all videos, done or not; `earlier` are the ids of settings
+    under which a version that did not identify the weights stored captions of this run.
     """
 
     run: RunFolder
     part: Part
     wanted: Wanted
     settings: Mapping[str, Any]
+    earlier: tuple[str, ...]
     missing: Mapping[str, str]
     again: int
     outdated: Mapping[str, Mapping[str, Any]]
@@ -123,37 +125,14 @@ def default_run(model: str) -> str:
     return safe_name(model.removeprefix("hf:").rstrip("/").rpartition("/")[2] or model)
 
 
-def generation_settings(
-    wanted: Wanted, captioner: Captioner, reader: FrameReader
-) -> dict[str, Any]:
-    """Return the settings that affect captions, as JSON values; a run has one set of them."""
-    settings: dict[str, Any] = json.loads(
-        dumps(
-            {
-                "model": captioner.name,
-                "frames": reader.policy,
-                "decoder": reader.decoder,
-                "prompt": wanted.prompts.settings(wanted.annotations),
-                "generation": dict(captioner.settings),
-            }
-        )
-    )
-    return settings
-
-
-def settings_id(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of settings, which every caption line carries."""
-    return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
-
-
 def plan_generation(
     run: RunFolder, wanted: Wanted, captioner: Captioner, reader: FrameReader
 ) -> GenerationPlan:
     """Find out what is left to caption; raises `InputError`."""
-    settings = generation_settings(wanted, captioner, reader)
-    same_settings(run, settings)
+    settings = generation_settings(wanted.prompts.settings(wanted.annotations), captioner, reader)
+    earlier = same_settings(run, settings)
     part = Part(run.path, wanted.shard)
-    stored = _stored(run, part, settings)
+    stored = _stored(run, part, accepted_ids(settings, earlier))
     by_index = {annotation.index: annotation for annotation in wanted.annotations}
     refuse_unknown(stored, by_index, wanted.annotations_path, run, "; choose another --run")
     prompts = {index: wanted.prompts.of(annotation) for index, annotation in by_index.items()}
@@ -178,6 +157,8 @@ def plan_generation(
         for index, reason in stored_reasons(part).items()
         if index in by_index and index not in lines
     }
+    # Those that failed before come last: one that breaks the model does not keep it from others.
+    todo = tuple(sorted(todo, key=lambda job: job.index in failed))
     kept = {index: CaptionOutcome(index, line) for index, line in lines.items()} | {
         index: CaptionOutcome(index, None, reason)
         for index, reason in {**failed, **missing}.items()
@@ -190,6 +171,7 @@ def plan_generation(
         part=part,
         wanted=wanted,
         settings=settings,
+        earlier=earlier,
         missing=missing,
         again=len(stored) - len(lines),
         outdated={
@@ -210,62 +192,30 @@ def _located(
         index = annotation.index
         try:
             path = videos.find(annotation.video or index)
+            file = _file_of(path, videos)
         except VideoError as error:
             missing[index] = str(error)
         else:
-            work.append(Job(index, path, prompts[index], _file_of(path, videos)))
+            work.append(Job(index, path, prompts[index], file))
     return tuple(work), missing
 
 
 def _file_of(path: Path, videos: VideoFolder) -> dict[str, Any]:
-    return {"file": path.relative_to(videos.path).as_posix(), "bytes": path.stat().st_size}
+    return {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
 
 
 def _same_video(line: Mapping[str, Any], annotation: Annotation, videos: VideoFolder) -> bool:
     try:
         path = videos.find(annotation.video or annotation.index)
+        file = _file_of(path, videos)
     except VideoError:
         # The file no longer exists; its stored caption is still valid.
         return True
-    return bool(line.get("video") == _file_of(path, videos))
+    return bool(line.get("video") == file)
 
 
-def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> None:
-    """Refuse a run that was generated with other settings; raises `InputError` or `UsageError`."""
-    before = run.read_manifest().get("generation")
-    if before is None:
-        if run.exists():
-            raise InputError(
-                "holds captions that were not generated here; choose another --run", file=run.path
-            )
-        return
-    now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
-    different = [
-        f"{key.removeprefix('generation.')} {shown(then.get(key))} (now {shown(now.get(key))})"
-        for key in {**then, **now}
-        if dumps(then.get(key)) != dumps(now.get(key))
-    ]
-    if different:
-        raise InputError(
-            "was generated with other settings, which cannot be mixed; choose another --run, or go "
-            f"back to {', '.join(different)}",
-            file=run.path,
-        )
-
-
-def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            flat |= _flat(value, f"{before}{key}.")
-        else:
-            flat[f"{before}{key}"] = value
-    return flat
-
-
-def _stored(run: RunFolder, part: Part, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _stored(run: RunFolder, part: Part, expected: Collection[str]) -> dict[str, dict[str, Any]]:
     """Return the stored caption lines of the run and of this part."""
-    expected = settings_id(settings)
     lines = checked_lines(run.captions, expected)
     return lines | checked_lines(part.captions, expected) if part.shard else lines
 
@@ -286,11 +236,13 @@ def refuse_unknown(
             raise InputError(problem, file=run.path)
 
 
-def checked_lines(file: Path, expected: str) -> dict[str, dict[str, Any]]:
-    """Return the caption lines of a file by index; raises `InputError` if settings differ."""
+def checked_lines(file: Path, expected: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the caption lines of a file by index; `InputError` if the id of one's settings is
+    not among those `expected`.
+    """
     lines = lines_by_index(file)
     for index, line in lines.items():
-        if line.get("settings") != expected or not isinstance(line.get("caption"), str):
+        if line.get("settings") not in expected or not isinstance(line.get("caption"), str):
             raise InputError(
                 "was generated with other settings, or not by `capeval generate`; "
                 "settings cannot be mixed in one run",

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from capeval.errors import InputError
+from capeval.errors import InputError, UsageError
 from capeval.files.packaged import packaged
 from capeval.files.reading import read_text
 from capeval.schema import Annotation
@@ -25,6 +25,8 @@ class CaptionPrompts:
     text: str
     source: str
     questions: bool
+    typed: bool = False
+    """Whether the prompt is in no file: its text is then recorded as well."""
 
     def of(self, annotation: Annotation) -> str:
         """Return the prompt for one video."""
@@ -37,11 +39,21 @@ class CaptionPrompts:
         if asked and all((a.question or "").strip() for a in annotations):
             return {"source": "question"}
         source = f"question, else {self.source}" if asked else self.source
-        return {"source": source, "sha256": prompt_hash(self.text)}
+        found = {"source": source, "sha256": prompt_hash(self.text)}
+        return found | ({"text": self.text} if self.typed else {})
 
 
-def load_caption_prompts(file: Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
-    """Return the prompt of a file; else the data's own or that of `default`, a set or a file."""
+def load_caption_prompts(
+    file: Path | None, default: str = "tuna-cap-v1", *, text: str | None = None
+) -> CaptionPrompts:
+    """Return `text`, or the prompt of a file; else the data's own or that of `default`.
+
+    `default` is a prompt set or a file.
+    """
+    if file is not None and text is not None:
+        raise UsageError("--prompt and --prompt-text are two prompts; give one of them")
+    if text is not None:
+        return CaptionPrompts(text.strip(), "--prompt-text", questions=False, typed=True)
     if file is not None:
         return CaptionPrompts(read_text(file).strip(), file.name, questions=False)
     path = packaged("prompts") / Path(default).name / "caption.txt"

@@ -90,12 +90,15 @@ class Captioner(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """The number of requests that `caption` should get; all have the same number of frames."""
+        """The number of requests that `caption` should get.
+
+        All have the same number of frames, unless the object has a true `mixes_frame_counts`.
+        """
         ...
 
     @property
     def concurrency(self) -> int:
-        """How many calls of `caption` may run at a time: 1 for a model in this process."""
+        """How many calls of `caption` may run at a time."""
         ...
 
     async def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes:
@@ -126,7 +129,9 @@ class LoadedModel:
     """A model of transformers in memory, and everything needed to use it.
 
     `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
-    tokens alone; one in `generation` counts the prompt's tokens too.
+    tokens alone; one in `generation` counts the prompt's tokens too. `mixes_frame_counts` says that
+    `inputs` takes videos with different numbers of frames in one batch; `devices` are all that have
+    a part of the model, if there are several.
     """
 
     model: Any
@@ -139,3 +144,5 @@ class LoadedModel:
     settings: Mapping[str, Any]
     context: int | None = None
     penalty: float | None = None
+    mixes_frame_counts: bool = False
+    devices: tuple[torch.device, ...] = ()

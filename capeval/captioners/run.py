@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from capeval.captioners.options import DEFAULT_READERS
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.plan import (
     CaptionOutcome,
@@ -15,17 +16,22 @@ from capeval.captioners.plan import (
     GenerationPlan,
     Wanted,
     checked_lines,
-    generation_settings,
     in_order,
     plan_generation,
     refuse_unknown,
-    same_settings,
-    settings_id,
     stored_reasons,
     write_part,
 )
 from capeval.captioners.prompting import prompt_hash
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.captioners.run_settings import (
+    EARLIER,
+    accepted_ids,
+    earlier_ids,
+    generation_settings,
+    same_settings,
+    settings_id,
+)
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
@@ -97,10 +103,11 @@ def merge_into(
     run: RunFolder, annotations: tuple[Annotation, ...], path: str, parts: Sequence[Part]
 ) -> Generation:
     """Merge the lines of the shards into the run, and remove the shards."""
-    generation = run.read_manifest().get("generation")
+    manifest = run.read_manifest()
+    generation = manifest.get("generation")
     if not isinstance(generation, dict):
         raise InputError("is missing: copy it from one of the shards' machines", file=run.manifest)
-    expected = settings_id(generation)
+    expected = accepted_ids(generation, earlier_ids(manifest))
     lines: dict[str, Mapping[str, Any]] = {}
     reasons: dict[str, str] = {}
     for part in (Part(run.path), *parts):
@@ -145,13 +152,15 @@ async def generate_run(
     reader: FrameReader,
     *,
     progress: Progress | None = None,
+    readers: int = DEFAULT_READERS,
     dollars: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Generation, Merge | None]:
     """Generate a run, or a shard of it; the last shard to finish merges them all.
 
-    `dollars` returns what the captioner's calls have cost so far.
+    `readers` videos are decoded at a time; `dollars` returns what the captioner's calls have cost
+    so far.
     """
-    work = GenerationWork(run, wanted, captioner, reader, dollars)
+    work = GenerationWork(run, wanted, captioner, reader, dollars, readers)
     finished = await execute(work, progress)
     mine = work.generation(finished)
     if wanted.shard is None or mine.stopped:
@@ -173,6 +182,7 @@ class GenerationWork:
     captioner: Captioner
     reader: FrameReader
     dollars: Callable[[], float]
+    readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
 
     @contextmanager
@@ -188,7 +198,8 @@ class GenerationWork:
         """Merge shards that a killed process left, and compare what is stored with the videos."""
         run, wanted = self.run, self.wanted
         if wanted.shard is None and parts_of(run.path):
-            same_settings(run, generation_settings(wanted, self.captioner, self.reader))
+            prompt = wanted.prompts.settings(wanted.annotations)
+            same_settings(run, generation_settings(prompt, self.captioner, self.reader))
             merge_into(run, wanted.annotations, wanted.annotations_path, parts_of(run.path))
         return plan_generation(run, wanted, self.captioner, self.reader)
 
@@ -207,6 +218,8 @@ class GenerationWork:
             }
             manifest["videos"] = str(wanted.videos)
             manifest["generation"] = dict(plan.settings)
+            if plan.earlier:
+                manifest[EARLIER] = list(plan.earlier)
             manifest["capeval"] = __version__
             run.write_manifest(manifest)
 
@@ -222,7 +235,9 @@ class GenerationWork:
                 self.usage += outcome.usage
                 record(CaptionOutcome(job.index, _caption_line(job, outcome, frames, plan)))
 
-        await caption_videos(plan.todo, self.reader, self.captioner, record=captioned)
+        await caption_videos(
+            plan.todo, self.reader, self.captioner, record=captioned, threads=self.readers
+        )
 
     def line(
         self, plan: GenerationPlan, outcome: CaptionOutcome

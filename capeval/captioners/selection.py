@@ -7,10 +7,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from capeval.captioners.backends import BACKENDS, as_captioner, is_plugin, load_plugin
-from capeval.captioners.catalogue import HUB_PREFIX, ModelEntry, find_model, read_catalogue
+from capeval.captioners.catalogue import (
+    HUB_PREFIX,
+    ModelEntry,
+    entries_by_hub,
+    find_model,
+    model_folder,
+    read_catalogue,
+)
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioner
@@ -54,17 +62,21 @@ def choose_model(options: GenerateOptions) -> ModelEntry | None:
             return None
         raise UsageError("name a model with --model (`capeval models` lists them) or a --base-url")
     is_known = name in catalogue or name.startswith(HUB_PREFIX)
+    is_known |= not served and model_folder(name) is not None
     if not is_known and not served and is_plugin(name):
         return ModelEntry(name=name, reached=name)
     if not is_known and (served or name.startswith(_OPENAI_NAMES)):
-        hubs = {entry.hub: entry for entry in catalogue.values() if entry.hub}
-        by_hub = hubs.get(name)
+        by_hub = entries_by_hub(catalogue).get(name.lower())
         if by_hub is None:
             return ModelEntry(name=name, reached="endpoint", frames="auto" if not served else "32")
         return by_hub.model_copy(update={"name": name, "reached": "endpoint"})
     entry = find_model(name, catalogue)
     if entry.reached == "nowhere" and not served:
         raise UsageError(f"{name} cannot be run from here: {entry.note}")
+    if served and "preset" in entry.options:
+        raise UsageError(
+            f"{name}: its preset runs in this process only; with --base-url name {entry.hub}"
+        )
     if entry.reached == "server" and not served:
         raise UsageError(
             f"{name} runs behind a server: start one with `{entry.serve}` "
@@ -80,7 +92,7 @@ async def open_captioner(
     """Open a captioner; its model or connections close with the block."""
     entry = choose_model(options)
     if entry is not None and not isinstance(options.model, str | None):
-        _refuse(entry, options, *_OF_IMAGES, *_OF_MODELS)
+        _refuse(entry.name, options, *_OF_IMAGES, *_OF_MODELS)
         yield OpenCaptioner(as_captioner(options.model), entry, Meter())
     elif entry is not None and is_plugin(entry.reached):
         captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
@@ -94,15 +106,20 @@ async def open_captioner(
                 # The captions are written; a plugin's fault changes nothing.
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
-        if entry is not None and entry.reached != "endpoint":
-            _refuse(entry, options, *_OF_IMAGES)
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+        if entry is not None and entry.reached != "endpoint":
+            _refuse(entry.name, options, *_OF_IMAGES)
+        else:
+            for name in _given(options, *_IN_PROCESS):
+                instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
+                raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         async with backend(entry, options, on_notice) as opened:
             yield opened
 
 
 _OF_IMAGES = ("images", "jpeg_quality", "max_side")
-_OF_MODELS = ("max_new_tokens", "device", "batch_size")
+_IN_PROCESS = ("device", "batch_size", "revision", "dtype", "attn")
+_OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
 def _given(options: GenerateOptions, *names: str) -> dict[str, Any]:
@@ -114,12 +131,48 @@ def _given(options: GenerateOptions, *names: str) -> dict[str, Any]:
 _DEFAULTS = GenerateOptions()
 
 
-def _refuse(entry: ModelEntry, options: GenerateOptions, *names: str) -> None:
+def _refuse(called: str, options: GenerateOptions, *names: str) -> None:
     """Raise `UsageError` for options that a captioner would ignore."""
     for name in _given(options, *names):
         why = ", which is for endpoints" if name in _OF_IMAGES else "; set it on the object"
-        flag = f"--{name.replace('_', '-')}"
-        raise UsageError(f"the captioner {shown(entry.name)} does not take {flag}{why}")
+        raise UsageError(f"the captioner {shown(called)} does not take {_flag(name)}{why}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def load_arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
+    """Return how a model of this process is loaded: as its entry says, unless an option does.
+
+    The result is for `TransformersCaptioner.load`.
+    """
+    hub = entry.hub or entry.name
+    if options.revision and Path(hub).is_dir():
+        raise UsageError(f"--revision {options.revision}: {shown(hub)} is a folder, not on the hub")
+    # The preset has a limit of its own, that of the code which it reproduces.
+    limit = None if entry.options.get("preset") == "tuna" else entry.max_new_tokens
+    temperature = entry.temperature if options.temperature is None else options.temperature
+    arguments = {
+        **entry.options,
+        "name": entry.name,
+        "revision": options.revision or entry.revision,
+        "device": options.device or "auto",
+        "batch_size": options.batch_size,
+        "max_new_tokens": options.max_new_tokens or limit,
+        "system_prompt": entry.system,
+        "attention": options.attn,
+        "generation": _sampling(temperature or 0.0),
+        "seed": options.seed,
+        "serve": entry.serve,
+    }
+    return arguments | ({"dtype": options.dtype} if options.dtype else {})
+
+
+def _sampling(temperature: float) -> dict[str, Any] | None:
+    # From the whole distribution, as an endpoint does that is given only a temperature.
+    whole = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
+    return whole if temperature else None
 
 
 def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from capeval.captioners.batch_size import BatchSize
 from capeval.captioners.caption_cleanup import repetition_warning
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.devices import (
+    MemoryMeter,
     free_memory,
     is_out_of_memory,
     release,
@@ -21,7 +24,8 @@ from capeval.captioners.devices import (
 )
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
-from capeval.captioners.selection import OpenCaptioner
+from capeval.captioners.selection import OpenCaptioner, load_arguments
+from capeval.captioners.written_text import written_text
 from capeval.errors import UsageError
 from capeval.llm.meter import Meter
 from capeval.runs.threads import in_thread
@@ -29,7 +33,7 @@ from capeval.schema import Usage
 from capeval.text import one_line
 
 if TYPE_CHECKING:
-    from capeval.captioners.loading import LoadOptions
+    from capeval.captioners.load_options import LoadOptions
 
 Outcome = Captioned | Uncaptioned
 
@@ -41,13 +45,22 @@ class TransformersCaptioner:
     memory runs out the batch is halved, down to one video, which is then left uncaptioned.
     """
 
-    concurrency = 1
+    # The frames of one batch are made ready while the model works on another.
+    concurrency = 2
 
     def __init__(
-        self, loaded: LoadedModel, *, name: str, batch_size: int | Literal["auto"] = "auto"
+        self,
+        loaded: LoadedModel,
+        *,
+        name: str,
+        batch_size: int | Literal["auto"] = "auto",
+        seed: int = 0,
     ) -> None:
-        self._loaded, self.name = loaded, name
+        self._loaded, self.name, self._seed = loaded, name, seed
         self._size = BatchSize(batch_size)
+        self._memory = MemoryMeter(loaded.devices or (loaded.device,))
+        # Neither a processor nor a model is safe to use from two threads.
+        self._preparing, self._generating = threading.Lock(), threading.Lock()
 
     @classmethod
     def load(
@@ -56,12 +69,14 @@ class TransformersCaptioner:
         *,
         name: str | None = None,
         batch_size: int | Literal["auto"] = "auto",
+        seed: int = 0,
         **options: Unpack[LoadOptions],
     ) -> TransformersCaptioner:
         """Load a model that transformers has a class for; none of its repository's code runs.
 
-        `model` is a hub id or a folder in the same layout, and `name` what the run calls it;
-        `options` are those of `capeval.captioners.loading.LoadOptions`. Raises `MissingExtra`
+        `model` is a hub id or a folder in the same layout, and `name` what the run calls it; `seed`
+        is that of captions drawn at random, where `options` ask for such;
+        `options` are those of `capeval.captioners.load_options.LoadOptions`. Raises `MissingExtra`
         and `UsageError`.
         """
         tokens = options.get("max_new_tokens")
@@ -72,7 +87,7 @@ class TransformersCaptioner:
 
         called = model if name is None else name
         loaded = load_model(model, name=called, **options)
-        return cls(loaded, name=called, batch_size=batch_size)
+        return cls(loaded, name=called, batch_size=batch_size, seed=seed)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -81,12 +96,18 @@ class TransformersCaptioner:
             "backend": "transformers",
             "revision": self._loaded.revision,
             **self._loaded.settings,
+            **({"seed": self._seed} if self._loaded.generation.do_sample else {}),
         }
 
     @property
     def batch_size(self) -> int:
         """How many requests fit at present; changes as memory is measured or runs out."""
         return self._size.value
+
+    @property
+    def mixes_frame_counts(self) -> bool:
+        """Whether a batch may have videos with different numbers of frames."""
+        return self._loaded.mixes_frame_counts
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
         """Return one outcome per request, in order; stops after a token when it is cancelled."""
@@ -105,18 +126,23 @@ class TransformersCaptioner:
 
     def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        # Some processors refuse batches whose videos have different numbers of frames.
-        order = sorted(range(len(requests)), key=lambda at: len(requests[at].frames))
-        for _, same in groupby(order, key=lambda at: len(requests[at].frames)):
+        # The longest first: it decides how many fit.
+        order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
+        for _, same in groupby(order, key=lambda at: self._shape(requests[at])):
             waiting = list(same)
             while waiting and not stop.is_set():
-                now, waiting = waiting[: self._size.value], waiting[self._size.value :]
+                size = self._size.of(len(requests[waiting[0]].frames))
+                now, waiting = waiting[:size], waiting[size:]
                 done = self._attempt([requests[at] for at in now], stop)
                 if done is None:
                     waiting = now + waiting
                 else:
                     outcomes.update(zip(now, done, strict=True))
         return [outcomes[at] for at in sorted(outcomes)]
+
+    def _shape(self, request: CaptionRequest) -> int:
+        # Some models take only videos with equal numbers of frames in one batch.
+        return 0 if self._loaded.mixes_frame_counts else len(request.frames)
 
     def _attempt(
         self, requests: Sequence[CaptionRequest], stop: threading.Event
@@ -146,22 +172,30 @@ class TransformersCaptioner:
         import torch
 
         loaded = self._loaded
-        began = time.perf_counter()
-        try:
-            batch = loaded.inputs(requests)
-        except ValueError as error:
-            raise _Refused(
-                f"the model's processor refuses it: {one_line(str(error), 200)}"
-            ) from error
+        with _held(self._preparing, stop):
+            began = time.perf_counter()
+            try:
+                batch = loaded.inputs(requests)
+            except ValueError as error:
+                raise _Refused(
+                    f"the model's processor refuses it: {one_line(str(error), 200)}"
+                ) from error
+            prepared = time.perf_counter() - began
         tokens = int(batch["input_ids"].shape[1])
         if loaded.context is not None and tokens > loaded.context:
             # Beyond its context a model still writes text, but not about the video.
+            frames = max(len(request.frames) for request in requests)
             raise _Refused(
-                f"its {len(requests[0].frames)} frames and the prompt make {tokens} tokens, and "
+                f"its {frames} frames and the prompt make {tokens} tokens, and "
                 f"the model reads {loaded.context}: take fewer frames"
             )
-        free = self._measure()
-        with torch.inference_mode():
+        with _held(self._generating, stop), torch.inference_mode():
+            began = time.perf_counter()
+            self._memory.start()
+            if loaded.generation.do_sample:
+                # By the video: a run that is resumed draws what it would have drawn.
+                drawn = f"{self._seed} {requests[0].index}".encode()
+                torch.manual_seed(int.from_bytes(hashlib.sha256(drawn).digest()[:7]))
             moved = {name: _moved(name, value, loaded) for name, value in batch.items()}
             written = loaded.model.generate(
                 **moved,
@@ -170,17 +204,29 @@ class TransformersCaptioner:
                 logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
-        self._size.done(len(requests), peak=self._peak(), free=free)
-        seconds = (time.perf_counter() - began) / len(requests)
+            peak, free = self._memory.fullest()
+            self._size.done(
+                len(requests),
+                peak=peak,
+                free=free,
+                frames=max(len(request.frames) for request in requests),
+            )
+            seconds = (prepared + time.perf_counter() - began) / len(requests)
         prompt = int(moved["input_ids"].shape[1])
         inputs = [int(row.sum()) for row in moved["attention_mask"]]
         return [
-            self._outcome(request, row[prompt:], tokens, seconds, len(requests))
+            self._outcome(request, row[:prompt], row[prompt:], tokens, seconds, len(requests))
             for request, row, tokens in zip(requests, rows, inputs, strict=True)
         ]
 
     def _outcome(
-        self, request: CaptionRequest, row: list[int], prompt: int, seconds: float, batch: int
+        self,
+        request: CaptionRequest,
+        asked: list[int],
+        row: list[int],
+        prompt: int,
+        seconds: float,
+        batch: int,
     ) -> Captioned:
         loaded = self._loaded
         limit = int(loaded.generation.max_new_tokens)
@@ -188,7 +234,7 @@ class TransformersCaptioner:
         stopped = next((at for at, token in enumerate(row) if token in ends), None)
         # The end token was written too; what follows it is padding.
         tokens = row if stopped is None else row[: stopped + 1]
-        text = loaded.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        text = written_text(loaded.tokenizer, asked, tokens)
         warnings = []
         if stopped is None and len(row) >= limit:
             warnings.append(f"cut off at {limit} tokens")
@@ -205,29 +251,8 @@ class TransformersCaptioner:
             model=self.name,
             revision=loaded.revision,
             warnings=tuple(warnings),
-            details={"batch": batch, "device": str(loaded.device), **_versions()},
+            details={"batch": batch, "device": _named(loaded), **_versions()},
         )
-
-    def _measure(self) -> int | None:
-        """Start measuring a batch's peak; return the memory that it may use."""
-        import torch
-
-        device = self._loaded.device
-        if device.type != "cuda":
-            return None
-        torch.cuda.reset_peak_memory_stats(device)
-        self._before = torch.cuda.memory_allocated(device)
-        # What the allocator has taken and does not use is free to the next batch as well.
-        idle = torch.cuda.memory_reserved(device) - self._before
-        return (free_memory(device) or 0) + idle
-
-    def _peak(self) -> int | None:
-        import torch
-
-        device = self._loaded.device
-        if device.type != "cuda":
-            return None
-        return max(1, torch.cuda.max_memory_allocated(device) - self._before)
 
 
 @asynccontextmanager
@@ -235,17 +260,11 @@ async def open_transformers(
     entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block."""
-    del on_notice  # loading reports nothing
     load = partial(
         TransformersCaptioner.load,
         entry.hub or entry.name,
-        name=entry.name,
-        revision=entry.revision,
-        device=options.device or "auto",
-        batch_size=options.batch_size,
-        max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
-        system_prompt=entry.system,
-        **entry.options,
+        on_notice=on_notice,
+        **load_arguments(entry, options),
     )
     # It may take minutes: Ctrl-C works meanwhile.
     captioner = await in_thread(load)
@@ -253,6 +272,26 @@ async def open_transformers(
         yield OpenCaptioner(captioner, entry, Meter())
     finally:
         await captioner.aclose()
+
+
+@contextmanager
+def _held(lock: threading.Lock, stop: threading.Event) -> Iterator[None]:
+    """Hold a lock; raise `_Stopped` if the call is cancelled while it waits for it."""
+    while not lock.acquire(timeout=_POLL):
+        if stop.is_set():
+            raise _Stopped
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# Short enough for Ctrl-C, long enough to cost nothing.
+_POLL = 0.05
+
+
+class _Stopped(Exception):
+    """The call was cancelled: nobody waits for its captions."""
 
 
 class _Refused(Exception):
@@ -287,6 +326,10 @@ def _moved(name: str, value: Any, loaded: LoadedModel) -> Any:
     return value.to(loaded.device, dtype=dtype)
 
 
+def _named(loaded: LoadedModel) -> str:
+    return ", ".join(map(str, loaded.devices)) or str(loaded.device)
+
+
 def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     free = free_memory(loaded.device)
     room = "" if free is None else f", {free / 2**30:.1f} GiB were free"
@@ -298,50 +341,3 @@ def _versions() -> dict[str, str]:
     import transformers
 
     return {"transformers": transformers.__version__, "torch": str(torch.__version__)}
-
-
-# A batch that runs out of memory is repeated: a larger one would lose more work.
-_MOST = 64
-# The first batch measures only one video, which is not enough for a large step.
-_FASTEST_GROWTH = 4
-# Reserved for longer captions, larger frames and fragmentation than those of the videos so far.
-_KEPT_FREE = 0.2
-
-
-class BatchSize:
-    """A batch size that halves when memory runs out and, when automatic, grows into what is free.
-
-    An automatic one starts with a single video. After each batch it divides the memory that was
-    free before by what the batch took per video at its peak, keeps a fifth free, and grows at most
-    fourfold; it never comes back to a size that failed. Where the peak is unknown (a CPU, or
-    mps) it stays at 1.
-
-    >>> size = BatchSize("auto")
-    >>> size.done(1, peak=10, free=100); size.value
-    4
-    >>> size.done(4, peak=40, free=100); size.value
-    8
-    >>> size.failed(8); size.value
-    4
-    >>> size.done(4, peak=40, free=100); size.value
-    7
-    """
-
-    def __init__(self, wanted: int | Literal["auto"]) -> None:
-        if wanted != "auto" and wanted < 1:
-            raise UsageError(f"--batch-size {wanted}: must be at least 1, or auto")
-        self._automatic = wanted == "auto"
-        self._ceiling = _MOST if wanted == "auto" else wanted
-        self.value = 1 if wanted == "auto" else wanted
-
-    def done(self, videos: int, *, peak: int | None, free: int | None) -> None:
-        """Record that a batch of `videos` succeeded and used `peak` of the `free` bytes."""
-        if not self._automatic or not peak or not free:
-            return
-        fit = int(free * (1 - _KEPT_FREE) / (peak / videos))
-        self.value = max(1, min(fit, _FASTEST_GROWTH * videos, self._ceiling))
-
-    def failed(self, videos: int) -> None:
-        """Record that a batch of `videos` ran out of memory."""
-        self._ceiling = max(1, min(self._ceiling, videos - 1))
-        self.value = max(1, videos // 2)

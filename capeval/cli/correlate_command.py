@@ -48,6 +48,8 @@ def correlate(
 
     Without --metric and --metric-columns, the metrics are all judged runs under runs/; if there is
     none of yours, the judged sample.
+
+    --average takes the files that --out has written for several data sets.
     """
     from capeval.api import correlating
     from capeval.cli.session import Session

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from capeval.errors import BudgetReached, CapevalError, UsageError
+from capeval.errors import BudgetReached, CapevalError, ModelDown, UsageError
 from capeval.llm.meter import Meter
 from capeval.reporting.numbers import money, tenths, thousands
 from capeval.runs.engine import Status
@@ -148,6 +148,8 @@ def next_step(stopped: CapevalError | None, left: str) -> str:
     """Return what to do about videos that are left, such as "unscored", by why the work stopped."""
     if isinstance(stopped, BudgetReached):
         return f"Raise --max-cost and run the same command again to do the {left}."
+    if isinstance(stopped, ModelDown):
+        return f"Run the same command again to do the {left}; those that failed come last."
     if stopped is not None:
         return f"Run the same command again to do the {left}, once the endpoint answers."
     return f"Run the same command again to try the {left} once more."

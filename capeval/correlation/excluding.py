@@ -11,12 +11,12 @@ from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import Grouping
+from capeval.stats.values import GroupingName
 from capeval.text import counted, listed, nearest
 
 # A smaller change of a pooled value would not alter what is said of a metric. Systems' means are
 # few, and each of them moves their correlation more.
-_MUCH: dict[Grouping, float] = {"pooled": 0.1, "system": 0.3}
+_MUCH: dict[GroupingName, float] = {"pooled": 0.1, "system": 0.3}
 # Shares of agreeing pairs have no such scale.
 _MOVED = frozenset(STATISTICS) - {"acc_eq"}
 # Among few systems, each matters; one that matters twice as much as any other stands out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from capeval.correlation.metric_sources import (
     judged_runs,
     known_names,
 )
-from capeval.correlation.protocols import departure
+from capeval.correlation.protocols import departure, for_design
 from capeval.correlation.result import PUBLISHED, Correlations, Elements
 from capeval.correlation.steps import Steps
-from capeval.correlation.video_level import Settings, analyse, check_size, steps_of
+from capeval.correlation.video_level import Settings, analyse, steps_of
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.columns import Choice, Known, check_all_found
@@ -169,18 +169,19 @@ def correlate_files(
         metrics = [m for m in sources.metrics.values() if is_comparable(human.name, m.measure)]
         if metrics:
             joined.append(join(human, metrics, request.missing))
-            check_size(joined[-1].ratings, joined[-1].keys, "the human score", human.file)
-            for metric in metrics:
-                values = joined[-1].metrics[metric.name]
-                file = metric.sources[0] if len(metric.sources) == 1 else None
-                check_size(values, joined[-1].keys, metric.name, file)
     if isinstance(table, LabelTable) and annotations is not None:
         elements, more = _elements(table, sources, annotations, request, settings)
         warnings += more
     if joined and (warning := departure(settings.protocol, joined[0].design)):
         warnings.append(warning)
-    steps = Steps("correlate", sum(steps_of(both, settings) for both in joined), progress)
-    found = [analyse(both, settings, steps) for both in joined]
+    each: list[Settings] = []
+    for both in joined:
+        asked, left_out = for_design(settings.protocol, both.design, len(both.metrics))
+        each.append(replace(settings, protocol=asked))
+        warnings += [left_out] if left_out else []
+    total = sum(map(steps_of, joined, each))
+    steps = Steps("correlate", total, progress)
+    found = [analyse(both, own, steps) for both, own in zip(joined, each, strict=True)]
     for results, _, more in found:
         warnings += [*more, *outlier_warnings(results)]
     if settings.raters == "each":

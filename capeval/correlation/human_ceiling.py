@@ -20,6 +20,7 @@ from capeval.files.ratings import LabelTable, RatingTable
 from capeval.stats.agreement import Level, alpha_interval, krippendorff_alpha
 from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
+from capeval.stats.soft_ceiling import soft_ceiling
 from capeval.stats.values import Floats, Interval, Ints, Missing, Value
 
 
@@ -60,13 +61,17 @@ def _ceilings(joined: Joined, settings: Settings) -> list[CeilingResult]:
     result = []
     for statistic, grouping in settings.protocol.pairs:
         if statistic == SOFT_ACCURACY:
-            continue
-        found = apart.ceiling(statistic, grouping)
-        bounds = (
-            Missing("no interval was asked for")
-            if settings.ci == "none" or isinstance(found.value, Missing)
-            else apart.interval(statistic, grouping, draws=settings.resamples, seed=settings.seed)
-        )
+            resamples = 0 if settings.ci == "none" else settings.bootstrap_resamples
+            found, bounds = soft_ceiling(apart, seed=settings.seed, resamples=resamples)
+        else:
+            found = apart.ceiling(statistic, grouping)
+            bounds = (
+                Missing("no interval was asked for")
+                if settings.ci == "none" or isinstance(found.value, Missing)
+                else apart.interval(
+                    statistic, grouping, draws=settings.resamples, seed=settings.seed
+                )
+            )
         result.append(
             CeilingResult(
                 human=joined.human,

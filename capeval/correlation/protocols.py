@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from capeval.errors import UsageError
 from capeval.stats.design import Design
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Grouping
+from capeval.stats.values import GroupingName
 from capeval.text import nearest
 
 
@@ -17,16 +18,27 @@ from capeval.text import nearest
 class Protocol:
     """Which statistics to compute by which groupings, and the source of this choice.
 
-    `binary` reduces three-way labels to covered or not.
+    `binary` reduces three-way labels to covered or not; `of_systems` are computed too where there
+    are several systems and it does not take long.
     """
 
     name: str
     source: str
-    pairs: tuple[tuple[str, Grouping], ...]
+    pairs: tuple[tuple[str, GroupingName], ...]
     binary: bool = False
+    of_systems: tuple[tuple[str, GroupingName], ...] = ()
 
 
-EVERYTHING = Protocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
+_SOFT: tuple[tuple[str, GroupingName], ...] = ((SOFT_ACCURACY, "system"),)
+EVERYTHING = Protocol(
+    "all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS), of_systems=_SOFT
+)
+
+SEVERAL = 5
+"""The fewest systems whose ranking is shown: over four, p of tau-b is at least 2/4! = .083."""
+
+# Videos times pairs of systems times metrics: soft accuracy and its interval take five seconds.
+_AFFORDABLE = 1_000_000
 
 PROTOCOLS: dict[str, Protocol] = {
     "tuna": Protocol(
@@ -56,6 +68,25 @@ PROTOCOLS: dict[str, Protocol] = {
         ((SOFT_ACCURACY, "system"), ("acc_eq", "item")),
     ),
 }
+
+
+def for_design(protocol: Protocol, design: Design, metrics: int) -> tuple[Protocol, str | None]:
+    """Return a protocol with the statistics of systems where these suit, or why they are left out.
+
+    >>> design = Design.of([0] * 5, range(5))
+    >>> for_design(EVERYTHING, design, 2)[0].pairs[-1]
+    ('soft_accuracy', 'system')
+    """
+    more = tuple(pair for pair in protocol.of_systems if pair not in protocol.pairs)
+    if not more or design.systems < SEVERAL:
+        return protocol, None
+    pairs = design.systems * (design.systems - 1) // 2
+    if design.videos * pairs * metrics > _AFFORDABLE:
+        return protocol, (
+            "soft pairwise accuracy of so many captions and metrics takes long and is left out: "
+            "see --statistic soft_accuracy"
+        )
+    return replace(protocol, pairs=(*protocol.pairs, *more)), None
 
 
 def departure(protocol: Protocol, design: Design) -> str | None:
@@ -92,7 +123,7 @@ def protocol(
                 raise UsageError(f"the {what} {one!r} is unknown{near}")
     whole = PROTOCOLS[name] if name else EVERYTHING
     if SOFT_ACCURACY in statistics and not name:
-        whole = replace(whole, pairs=(*whole.pairs, (SOFT_ACCURACY, "system")))
+        whole = replace(whole, pairs=(*whole.pairs, *_SOFT))
     taken = tuple(
         (statistic, grouping)
         for statistic, grouping in whole.pairs
@@ -103,4 +134,5 @@ def protocol(
         raise UsageError(
             f"the protocol {whole.name} has none of these statistics and groupings; it has {pairs}"
         )
-    return replace(whole, pairs=taken)
+    left_out = statistics or (groupings and "system" not in groupings)
+    return replace(whole, pairs=taken, of_systems=() if left_out else whole.of_systems)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from capeval.scoring.result import ResultModel
 from capeval.stats.analytic import interval_of_value
-from capeval.stats.values import Grouping, Interval, Missing, Value
+from capeval.stats.values import GroupingName, Interval, Missing, Value
 
 
 def number_of(value: Value) -> float | None:
@@ -86,13 +86,14 @@ class Correlation(ResultModel):
     threshold, cross_fitted, untied, constant : for acc_eq only
     cluster : rank among the metrics, from 1 for the best; metrics that do not differ share a rank
     without : the value without each system
+    data_sets : of an average, the value by data set
     """
 
     metric: str
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -112,6 +113,7 @@ class Correlation(ResultModel):
     ties: Ties
     cluster: int | None = None
     without: dict[str, float | None] = Field(default_factory=dict)
+    data_sets: dict[str, float | None] = Field(default_factory=dict)
 
 
 class ComparisonResult(ResultModel):
@@ -125,7 +127,7 @@ class ComparisonResult(ResultModel):
     human: str
     rater: str | None = None
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     difference: float | None
     p: float | None
     p_adjusted: float | None
@@ -200,7 +202,7 @@ class CeilingResult(ResultModel):
 
     human: str
     statistic: str
-    grouping: Grouping
+    grouping: GroupingName
     value: float | None
     low: float | None = None
     high: float | None = None

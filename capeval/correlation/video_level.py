@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, compress
-from pathlib import Path
 
 import numpy as np
 
@@ -22,8 +21,6 @@ from capeval.correlation.result import (
     number_of,
     reason_of,
 )
-from capeval.errors import InputError
-from capeval.files.ratings import Keys, caption_name
 from capeval.schema import RaterMode
 from capeval.stats.comparison import (
     MetricComparison,
@@ -35,15 +32,16 @@ from capeval.stats.comparison import (
 )
 from capeval.stats.design import Design, first_rows
 from capeval.stats.grouping import common_to, grouped
+from capeval.stats.groupings import POOLED, SYSTEM, grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
-from capeval.stats.soft_accuracy import NO_INTERVAL, SOFT_ACCURACY, compare_soft, soft_accuracy
-from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Mask, Missing, Value, steady
+from capeval.stats.soft_accuracy import SOFT_ACCURACY, compare_soft, soft_accuracy
+from capeval.stats.statistic import ACC_EQ, PEARSON
+from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
 from capeval.text import counted
 
 # Below 30 captions, intervals are so wide that users should be warned.
@@ -52,15 +50,13 @@ FEW = 30
 MANY_TIES = 0.3
 # Leaving each system out repeats the statistic; for more captions this would take too long.
 _LEAVE_OUT = 20_000
-# Sums of the squares of larger numbers would leave the range of floats.
-_LARGEST = 1e100
 # Permutations for a comparison, and the p that the best comparison must be able to reach.
 _PERMUTATIONS = 1_000
 _REACHED = 0.01
 # For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
 
-_Way = tuple[str, Grouping]
+_Way = tuple[str, GroupingName]
 _Found = tuple[list[Correlation], list[ComparisonResult]]
 
 
@@ -143,7 +139,7 @@ def _every_way(
     """
     groupings = dict.fromkeys(grouping for _, grouping in settings.protocol.pairs)
 
-    def by_grouping(grouping: Grouping) -> dict[_Way, _Found]:
+    def by_grouping(grouping: GroupingName) -> dict[_Way, _Found]:
         ways = [way for way in settings.protocol.pairs if way[1] == grouping]
         soft = [way for way in ways if way[0] == SOFT_ACCURACY]
         ways = [way for way in ways if way not in soft]
@@ -152,10 +148,10 @@ def _every_way(
         result: dict[_Way, _Found] = {}
         for way in ways:
             tests = _compare(scores, way, compared_pairs[way[0]])
-            result[way] = _clustered(_one_way(scores, way, settings, step), tests), tests
+            result[way] = clustered(_one_way(scores, way, settings, step), tests), tests
         for way in soft:
             tests = _compare(scores, way, _soft_comparisons(scores, settings, permutations))
-            result[way] = _clustered(_soft(scores, settings, step), tests), tests
+            result[way] = clustered(_soft(scores, settings, step), tests), tests
         return result
 
     if len(scores.y) < _AT_ONCE:
@@ -164,18 +160,6 @@ def _every_way(
         with ThreadPoolExecutor(2) as pool:
             parts = list(pool.map(by_grouping, groupings))
     return {way: one for part in parts for way, one in part.items()}
-
-
-def check_size(values: Floats, keys: Keys, name: str, file: Path | str | None) -> None:
-    """Refuse scores of which sums of squares would overflow; `values` are (..., captions)."""
-    large = np.argwhere(np.abs(values) > _LARGEST)
-    if len(large):
-        at = tuple(large[0])
-        raise InputError(
-            f"{name} of {caption_name(keys[int(at[-1])])} is {values[at]:g}; numbers above "
-            f"{_LARGEST:g} cannot be correlated: rescale them",
-            file=None if file is None else Path(file),
-        )
 
 
 def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[_Scores]:
@@ -233,7 +217,7 @@ def _warnings(scores: _Scores) -> list[str]:
             none = ", and no p" if scores.design.repeats else ""
             warning = f"{videos} {what}: no intervals{none} by resampling (needs {FEWEST})"
         found.append(f"{who}: {warning}")
-    ties = {name: pair.ties("pooled") for name, pair in scores.metrics.items()}
+    ties = {name: pair.ties(POOLED) for name, pair in scores.metrics.items()}
     shares = {who: next(iter(ties.values()))[1]}
     shares |= {name: of_metric for name, (of_metric, _) in ties.items()}
     for name, share in shares.items():
@@ -274,7 +258,7 @@ def _one(
     accuracies: dict[str, float | None] = {}
     if statistic == ACC_EQ.name:
         fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
-        if grouping != "system":
+        if not grouping_of(grouping).means:
             threshold = fitted.threshold
         accuracies = {
             "threshold": number_of(threshold),
@@ -301,7 +285,7 @@ def _one(
     )
     if isinstance(value, Missing):
         return base
-    common = only if grouping not in ("pooled", "system") else None
+    common = None if grouping_of(grouping).whole else only
     bounds = interval(
         *data,
         *way,
@@ -340,14 +324,18 @@ def _one(
     )
 
 
+def _resamples(settings: Settings) -> int:
+    return 0 if settings.ci == "none" else settings.bootstrap_resamples
+
+
 def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list[Correlation]:
     """Return the soft pairwise accuracy of every metric."""
     found = []
     draws = PERMUTATIONS if settings.resamples is None else settings.resamples
     for name, pair in scores.metrics.items():
-        one = soft_accuracy(pair, seed=settings.seed, draws=draws)
+        one = soft_accuracy(pair, seed=settings.seed, draws=draws, resamples=_resamples(settings))
         missing = isinstance(one.value, Missing)
-        of_metric, of_human = pair.ties("system")
+        of_metric, of_human = pair.ties(SYSTEM)
         tested = None if isinstance(one.p, Missing) else one.p
         found.append(
             Correlation(
@@ -365,7 +353,8 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
                 test=tested and tested.method,
                 p_least=tested and tested.least,
                 p_reason=reason_of(one.p),
-                interval_reason=NO_INTERVAL.reason,
+                **bounds_of(one.interval),
+                interval=None if isinstance(one.interval, Missing) else one.interval.method,
                 without=dict(zip(scores.systems, map(number_of, one.without), strict=False)),
             )
         )
@@ -376,8 +365,9 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
 def _soft_comparisons(
     scores: _Scores, settings: Settings, permutations: int
 ) -> list[MetricComparison]:
+    resamples = _resamples(settings)
     return [
-        compare_soft(one, two, seed=settings.seed, draws=permutations)
+        compare_soft(one, two, seed=settings.seed, draws=permutations, resamples=resamples)
         for one, two in combinations(scores.metrics.values(), 2)
     ]
 
@@ -385,7 +375,7 @@ def _soft_comparisons(
 def _compared_pairs(
     scores: _Scores,
     statistics: Sequence[str],
-    grouping: Grouping,
+    grouping: GroupingName,
     settings: Settings,
     permutations: int,
     step: Callable[[], None],
@@ -393,7 +383,7 @@ def _compared_pairs(
     """Return the comparisons of all pairs of metrics by each statistic."""
 
     def threshold(pair: Pair) -> float:
-        if grouping == "system" or ACC_EQ.name not in statistics:
+        if grouping_of(grouping).means or ACC_EQ.name not in statistics:
             return 0.0
         found = calibrate(pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
@@ -407,7 +397,7 @@ def _compared_pairs(
         seed=settings.seed,
         thresholds=list(map(threshold, metrics)),
         step=step,
-        resamples=0 if settings.ci == "none" else settings.bootstrap_resamples,
+        resamples=_resamples(settings),
     )
 
 
@@ -415,7 +405,7 @@ def _compare(
     scores: _Scores, way: _Way, compared_pairs: Sequence[MetricComparison]
 ) -> list[ComparisonResult]:
     families = [compared_pairs]
-    if way == ("pearson", "pooled") and not scores.design.repeats:
+    if way == (PEARSON.name, POOLED.name) and not scores.design.repeats:
         families.append(
             [
                 williams(one.x, two.x, scores.y, scores.design)
@@ -447,7 +437,8 @@ def _compare(
     ]
 
 
-def _clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:
+def clustered(found: list[Correlation], tests: Sequence[ComparisonResult]) -> list[Correlation]:
+    """Return results of several metrics with the rank of each, from the tests of every two."""
     if len(found) < 2:
         return found
     place = {result.metric: at for at, result in enumerate(found)}

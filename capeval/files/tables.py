@@ -17,8 +17,8 @@ from capeval.files.csv_formulas import unescape
 from capeval.files.workbook import Unreadable, place
 from capeval.text import cut, listed, misnamed, nearest, shown
 
-LARGEST = 1e150
-"""Statistics square numbers and add the squares up; beyond this limit, floats would overflow."""
+LARGEST = 1e100
+"""Statistics add up squares and cubes of numbers, which must stay within the range of floats."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which no name may have: they move a terminal's cursor or end a line."""
@@ -189,8 +189,8 @@ class InputTable:
             problem = (
                 "is not finite"
                 if isinstance(value, str) and "inf" in value.lower()
-                else f"is too large to compute with (beyond {LARGEST:.0e})".replace("+", "")
-            )
+                else f"is too large to compute with (above {LARGEST:.0e}); rescale the column"
+            ).replace("+", "")
             raise self.error(f"{shown(value)} {problem}", row=row, column=column)
         return number
 
@@ -215,7 +215,9 @@ class InputTable:
 def _hint_of(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", value):
         return "; write decimals with a point"
-    if isinstance(value, str) and not value.isascii():
+    if isinstance(value, str) and "\N{MINUS SIGN}" in value:
+        return "; write a minus as -"
+    if isinstance(value, str) and any(map(str.isdecimal, value)) and not value.isascii():
         return "; use only the digits 0 to 9"
     return ""
 

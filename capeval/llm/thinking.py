@@ -8,13 +8,15 @@ import re
 from capeval.text import plain
 
 _NAMES = "think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis"
-# <think>, <|begin_of_thought|>, <seed:think>, <antThinking>, [THINK], ◁think▷; and the headers of
-# OpenAI's Harmony format, also as servers leave them that drop its special tokens.
+# <think>, <|begin_of_thought|>, <seed:think>, <antThinking>, [THINK], ◁think▷; Gemma 4's
+# <|channel>thought and <channel|>; and the headers of OpenAI's Harmony format, also as servers
+# leave them that drop its special tokens.
 _MARK = re.compile(
     rf"<\|?\s*+(?P<tag_end>/|end_of_)?(?:begin_of_)?(?:\w{{1,12}}:|ant)?(?P<tag>{_NAMES})"
     r"(?:[\s/][^<>]{0,200})?\|?>"
     r"|\[(?P<box_end>/)?(?P<box>think(?:ing)?)\]"
     r"|◁(?P<arrow_end>/)?(?P<arrow>think(?:ing)?)▷"
+    r"|<\|channel>|(?P<half_end><channel\|>)"
     r"|(?:<\|start\|>\s*+assistant\s*+)?<\|channel\|>\s*+"
     r"(?:(?P<final>final)|(?P<channel>analysis|commentary))(?:[^<]{0,40}(?:<\|constrain\|>\s*+\w+\s*+)?"
     r"<\|message\|>)?"
@@ -71,4 +73,6 @@ def _kind(mark: re.Match[str]) -> tuple[str, bool]:
             return f"{kind} {name.lower()}", mark[f"{kind}_end"] is not None
     if mark["bare"] or mark["bare_final"]:
         return "bare", mark["bare"] is None
-    return "channel", mark["final"] is not None
+    if mark["final"] or mark["channel"]:
+        return "channel", mark["final"] is not None
+    return "half", mark["half_end"] is not None

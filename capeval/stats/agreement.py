@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.percentiles import percentiles
-from capeval.stats.resampling import FEWEST, draw_counts
+from capeval.stats.resampling import FEWEST, draw_counts, too_few
 from capeval.stats.values import Floats, Interval, Ints, Mask, Missing, Value, known
 
 Coefficient = Literal["accuracy", "macro_f1", "kappa", "ac1", "brennan_prediger", "alpha"]
@@ -176,9 +176,7 @@ def coefficient_intervals(
     """
     videos, k, _ = matrices.shape
     if videos < FEWEST:
-        few = "1 video is" if videos == 1 else f"{videos} videos are"
-        reason = f"{few} too few to resample: at least {FEWEST}"
-        return dict.fromkeys(COEFFICIENTS, Missing(reason))
+        return dict.fromkeys(COEFFICIENTS, too_few(videos))
     flat = matrices.reshape(videos, k * k)
     rng = np.random.default_rng(seed)
     sums = [counts @ flat for counts in draw_counts(videos, draws, rng)]
@@ -282,8 +280,7 @@ def alpha_interval(
         return Missing(reason)
     names, units = np.unique(video[paired], return_inverse=True)
     if len(names) < FEWEST:
-        few = "1 video is" if len(names) == 1 else f"{len(names)} videos are"
-        return Missing(f"{few} too few to resample: at least {FEWEST}")
+        return too_few(len(names))
     by_video = np.zeros((len(names), len(parts)))
     np.add.at(by_video, units, parts.T)
     drawn = draw_counts(len(names), draws, np.random.default_rng(seed))

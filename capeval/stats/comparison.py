@@ -5,7 +5,7 @@ by the jackknife of whole videos. Swapping the metrics in whole videos (Deutsch,
 2021) would take their errors as exchangeable: metrics that are equally good and err differently,
 such as one that fails on some videos, would then differ too often. Within videos, the differences
 themselves change sign. Means of systems are few, and one video mostly moves their order by nothing:
-there the metrics are swapped, after standardising them.
+there the videos are resampled.
 """
 
 from __future__ import annotations
@@ -18,24 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import t_interval
-from capeval.stats.design import Design, group_means
+from capeval.stats.design import Design
 from capeval.stats.grouping import Grouped, common_to, grouped
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.jackknife import without_each_video
+from capeval.stats.jackknife_error import jackknife_error, without_two_videos
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one, percentiles
-from capeval.stats.resampling import FEWEST, MANY, coins, too_few
+from capeval.stats.resampling import FEWEST, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
-from capeval.stats.system_means import system_values
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing, Value, as_pairs
+from capeval.stats.system_differences import system_difference
+from capeval.stats.values import Floats, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
-# With fewer swaps, p adjusted for several pairs of metrics would be too coarse.
-_FEWEST = 999
-# Systems times metrics times swaps that fit into memory.
-_CELLS = 20_000_000
-# Means that differ in later digits are equal, whatever was added to get them.
-_DIGITS = 10
 _CONFIDENCE = 0.95
 _UPPER = (1 + _CONFIDENCE) / 2
 _UNASKED = Missing("no interval was asked for")
@@ -64,8 +59,8 @@ class MetricComparison:
     def one_sided(self) -> Value:
         """p of the alternative that the first is better; of its opposite, it is 1 less this.
 
-        All tests here are symmetric: turning every sign, or swapping the metrics everywhere, turns
-        the difference. So it is half of the two-sided p on the side that was observed.
+        All tests here are about both sides alike, so it is half of the two-sided p on the side that
+        was observed.
         """
         if isinstance(self.p, Missing) or isinstance(self.difference, Missing):
             return self.p
@@ -75,7 +70,7 @@ class MetricComparison:
 def compare(
     metrics: Sequence[Pair],
     statistics: Sequence[Statistic | str],
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     draws: int = 1_000,
     seed: int = 0,
@@ -86,19 +81,19 @@ def compare(
     """Test whether every two metrics agree with human ratings equally well.
 
     Both are taken on the groups where both have a value. Of the means of few systems, tau and rho
-    take few values, and the test is conservative: with 4 it rejects equals 1% of the time at 5%,
-    with 12 as it should.
+    take few values, and the test is conservative: with 5 it rejects equals less than 1% of the time
+    at 5%.
 
     Parameters
     ----------
     metrics : of the same human scores and design
-    draws : number of random swaps of systems' means, and of signs by `item`
-    seed : of `numpy.random.default_rng`; every pair of metrics sees the same swaps
+    draws : the least number of resamples for systems' means, and of random signs by `item`
+    seed : of `numpy.random.default_rng`; every pair of metrics sees the same resamples
     thresholds : of each metric, for pairwise accuracy; taken as known. None without, and there is
-        no comparison by `system`, whose swapped means are on another scale
+        no comparison by `system`, whose means are on another scale
     step : called when a pair of metrics is done
-    resamples : of videos, for the intervals of differences between systems' means; none for no
-        intervals
+    resamples : of videos, for differences between systems' means, if more than `draws`; none for
+        no intervals
 
     Returns
     -------
@@ -111,10 +106,9 @@ def compare(
     >>> found["kendall_b"][0].p < 0.001
     True
     """
-    asked = [statistic_of(which) for which in statistics]
+    asked, grouping = [statistic_of(which) for which in statistics], grouping_of(by)
     ties = thresholds or [0.0] * len(metrics)
     result: dict[str, list[MetricComparison]] = {statistic.name: [] for statistic in asked}
-    swaps = SystemSwaps(metrics, draws, seed) if grouping == "system" and len(metrics) > 1 else None
     for a, b in combinations(range(len(metrics)), 2):
         two = (metrics[a], metrics[b])
         for statistic in asked:
@@ -122,27 +116,29 @@ def compare(
             found = _seen(two, statistic, grouping, tied)
             if isinstance(found, _Seen):
                 bounds: Interval | Missing
-                if swaps is not None:
-                    p = swaps.p(a, b, statistic, found.difference)
-                    bounds = (
-                        _of_systems(two, statistic, found.difference, resamples, seed)
-                        if resamples
-                        else _UNASKED
-                    )
-                elif grouping == "item":
+                if grouping.means:
+                    both = max(draws, resamples)
+                    p, bounds = system_difference(two, statistic, found.difference, both, seed)
+                elif grouping.by_video:
                     # Swapping two metrics in a video swaps their values for that video.
                     gaps = found.gaps[found.use]
                     p = sign_flip(gaps, draws=draws, seed=seed).p
                     bounds = _of_items(gaps, metrics[a].design)
                 else:
                     p, bounds = _jackknife(two, statistic, grouping, found, tied)
-                method = "permutation" if grouping in ("item", "system") else "jackknife"
+                method = _method(grouping)
                 test = found.result(p, method, bounds if resamples else _UNASKED)
                 result[statistic.name].append(test)
             else:
                 result[statistic.name].append(found)
         step()
     return result
+
+
+def _method(grouping: Grouping) -> str:
+    if grouping.means:
+        return "bootstrap"
+    return "permutation" if grouping.by_video else "jackknife"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +163,9 @@ def _seen(
     grouping: Grouping,
     thresholds: tuple[float, float],
 ) -> _Seen | MetricComparison:
-    if any(thresholds) and grouping == "system":
-        missing = Missing("a threshold cannot be swapped between the means of systems")
-        return MetricComparison(missing, missing, "permutation", 0, 0, 0)
+    if any(thresholds) and grouping.means:
+        missing = Missing("the means of systems have no threshold")
+        return MetricComparison(missing, missing, _method(grouping), 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
     one, two = (
         grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
@@ -177,7 +173,7 @@ def _seen(
     )
     if isinstance(one.value, Missing) or isinstance(two.value, Missing):
         lacking = two.value if isinstance(two.value, Missing) else one.value
-        return MetricComparison(lacking, lacking, "permutation", 0, 0, one.dropped)
+        return MetricComparison(lacking, lacking, _method(grouping), 0, 0, one.dropped)
     first, second = (
         pair.values(statistic, grouping, threshold=t)
         for pair, t in zip(metrics, thresholds, strict=True)
@@ -194,7 +190,7 @@ def _jackknife(
     seen: _Seen,
     thresholds: tuple[float, float],
 ) -> tuple[Value, Interval | Missing]:
-    """Return p and the interval of the difference, from the values without each video.
+    """Return p and the interval of the difference, from the values without one and two videos.
 
     Both are taken on Fisher's scale. The ends are brought back to that of the values with the
     middle of the two held, so that the interval includes 0 just where p is above .05.
@@ -206,22 +202,23 @@ def _jackknife(
     if videos < FEWEST:
         few = too_few(videos, design)
         return few, few
-    sides = []
+    each, both = [], []
     for pair, threshold in zip(metrics, thresholds, strict=True):
         without = without_each_video(pair, statistic, grouping, seen.use, threshold)
         if isinstance(without, Missing):
             return without, without
-        sides.append(_fisher(without, statistic))
-    each = sides[0] - sides[1]
-    # A video without which there is no value moves nothing that could be known.
-    each = each[~np.isnan(each)]
+        each.append(_fisher(without, statistic))
+        without_two = without_two_videos(pair, statistic, grouping, seen.use, threshold)
+        both += [] if without_two is None else [_fisher(without_two, statistic)]
     of_first, of_second = _fisher(np.array(seen.values), statistic)
-    error = np.sqrt((len(each) - 1) ** 2 / len(each) * each.var(ddof=1)) if len(each) > 1 else 0.0
+    error, freedom = jackknife_error(
+        of_first - of_second, each[0] - each[1], both[0] - both[1] if both else None
+    )
     if error <= _SLACK:
         same = abs(seen.difference) <= _SLACK
         return (1.0 if same else _UNMOVED), _UNMOVED
-    p = max(2 * float(stdtr(videos - 1, -abs(of_first - of_second) / error)), TINY)
-    half = float(stdtrit(videos - 1, _UPPER)) * error
+    p = max(2 * float(stdtr(freedom, -abs(of_first - of_second) / error)), TINY)
+    half = float(stdtrit(freedom, _UPPER)) * error
     ends = of_first - of_second + np.array([-half, half])
     middle = (of_first + of_second) / 2
     low, high = (
@@ -241,79 +238,10 @@ def _of_items(gaps: Floats, design: Design) -> Interval | Missing:
     return t_interval(gaps, _CONFIDENCE, largest=2.0)
 
 
-def _of_systems(
-    metrics: tuple[Pair, Pair], statistic: Statistic, difference: float, draws: int, seed: int
-) -> Interval | Missing:
-    """Return the interval of the difference between systems' means, in resamples of videos."""
-    design = metrics[0].design
-    if design.videos < FEWEST:
-        return too_few(design.videos, design)
-    if design.videos > MANY:
-        return Missing("the means of more than 20,000 videos are not resampled together")
-    first, second = (system_values(pair, statistic, draws, seed) for pair in metrics)
-    if isinstance(first, Missing):
-        return first
-    if isinstance(second, Missing):
-        return second
-    return percentiles(first - second, _CONFIDENCE, units=design.videos, around=difference)
-
-
 def _fisher(values: Floats, statistic: Statistic) -> Floats:
     """Return values on Fisher's scale, of shares as of correlations."""
     low = statistic.lowest
     return np.arctanh(np.clip((2 * values - 1 - low) / (1 - low), -_PERFECT, _PERFECT))
-
-
-class SystemSwaps:
-    """Differences of every two metrics after the same swaps, for the means of systems.
-
-    By how much a swap moves a mean is a sum over the videos that are swapped, of each metric by
-    itself: it is summed once for every metric, and what is left are a few columns of means.
-
-    Parameters
-    ----------
-    metrics : of the same human scores and design
-    draws, seed : of the swaps
-    """
-
-    def __init__(self, metrics: Sequence[Pair], draws: int, seed: int) -> None:
-        design = metrics[0].design
-        systems = self._systems = design.systems
-        affordable = _CELLS // (systems * max(len(metrics) * (len(metrics) - 1) // 2, 1))
-        self._draws = min(draws, affordable) if affordable >= _FEWEST else 0
-        if not self._draws:
-            return
-        self._y = group_means(metrics[0].y, design.system)[None]
-        # Means of ranks would order the systems otherwise than means do: so standardised always.
-        scores = [_standardised(metric.x) for metric in metrics]
-        self._means = [group_means(values, design.system) for values in scores]
-        sizes = np.bincount(design.system)[design.system]
-        parts = np.zeros((design.videos, len(metrics) * systems))
-        for number, values in enumerate(scores):
-            parts[design.video, number * systems + design.system] = values / sizes
-        swapped = coins(design.videos, self._draws, seed)
-        sums = np.concatenate([here.astype(np.float64) @ parts for here in swapped])
-        self._sums = sums.reshape(self._draws, len(metrics), systems)
-
-    def p(self, first: int, second: int, statistic: Statistic, observed: float) -> Value:
-        """Return p of the observed difference of two of the metrics, by their numbers."""
-        if not self._draws:
-            return Missing(f"{self._systems} systems are too many to swap metrics in")
-        moved = self._sums[:, second] - self._sums[:, first]
-        sides = [self._means[first] + moved, self._means[second] - moved]
-        if statistic.kind.ordinal:
-            sides = [np.round(side, _DIGITS) for side in sides]
-        one, two = (statistic.rows(side, self._y) for side in sides)
-        # A swap without a value counts against a difference.
-        extreme = ~(np.abs(one - two) < abs(observed) - _SLACK)
-        return add_one(int(extreme.sum()), self._draws)
-
-
-def _standardised(values: Floats) -> Floats:
-    """Return values with mean 0 and standard deviation 1: the swap must not see another unit."""
-    centred = values - values.mean()
-    spread = centred.std()
-    return np.asarray(centred / (spread if spread > 0 else 1.0))
 
 
 def williams(
@@ -418,7 +346,7 @@ def leave_one_system_out(
     human: ArrayLike,
     design: Design,
     statistic: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     threshold: float = 0.0,
     pair: Pair | None = None,
@@ -434,7 +362,7 @@ def leave_one_system_out(
     if design.systems < 2:
         return [Grouped(Missing("there is only one system"), 0, 0, 1)] * design.systems
     return [
-        grouped(left.x, left.y, left.design, statistic, grouping, threshold=threshold, pair=left)
+        grouped(left.x, left.y, left.design, statistic, by, threshold=threshold, pair=left)
         for left in pair.kept("without each system", lambda: _without_each(pair))
     ]
 

@@ -10,8 +10,10 @@ follow from the places alone. Rankings of few values are counted as a table inst
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +23,6 @@ from capeval.stats.values import Floats, Ints
 
 _MANY = 256
 _LOW = 6
-# Pairs that are compared at once.
-_CELLS = 1_000_000
 
 
 def smaller_before(codes: Ints, *, each: bool = True) -> Ints:
@@ -132,32 +132,88 @@ def _smaller_before_unique(unique: Ints) -> Ints:
     return counts[unique]
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Pairs of each of `rows` rankings, unordered.
+class PairCounts:
+    """Unordered pairs, counted when first asked for: (rows,) each.
 
-    `concordant`, `discordant`, `untied_x`, `untied_y`, `tied_both`: (rows,) counts as floats;
-    `classes_x`, `classes_y`: (rows,) numbers of distinct values.
+    Parameters
+    ----------
+    size : number of captions
+    classes : the smaller number of distinct values of the two scores
+    count : the function from a name to the counts
+
+    `score` is concordant − discordant pairs, `agreeing` concordant ones and those tied in both,
+    `untied_x` and `untied_y` those that one side does not tie, `pairs` all. In a resample, a
+    caption and its own copy are tied, but no pair; `size` and `classes` are those of the sample.
     """
 
-    concordant: Floats
-    discordant: Floats
-    untied_x: Floats
-    untied_y: Floats
-    tied_both: Floats
-    classes_x: Ints
-    classes_y: Ints
+    def __init__(self, size: float, classes: Any, count: Callable[[str], Any]) -> None:
+        self.size, self.classes, self._count = size, classes, count
+
+    @cached_property
+    def score(self) -> Any:
+        """Concordant less discordant pairs."""
+        return self._count("score")
+
+    @cached_property
+    def agreeing(self) -> Any:
+        """Pairs that both order alike or both tie."""
+        return self._count("agreeing")
+
+    @cached_property
+    def untied_x(self) -> Any:
+        """Pairs that the first side does not tie."""
+        return self._count("untied_x")
+
+    @cached_property
+    def untied_y(self) -> Any:
+        """Pairs that the second side does not tie."""
+        return self._count("untied_y")
+
+    @cached_property
+    def pairs(self) -> Any:
+        """All pairs."""
+        return self._count("pairs")
+
+    def stepped(self, name: str, step: float) -> PairCounts:
+        """Return the counts with a small imaginary part of one of them."""
+        return PairCounts(
+            self.size,
+            self.classes,
+            lambda asked: getattr(self, asked) + (1j * step if asked == name else 0),
+        )
 
     @classmethod
-    def joined(cls, parts: Sequence[Totals]) -> Totals:
+    def of_ties(
+        cls, size: int, concordant: Any, tied_x: Any, tied_y: Any, both: Any, classes: Any
+    ) -> PairCounts:
+        """Return the counts of rankings of `size` captions, given what each of them ties."""
+        pairs = size * (size - 1) / 2
+        known = {
+            "score": 2 * concordant - (pairs - tied_x - tied_y + both),
+            "agreeing": concordant + both,
+            "untied_x": pairs - tied_x,
+            "untied_y": pairs - tied_y,
+            "pairs": pairs,
+        }
+        rows = np.shape(concordant)
+        known = {name: np.broadcast_to(counts, rows) for name, counts in known.items()}
+        of_rows = np.broadcast_to(classes, rows).astype(np.float64)
+        return cls(float(size), of_rows, known.__getitem__)
+
+    @classmethod
+    def joined(cls, parts: Sequence[PairCounts]) -> PairCounts:
         """Return the counts of several lots of rankings as those of all of them."""
         if len(parts) == 1:
             return parts[0]
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+        classes = np.concatenate([np.atleast_1d(one.classes) for one in parts])
+        return cls(
+            parts[0].size,
+            classes,
+            lambda name: np.concatenate([getattr(one, name) for one in parts]),
+        )
 
 
-def totals(x: Ints, y: Ints) -> Totals:
+def totals(x: Ints, y: Ints) -> PairCounts:
     """Count the pairs of every row that two rankings order alike, unlike or not at all.
 
     Parameters
@@ -166,10 +222,10 @@ def totals(x: Ints, y: Ints) -> Totals:
     y : (rows, n) or (1, n), integers from 0
 
     >>> found = totals(np.array([[0, 1, 2]]), np.array([[0, 2, 1]]))
-    >>> found.concordant.tolist(), found.discordant.tolist()
-    ([2.0], [1.0])
+    >>> found.score.tolist(), found.pairs.tolist()
+    ([1.0], [3.0])
     """
-    rows, width = x.shape
+    width = x.shape[1]
     span = int(y.max(initial=0)) + 1
     if (int(x.max(initial=0)) + 1) * span <= 2 * width:
         return _totals_of_tables(x, y)
@@ -182,21 +238,13 @@ def totals(x: Ints, y: Ints) -> Totals:
     new_y, first_y = runs(np.sort(np.broadcast_to(y, (len(y), width)), axis=1))
     tied_x = (place - first_x).sum(axis=1).astype(np.float64)
     tied_xy = (place - first_xy).sum(axis=1).astype(np.float64)
-    tied_y = np.broadcast_to((place - first_y).sum(axis=1).astype(np.float64), rows)
+    tied_y = (place - first_y).sum(axis=1).astype(np.float64)
     concordant = smaller_before(later, each=False).astype(np.float64)
-    pairs = width * (width - 1) / 2
-    return Totals(
-        concordant=concordant,
-        discordant=pairs - tied_x - tied_y + tied_xy - concordant,
-        untied_x=pairs - tied_x,
-        untied_y=pairs - tied_y,
-        tied_both=tied_xy,
-        classes_x=new_x.sum(axis=1),
-        classes_y=np.broadcast_to(new_y.sum(axis=1), rows),
-    )
+    classes = np.minimum(new_x.sum(axis=1), new_y.sum(axis=1))
+    return PairCounts.of_ties(width, concordant, tied_x, tied_y, tied_xy, classes)
 
 
-def _totals_of_tables(x: Ints, y: Ints) -> Totals:
+def _totals_of_tables(x: Ints, y: Ints) -> PairCounts:
     """Count the same where a table of how often which values meet is smaller than the rows."""
     rows, width = x.shape
     across, down = int(y.max(initial=0)) + 1, int(x.max(initial=0)) + 1
@@ -207,21 +255,13 @@ def _totals_of_tables(x: Ints, y: Ints) -> Totals:
     # How many are less in both: the table summed up to, and not with, each cell.
     less = table[:, :-1].cumsum(axis=1).cumsum(axis=2)[:, :, :-1]
     concordant = np.einsum("rij,rij->r", table[:, 1:, 1:], less)
-    pairs = width * (width - 1) / 2
 
     def tied(sizes: Floats) -> Floats:
         return np.asarray((np.einsum("ri,ri->r", sizes, sizes) - width) / 2)
 
-    tied_x, tied_y, tied_xy = tied(of_x), tied(of_y), tied(table.reshape(rows, -1))
-    return Totals(
-        concordant=concordant,
-        discordant=pairs - tied_x - tied_y + tied_xy - concordant,
-        untied_x=pairs - tied_x,
-        untied_y=pairs - tied_y,
-        tied_both=tied_xy,
-        classes_x=np.count_nonzero(of_x, axis=1),
-        classes_y=np.count_nonzero(of_y, axis=1),
-    )
+    ties = (tied(of_x), tied(of_y), tied(table.reshape(rows, -1)))
+    classes = np.minimum(np.count_nonzero(of_x, axis=1), np.count_nonzero(of_y, axis=1))
+    return PairCounts.of_ties(width, concordant, *ties, classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,45 +269,34 @@ class Concordance:
     """For every value, its relations to the n - 1 others, counted: (n,) each.
 
     `score` is concordant − discordant partners, `agreeing` concordant ones and those tied in
-    both; `untied_x` and `untied_y` those that are not tied with it; `classes_x` and `classes_y`
-    numbers of distinct values.
+    both; `untied_x` and `untied_y` those that are not tied with it; `classes` is the
+    smaller number of distinct values.
     """
 
     score: Floats
     agreeing: Floats
     untied_x: Floats
     untied_y: Floats
-    classes_x: int
-    classes_y: int
+    classes: int
 
-    @property
-    def classes(self) -> int:
-        """The smaller number of distinct values."""
-        return min(self.classes_x, self.classes_y)
+    def partners(self) -> dict[str, Floats]:
+        """Return how many pairs of each kind each value is in, by the names of `PairCounts`."""
+        return {
+            "score": self.score,
+            "agreeing": self.agreeing,
+            "untied_x": self.untied_x,
+            "untied_y": self.untied_y,
+            "pairs": np.full(len(self.score), len(self.score) - 1.0),
+        }
 
-    def totals(self) -> Totals:
+    def totals(self) -> PairCounts:
         """Return the pairs of this one ranking: (1,) each.
 
-        >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])).totals().concordant
-        array([2.])
+        >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])).totals().score
+        array([1.])
         """
-        size = len(self.score)
-        pairs = size * (size - 1) / 2
-        score, agreeing, untied_x, untied_y = (
-            float(counts.sum()) / 2
-            for counts in (self.score, self.agreeing, self.untied_x, self.untied_y)
-        )
-        # agreeing = concordant + both; concordant + discordant = untied_x + untied_y - pairs + both
-        concordant = (score + untied_x + untied_y - pairs + agreeing) / 3
-        return Totals(
-            concordant=np.array([concordant]),
-            discordant=np.array([concordant - score]),
-            untied_x=np.array([untied_x]),
-            untied_y=np.array([untied_y]),
-            tied_both=np.array([agreeing - concordant]),
-            classes_x=np.array([self.classes_x]),
-            classes_y=np.array([self.classes_y]),
-        )
+        sums = {name: np.array([float(of.sum()) / 2]) for name, of in self.partners().items()}
+        return PairCounts(float(len(self.score)), float(self.classes), sums.__getitem__)
 
 
 def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
@@ -308,8 +337,7 @@ def concordance(x: Floats | Ints, y: Floats | Ints) -> Concordance:
         agreeing=(below + more_more + both).astype(np.float64),
         untied_x=(size - 1 - same_a).astype(np.float64),
         untied_y=(size - 1 - same_b).astype(np.float64),
-        classes_x=len(in_a),
-        classes_y=len(in_b),
+        classes=min(len(in_a), len(in_b)),
     )
 
 
@@ -331,13 +359,16 @@ def _joint(a: Ints, b: Ints, order: NDArray[np.intp]) -> tuple[Ints, Ints]:
 
 
 def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
-    """Count the pairs on which metric and human raters agree, in O(n^2) time and O(n) memory.
+    """Count the pairs on which metric and human raters agree.
 
     A difference of the metric up to `threshold` is a tie (Deutsch, Foster and Freitag, 2023).
 
     >>> agreeing_pairs(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
     3
     """
+    # In O(n^2) time, which is shorter for few values.
+    if len(metric) > _MANY:
+        return int(concordance_within(metric, human, threshold).agreeing.sum()) // 2
     order = np.argsort(metric)
     x, y = metric[order], human[order]
     agreed = 0
@@ -351,23 +382,61 @@ def agreeing_pairs(metric: Floats, human: Floats, threshold: float) -> int:
 def concordance_within(metric: Floats, human: Floats, threshold: float) -> Concordance:
     """Count each value's partners where a difference of the metric up to `threshold` is a tie.
 
-    In O(n^2) time and O(n) memory.
+    In O(n log n) time and O(n) memory.
 
     >>> found = concordance_within(np.array([1.0, 1.1, 2.0]), np.array([1.0, 1.0, 2.0]), 0.2)
     >>> found.agreeing.tolist(), found.untied_x.tolist()
     ([2.0, 2.0, 2.0], [1.0, 1.0, 2.0])
     """
     size = len(metric)
-    score, agreeing, untied_x, untied_y = np.zeros((4, size))
-    step = max(1, _CELLS // max(size, 1))
-    for start in range(0, size, step):
-        here = slice(start, start + step)
-        apart = metric[here, None] - metric
-        apart[np.abs(apart) <= threshold] = 0.0
-        a, b = np.sign(apart).astype(np.int8), np.sign(human[here, None] - human).astype(np.int8)
-        score[here] = (a * b).sum(axis=1, dtype=np.int64)
-        # Each value is tied with itself, which is no partner.
-        agreeing[here] = (a == b).sum(axis=1) - 1
-        untied_x[here], untied_y[here] = (a != 0).sum(axis=1), (b != 0).sum(axis=1)
-    classes = (len(np.unique(metric)), len(np.unique(human)))
-    return Concordance(score, agreeing, untied_x, untied_y, *classes)
+    order = np.argsort(metric, kind="stable")
+    y = dense_codes(human)[order]
+    # The values that tie with one are those from its start up to, and without, its end.
+    ends = _ends(metric[order], threshold)
+    starts = np.searchsorted(ends, np.arange(size), side="right")
+    sizes = np.bincount(y)
+    less_before, same_before = _among_first(y, starts)
+    less_inside, same_inside = _among_first(y, ends)
+    less_after = (np.cumsum(sizes) - sizes)[y] - less_inside
+    more_after = size - ends - less_after - (sizes[y] - same_inside)
+    more_before = starts - less_before - same_before
+    both = same_inside - same_before - 1
+    agreed = less_before + more_after
+    score, agreeing, untied_x, untied_y = np.empty((4, size))
+    score[order] = agreed - more_before - less_after
+    agreeing[order] = agreed + both
+    untied_x[order], untied_y[order] = starts + size - ends, size - sizes[y]
+    classes = min(len(np.unique(metric)), len(sizes))
+    return Concordance(score, agreeing, untied_x, untied_y, classes)
+
+
+def _ends(values: Floats, threshold: float) -> Ints:
+    """Return up to where the values after each one differ from it by no more than a threshold.
+
+    `values` rise. A difference is compared as it is rounded, which searching for a sum is not.
+    """
+    size = len(values)
+    ends = np.searchsorted(values, values + threshold, side="right")
+    while True:
+        last = np.minimum(ends, size - 1)
+        further = (ends < size) & (values[last] - values <= threshold)
+        shorter = values[np.maximum(ends - 1, 0)] - values > threshold
+        if not (further.any() or shorter.any()):
+            return ends
+        ends = ends + further - shorter
+
+
+def _among_first(codes: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Count, for each place, the smaller and the equal codes among the first `ends` of it.
+
+    `ends` do not fall. Each code is put in once more at its end; what these come to by themselves
+    is taken off.
+    """
+    size = len(codes)
+    place = np.arange(size)
+    order = np.argsort(np.concatenate([2 * place + 1, 2 * ends]), kind="stable")
+    merged = smaller_before(np.concatenate([codes, codes])[order][None])[0]
+    less = merged[_inverse(order)[size:]] - smaller_before(codes[None])[0]
+    keys = np.sort(codes * (size + 1) + place)
+    first = np.cumsum(np.bincount(codes)) - np.bincount(codes)
+    return less, np.searchsorted(keys, codes * (size + 1) + ends) - first[codes]

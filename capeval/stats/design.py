@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.values import Floats, Grouping, Ints, Mask, steady
+from capeval.stats.values import Floats, Ints, Mask, steady
 
 _T = TypeVar("_T")
 
@@ -46,8 +46,8 @@ class Design:
     video, system : (n,), integers from 0, every one in use
 
     >>> design = Design.of(["v1", "v1", "v2"], ["a", "b", "a"])
-    >>> design.videos, design.systems, design.repeats, design.grid is None
-    (2, 2, True, True)
+    >>> design.videos, design.systems, design.repeats
+    (2, 2, True)
     """
 
     video: Ints
@@ -92,21 +92,6 @@ class Design:
     def repeats(self) -> bool:
         """Whether any video has more than one caption."""
         return self.videos < self.rows
-
-    @cached_property
-    def grid(self) -> NDArray[np.intp] | None:
-        """The (videos, systems) row numbers where every system has every video, else None."""
-        if self.rows != self.videos * self.systems:
-            return None
-        return np.lexsort((self.system, self.video)).reshape(self.videos, self.systems)
-
-    def groups(self, grouping: Grouping) -> Ints:
-        """Return the (n,) group of each row; not for `system`, whose rows are means."""
-        if grouping == "item":
-            return self.video
-        if grouping == "within_system":
-            return self.system
-        return np.zeros(self.rows, dtype=np.int64)
 
     def take(self, rows: Mask) -> Design:
         """Return the design of some rows alone, numbered anew.

@@ -1,13 +1,4 @@
-"""The ways in which captions are grouped before a statistic is taken.
-
-- `pooled`: one group of all captions, of every system and video;
-- `item`: one group for each video (the captions of its systems); the mean over videos;
-- `within_system`: one group for each system (its captions of all videos); the mean over systems;
-- `system`: one group of the systems' means.
-
-They can reverse which metric is the better one (Deutsch, Dror and Roth, 2021), so all are shown.
-A group in which a statistic has no value is dropped and counted, never taken as 0.
-"""
+"""A statistic by a grouping: a group without a value is dropped and counted, never taken as 0."""
 
 from __future__ import annotations
 
@@ -18,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.design import Design
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import Statistic, statistic_of, why_missing
-from capeval.stats.values import Grouping, Mask, Missing, Value
+from capeval.stats.values import Mask, Missing, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ def grouped(
     human: ArrayLike,
     design: Design,
     which: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     threshold: float = 0.0,
     only: Mask | None = None,
@@ -67,7 +59,7 @@ def grouped(
     >>> grouped([1, 2, 3, 4], [2, 1, 3, 4], design, "kendall_b", "item")
     Grouped(value=0.0, n=4, used=2, dropped=0)
     """
-    statistic = statistic_of(which)
+    statistic, grouping = statistic_of(which), grouping_of(by)
     pair = Pair.of(metric, human, design) if pair is None else pair
     values = pair.values(statistic, grouping, threshold=threshold)
     use = pair.used(statistic, grouping, threshold=threshold, only=only)
@@ -84,7 +76,7 @@ def grouped(
     return Grouped(float(values[use].mean()), int(sizes[use].sum()), used, len(values) - used)
 
 
-def common_to(pairs: Sequence[Pair], statistic: Statistic | str, grouping: Grouping) -> Mask:
+def common_to(pairs: Sequence[Pair], statistic: Statistic | str, by: Grouping | str) -> Mask:
     """Return the (groups,) in which the statistic has a value for every metric.
 
     Metrics are compared on these alone: a metric must not gain by having no value where the
@@ -94,5 +86,5 @@ def common_to(pairs: Sequence[Pair], statistic: Statistic | str, grouping: Group
     >>> common_to([Pair.of([1, 2, 3, 3], [1, 2, 1, 2], design)], "kendall_b", "item").tolist()
     [True, False]
     """
-    values = [pair.values(statistic, grouping) for pair in pairs]
+    values = [pair.values(statistic, by) for pair in pairs]
     return np.asarray(~np.isnan(values).any(axis=0))

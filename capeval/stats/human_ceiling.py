@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capeval.stats.design import Design
+from capeval.stats.groupings import ITEM, POOLED, Grouping, grouping_of
 from capeval.stats.intervals import bootstrap_bounds
 from capeval.stats.pair import Pair
 from capeval.stats.raters import How, combine_others
 from capeval.stats.resampling import FEWEST
 from capeval.stats.statistic import Statistic, statistic_of, why_missing
-from capeval.stats.values import Grouping, Interval, Ints, Missing, Value
+from capeval.stats.values import Interval, Ints, Missing, Value
 from capeval.stats.video_bootstrap import bootstrap_values
 
 # Each rater is resampled: with more raters, captions or resamples it would take minutes.
@@ -72,13 +73,13 @@ class RatersApart:
         """Whether there are two raters, who are compared with each other and have one value."""
         return len(self.ratings) == 2
 
-    def ceiling(self, which: Statistic | str, grouping: Grouping = "pooled") -> Ceiling:
+    def ceiling(self, which: Statistic | str, by: Grouping | str = POOLED) -> Ceiling:
         """Return each rater's agreement with the others, and the mean over raters."""
-        statistic = statistic_of(which)
+        statistic, grouping = statistic_of(which), grouping_of(by)
         if len(self.ratings) < 2:
             return Ceiling(Missing("one rater alone sets no ceiling"), ())
         pair, owner = self._pair(grouping)
-        values = pair.values(statistic, "item")
+        values = pair.values(statistic, ITEM)
         fine = ~np.isnan(values)
         raters = len(self.ratings)
         count = np.bincount(owner[fine], minlength=raters)
@@ -97,7 +98,7 @@ class RatersApart:
     def interval(
         self,
         which: Statistic | str,
-        grouping: Grouping = "pooled",
+        by: Grouping | str = POOLED,
         *,
         draws: int | None = None,
         seed: int = 0,
@@ -111,7 +112,7 @@ class RatersApart:
         draws : number of resamples; 1,000 without
         seed : of `numpy.random.default_rng`
         """
-        statistic = statistic_of(which)
+        statistic, grouping = statistic_of(which), grouping_of(by)
         if not 2 <= len(self.ratings) <= _RATERS or self.design.rows > _CAPTIONS:
             return Missing(f"above {_RATERS} raters or {_CAPTIONS:,} captions none is taken")
         if not self._there.all():
@@ -131,7 +132,7 @@ class RatersApart:
         if isinstance(value, Missing):
             return value
         values, videos = np.mean(found, axis=0), self.design.videos
-        one = grouping == "system"
+        one = grouping.means
         return bootstrap_bounds(values, value, statistic, self.design, 0.95, videos, one=one)
 
     def _pair(self, grouping: Grouping) -> tuple[Pair, Ints]:
@@ -139,15 +140,15 @@ class RatersApart:
         if grouping not in self._pairs:
             raters, captions = np.nonzero(self._there)
             own, others = self.ratings[self._there], self.others[self._there]
-            if grouping == "system":
+            if grouping.means:
                 of_system = _numbered(raters * self.design.systems + self.design.system[captions])
                 one, first = Pair.of(own, others, Design(of_system, of_system)), _first(of_system)
                 # Means are made as a metric's are.
-                own, others, _ = one.sides("system")
+                own, others, _ = one.sides(grouping)
                 raters, captions = raters[first], captions[first]
                 group = raters
             else:
-                of_caption = self.design.groups(grouping)[captions]
+                of_caption = grouping.groups(self.design)[captions]
                 group = raters * (int(of_caption.max(initial=0)) + 1) + of_caption
             group = _numbered(group)
             self._pairs[grouping] = (

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import fisher_interval, t_interval
 from capeval.stats.design import Design
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.jackknife import jackknife_interval
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
 from capeval.stats.statistic import PEARSON, Statistic, missing_of, statistic_of
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
+from capeval.stats.values import Floats, Interval, Mask, Missing
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 Kind = Literal["bootstrap", "analytic", "none"]
@@ -33,7 +34,7 @@ def interval(
     human: ArrayLike,
     design: Design,
     which: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     ci: Kind | None = None,
     confidence: float = 0.95,
@@ -73,7 +74,7 @@ def interval(
     >>> found.method, round(found.low, 2), round(found.high, 2)
     ('fisher', 0.45, 0.81)
     """
-    statistic = statistic_of(which)
+    statistic, grouping = statistic_of(which), grouping_of(by)
     pair = Pair.of(metric, human, design) if pair is None else pair
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
@@ -81,23 +82,23 @@ def interval(
         return Missing("no interval was asked for")
     # Fisher's is right for bounded scores; with heavy tails (Student's t with 3 degrees of freedom,
     # n = 40) it covers 77% of the time where the bootstrap covers 93%.
-    fisher = statistic is PEARSON and grouping == "pooled" and not design.repeats
+    fisher = statistic is PEARSON and grouping.whole and not (grouping.means or design.repeats)
     if fisher and ci != "bootstrap":
-        value = float(pair.values(statistic, "pooled")[0])
+        value = float(pair.values(statistic, grouping)[0])
         if np.isnan(value):
             return missing_of(pair.x, pair.y, statistic)
         return fisher_interval(value, len(pair.x), confidence)
     values = pair.values(statistic, grouping, threshold=threshold)
     values = values[pair.used(statistic, grouping, threshold=threshold, only=only)]
-    units = len(values) if grouping == "item" else design.videos
+    units = len(values) if grouping.by_video else design.videos
     if not len(values):
         return pair.no_group(statistic, grouping)
     if units < FEWEST:
         return too_few(units, design)
-    if grouping == "item":
+    if grouping.by_video:
         if ci == "analytic" or len(values) > MANY:
             return t_interval(values, confidence)
-    elif grouping != "system":
+    elif not grouping.means:
         if ci == "analytic" or too_large(design, grouping):
             return jackknife_interval(
                 pair, statistic, grouping, confidence=confidence, only=only, threshold=threshold
@@ -110,7 +111,7 @@ def interval(
     if isinstance(found, Missing):
         return found
     value = float(values.mean())
-    one = grouping == "system" and all(np.ptp(side) > 0 for side in pair.sides("system")[:2])
+    one = grouping.means and all(np.ptp(side) > 0 for side in pair.sides(grouping)[:2])
     return bootstrap_bounds(found, value, statistic, design, confidence, units, one=one)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from capeval.stats.concordance import concordance_within
+from capeval.stats.groupings import Grouping
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts
 from capeval.stats.statistic import Statistic, missing_of
-from capeval.stats.values import Floats, Grouping, Interval, Mask, Missing
+from capeval.stats.values import Floats, Interval, Mask, Missing
 from capeval.stats.video_bootstrap import mean_of_groups, weighted_sums
 
 # More groups would take minutes.
@@ -62,9 +63,10 @@ def video_influence(
     value, derivatives : a number and (videos,)
 
     >>> from capeval.stats.design import Design
+    >>> from capeval.stats.groupings import POOLED
     >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 3, 4], [1, 2, 4, 3], Design.of("aabb", "xyxy"))
-    >>> video_influence(pair, KENDALL_B, "pooled")[1].round(6).tolist()
+    >>> video_influence(pair, KENDALL_B, POOLED)[1].round(6).tolist()
     [0.333333, -0.333333]
     """
 
@@ -78,23 +80,20 @@ def video_influence(
         total, value = np.zeros(len(pair.x)), 0.0
         codes = pair.codes()
         x, y = codes if statistic.kind.ordinal and not threshold else (pair.x, pair.y)
-        for groups, block in pair.blocks(grouping):
-            for number, rows in zip(groups, block, strict=True):
-                if not use[number]:
-                    continue
-                # Some statistics have a value in a group that is constant, but no derivative.
-                if any(np.ptp(side[rows]) == 0 for side in codes):
-                    if grouping == "pooled":
-                        return missing_of(pair.x, pair.y, statistic)
-                    return Missing("a group is constant")
-                counted = None
-                if threshold:
-                    counted = concordance_within(pair.x[rows], pair.y[rows], threshold)
-                elif statistic.kind.pairwise:
-                    counted = pair.concordance(grouping, int(number), rows)
-                one, moved = statistic.influence(x[rows], y[rows], counted=counted)
-                value += one / count
-                total[rows] = moved / count
+        for number, rows in pair.groups(grouping, use).items():
+            # Some statistics have a value in a group that is constant, but no derivative.
+            if any(np.ptp(side[rows]) == 0 for side in codes):
+                if grouping.whole:
+                    return missing_of(pair.x, pair.y, statistic)
+                return Missing("a group is constant")
+            counted = None
+            if threshold:
+                counted = concordance_within(pair.x[rows], pair.y[rows], threshold)
+            elif statistic.kind.pairwise:
+                counted = pair.concordance(grouping, number, rows)
+            one, moved = statistic.influence(x[rows], y[rows], counted=counted)
+            value += one / count
+            total[rows] = moved / count
         sums = np.bincount(pair.design.video, weights=total, minlength=pair.design.videos)
         return float(value), np.asarray(sums)
 
@@ -116,10 +115,11 @@ def jackknife_interval(
     It is put around correlations on Fisher's scale, where it ends before 1.
 
     >>> from capeval.stats.design import Design
+    >>> from capeval.stats.groupings import POOLED
     >>> from capeval.stats.statistic import KENDALL_B
     >>> x = np.arange(50.0)
     >>> pair = Pair.of(x, x % 7, Design.of(range(50)))
-    >>> isinstance(jackknife_interval(pair, KENDALL_B, "pooled"), Interval)
+    >>> isinstance(jackknife_interval(pair, KENDALL_B, POOLED), Interval)
     True
     """
     from scipy.special import stdtrit
@@ -152,15 +152,16 @@ def without_each_video(
     instead.
 
     >>> from capeval.stats.design import Design
+    >>> from capeval.stats.groupings import POOLED
     >>> from capeval.stats.statistic import KENDALL_B
     >>> pair = Pair.of([1, 2, 4, 3], [1, 2, 3, 4], Design.of("abcd"))
     >>> only = np.array([True])
-    >>> without_each_video(pair, KENDALL_B, "pooled", only).round(2).tolist()
+    >>> without_each_video(pair, KENDALL_B, POOLED, only).round(2).tolist()
     [0.33, 0.33, 1.0, 1.0]
     """
     videos = pair.design.videos
     use = pair.used(statistic, grouping, threshold=threshold, only=only)
-    groups = pair.groups(grouping, use)
+    groups = pair.groups(grouping, use).values()
 
     def left_out() -> Iterator[Counts]:
         for start in range(0, videos, _AT_ONCE):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capeval.stats.ranks import Classes, average_ranks, dense_codes
 from capeval.stats.resampling import Counts
@@ -14,6 +15,8 @@ from capeval.stats.values import Floats, Ints
 
 # Sums of squares of numbers up to 1 that are below this, a caption, are rounding errors.
 _TINY = 1e-12
+# Sums of whole numbers are exact in single precision below 2**24: the cube of so many captions.
+_EXACT = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +83,13 @@ class Moments:
             }
         return MomentSums(*(np.array([float(u @ v)]) for u, v in ((a, b), (a, a), (b, b)))), moved
 
-    def units(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Return unit vectors of the scores, of which the product is the correlation."""
-        sides = []
-        for given in (x, y):
-            scores = average_ranks(given) if self.ranked else given
-            scaled = scores / np.abs(scores).max()
-            centred = scaled - scaled.mean()
-            sides.append(centred / np.sqrt(centred @ centred))
-        return sides[0], sides[1]
+    def permuted(
+        self, x: Any, y: Any, _threshold: float, orders: NDArray[np.int32], /
+    ) -> MomentSums:
+        """Return the sums of unit vectors, of which only the product depends on the order."""
+        a, b = (_unit((average_ranks(v) if self.ranked else v)[None])[0] for v in (x, y))
+        ones = np.ones(len(orders))
+        return MomentSums(a[orders] @ b, ones, ones)
 
 
 def _checked(sums: Floats, captions: int) -> MomentSums:
@@ -127,16 +128,34 @@ def _moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
 
 
 def _rank_moments(x: Floats, y: Floats) -> Callable[[Counts], Floats]:
-    by_x, by_y = Classes(x), Classes(y)
+    sides = [(Classes(side), _half_signs(side)) for side in (x, y)]
 
     def value(counts: Counts) -> Floats:
-        half = counts.sum(axis=1, dtype=np.float64)[:, None] / 2
-        a, b = by_x.ranks(counts) - half, by_y.ranks(counts) - half
-        weighted_a, weighted_b = counts * a, counts * b
-        pairs = ((weighted_a, b), (weighted_a, a), (weighted_b, b))
-        return np.stack([np.einsum("ij,ij->i", u, v) for u, v in pairs])
+        # Captions down, so that all that follows is done to whole rows.
+        drawn: Any = np.ascontiguousarray(counts.T)
+        size = drawn.sum(axis=0, dtype=np.float64)
+        if size.max() > _EXACT:
+            drawn = drawn.astype(np.float64)
+        half = (size / 2).astype(drawn.dtype)
+        products, squares = drawn, []
+        for classes, signs in sides:
+            sums = classes.ordered_sums(drawn)
+            if drawn.dtype == np.float32 and signs is not None:
+                products = products * (signs @ drawn)
+            else:
+                products = products * (np.cumsum(sums, axis=0) - sums / 2 - half)[classes.codes]
+            # The sum of the squares of centred ranks depends on nothing but the ties.
+            squares.append((size**3 - (sums * sums * sums).sum(axis=0)) / 12)
+        return np.stack([products.sum(axis=0), *squares])
 
     return value
+
+
+def _half_signs(values: Floats) -> Any:
+    """Return half of the signs of all differences, of so few values that a product is faster."""
+    if len(values) > _EXACT:
+        return None
+    return np.sign(np.subtract.outer(values, values)).astype(np.float32) / 2
 
 
 def _above(codes: Ints, ranks: Floats) -> Floats:

@@ -7,91 +7,32 @@ thousands of resamples are a few matrix products, where counting each would be t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.concordance import Concordance, Totals, agreeing_pairs, concordance, totals
-from capeval.stats.ranks import Classes, dense_codes
+from capeval.stats.concordance import (
+    Concordance,
+    PairCounts,
+    agreeing_pairs,
+    concordance,
+    totals,
+)
+from capeval.stats.ranks import Classes, dense_codes, runs, tie_share
 from capeval.stats.resampling import LARGEST, Counts
-from capeval.stats.values import Floats, Ints
+from capeval.stats.values import Floats
 
 # Up to so many captions, comparing all pairs outright is faster than sorting.
 _FEW = 24
+# Up to so many, comparing the permuted ones with each other, byte by byte, is.
+_COMPARED = 512
+# The most ones that a byte can count.
+_BYTE = 255
 # Cells that are worked on at once.
 _CHUNK = 4_000_000
 # Sums of whole numbers are exact in single precision below 2**24, so w'Sw is for so many captions.
 _EXACT = 4_000
-
-
-class PairCounts:
-    """Unordered pairs, counted when first asked for: (rows,) each.
-
-    Parameters
-    ----------
-    size : number of captions
-    classes : the smaller number of distinct values of the two scores
-    count : the function from a name to the counts
-
-    `score` is concordant − discordant pairs, `agreeing` concordant ones and those tied in both,
-    `untied_x` and `untied_y` those that one side does not tie, `pairs` all. In a resample, a
-    caption and its own copy are tied, but no pair; `size` and `classes` are those of the sample.
-    """
-
-    def __init__(self, size: float, classes: Any, count: Callable[[str], Any]) -> None:
-        self.size, self.classes, self._count = size, classes, count
-
-    @cached_property
-    def score(self) -> Any:
-        """Concordant less discordant pairs."""
-        return self._count("score")
-
-    @cached_property
-    def agreeing(self) -> Any:
-        """Pairs that both order alike or both tie."""
-        return self._count("agreeing")
-
-    @cached_property
-    def untied_x(self) -> Any:
-        """Pairs that the first side does not tie."""
-        return self._count("untied_x")
-
-    @cached_property
-    def untied_y(self) -> Any:
-        """Pairs that the second side does not tie."""
-        return self._count("untied_y")
-
-    @cached_property
-    def pairs(self) -> Any:
-        """All pairs."""
-        return self._count("pairs")
-
-    def stepped(self, name: str, step: float) -> PairCounts:
-        """Return the counts with a small imaginary part of one of them."""
-        return PairCounts(
-            self.size,
-            self.classes,
-            lambda asked: getattr(self, asked) + (1j * step if asked == name else 0),
-        )
-
-
-def of_totals(found: Totals, size: int) -> PairCounts:
-    """Return the counts of rankings of `size` captions.
-
-    >>> of_totals(count_pairs(np.array([[1, 2, 3]]), np.array([[1, 3, 2]])), 3).score
-    array([1.])
-    """
-    counts = {
-        "score": found.concordant - found.discordant,
-        "agreeing": found.concordant + found.tied_both,
-        "untied_x": found.untied_x,
-        "untied_y": found.untied_y,
-        "pairs": np.full(len(found.concordant), size * (size - 1) / 2),
-    }
-    classes = np.minimum(found.classes_x, found.classes_y).astype(np.float64)
-    return PairCounts(float(size), classes, counts.__getitem__)
 
 
 class Pairs:
@@ -104,7 +45,7 @@ class Pairs:
         """Return the counts of every row; a difference of `x` up to the threshold is a tie."""
         width = x.shape[1]
         if not threshold or width <= _FEW:
-            return of_totals(count_pairs(x, y, threshold=threshold), width)
+            return count_pairs(x, y, threshold=threshold)
         agreeing = [
             float(agreeing_pairs(a, b, threshold))
             for a, b in zip(x, np.broadcast_to(y, x.shape), strict=True)
@@ -184,24 +125,44 @@ class Pairs:
     ) -> tuple[PairCounts, dict[str, Floats]]:
         """Return the counts, and the partners of each caption, whose weight moves them so much."""
         found = concordance(x, y) if counted is None else counted
-        size = len(found.score)
-        moved = {
-            "score": found.score,
-            "agreeing": found.agreeing,
-            "untied_x": found.untied_x,
-            "untied_y": found.untied_y,
-            "pairs": np.full(size, size - 1.0),
-        }
-        sums = {name: np.array([float(partners.sum()) / 2]) for name, partners in moved.items()}
-        return PairCounts(float(size), float(found.classes), sums.__getitem__), moved
+        return found.totals(), found.partners()
 
-    def units(self, _x: Floats, _y: Floats, /) -> None:
-        """Pairs are counted anew in each permutation."""
+    def permuted(
+        self, x: Any, y: Any, threshold: float, orders: NDArray[np.int32], /
+    ) -> PairCounts:
+        """Return the counts if `x` is taken in each order, which leaves the ties of a side."""
+        size = len(x)
+        if threshold or size > _COMPARED:
+            return self.rows(x[orders], y[None], threshold)
+        a, b = dense_codes(x), dense_codes(y)
+        by_y = np.argsort(b, kind="stable")
+        moved = a.astype(np.uint8 if size <= 256 else np.uint16)[orders.T[by_y]]
+        first = runs(b[by_y][None])[1][0]
+        tied_x, tied_y = (size * (size - 1) / 2 * tie_share(codes) for codes in (a, b))
+        concordant = _compared(np.less, moved, np.zeros_like(first), first)
+        both = np.zeros(len(orders))
+        if tied_x and tied_y:
+            both = _compared(np.equal, moved, first, np.arange(size))
+        classes = min(a.max(), b.max()) + 1
+        return PairCounts.of_ties(size, concordant, tied_x, tied_y, both, classes)
+
+
+def _compared(
+    relation: np.ufunc, codes: NDArray[Any], first: NDArray[np.intp], end: NDArray[np.intp]
+) -> Floats:
+    """Count, in each column, the places of which one from `first` to `end` stands in a relation."""
+    counts = np.zeros(codes.shape[1], dtype=np.int64)
+    for place in np.flatnonzero(end > first):
+        for start in range(first[place], end[place], _BYTE):
+            earlier = codes[start : min(start + _BYTE, end[place])]
+            found = relation(earlier, codes[place]).view(np.uint8)
+            counts += np.add.reduce(found, axis=0, dtype=np.uint8)
+    return counts.astype(np.float64)
 
 
 def count_pairs(
     x: NDArray[np.generic], y: NDArray[np.generic], *, threshold: float = 0.0
-) -> Totals:
+) -> PairCounts:
     """Count the pairs of every row, in any number of rows.
 
     Parameters
@@ -210,7 +171,7 @@ def count_pairs(
     y : (rows, n) or (1, n)
     threshold : the largest difference of `x` that is a tie; for up to 24 columns
 
-    >>> count_pairs(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 3.0]])).concordant
+    >>> count_pairs(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 3.0]])).score
     array([2.])
     """
     rows, width = x.shape
@@ -221,10 +182,10 @@ def count_pairs(
         a = x[start : start + step]
         b = y if len(y) == 1 else y[start : start + step]
         parts.append(_few(a, b, threshold) if few else totals(dense_codes(a), dense_codes(b)))
-    return Totals.joined(parts)
+    return PairCounts.joined(parts)
 
 
-def _few(x: NDArray[Any], y: NDArray[Any], threshold: float) -> Totals:
+def _few(x: NDArray[Any], y: NDArray[Any], threshold: float) -> PairCounts:
     """Count every pair of short rows outright; the threshold makes ties of the metric's pairs."""
     first, second = np.triu_indices(x.shape[1], 1)
     dx = x[:, first] - x[:, second]
@@ -232,23 +193,14 @@ def _few(x: NDArray[Any], y: NDArray[Any], threshold: float) -> Totals:
         dx[np.abs(dx) <= threshold] = 0.0
     a = np.sign(dx).astype(np.int8)
     b = np.sign(y[:, first] - y[:, second]).astype(np.int8)
-    both = a * b
-    rows = len(x)
 
-    def count(of: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
-        return np.broadcast_to(np.count_nonzero(of, axis=1).astype(np.float64), rows)
+    def tied(of: NDArray[Any]) -> Floats:
+        return np.asarray(np.count_nonzero(of == 0, axis=1), dtype=np.float64)
 
-    def classes(values: NDArray[np.generic]) -> Ints:
+    def classes(values: NDArray[np.generic]) -> NDArray[np.intp]:
         ordered = np.sort(values, axis=1)
-        distinct = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
-        return np.broadcast_to(distinct, rows).astype(np.int64)
+        return np.asarray(1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1))
 
-    return Totals(
-        concordant=count(both > 0),
-        discordant=count(both < 0),
-        untied_x=count(a != 0),
-        untied_y=count(b != 0),
-        tied_both=count((a == 0) & (b == 0)),
-        classes_x=classes(x),
-        classes_y=classes(y),
-    )
+    concordant = np.count_nonzero(a * b > 0, axis=1).astype(np.float64)
+    fewest = np.minimum(classes(x), classes(y))
+    return PairCounts.of_ties(x.shape[1], concordant, tied(a), tied(b), tied(a | b), fewest)

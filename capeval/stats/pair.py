@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.concordance import Concordance, Totals, concordance
+from capeval.stats.concordance import Concordance, PairCounts, concordance
 from capeval.stats.design import Design, Kept, group_means, same_sized
-from capeval.stats.of_pairs import PairCounts, count_pairs, of_totals
+from capeval.stats.groupings import POOLED, Grouping, grouping_of
+from capeval.stats.of_pairs import count_pairs
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.resampling import LARGEST
 from capeval.stats.statistic import Statistic, missing_of, statistic_of
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, as_pairs
+from capeval.stats.values import Floats, Ints, Mask, Missing, as_pairs
 
 
 class Pair:
@@ -48,25 +51,22 @@ class Pair:
             raise ValueError(f"{len(x)} scores but {design.rows} rows in the design")
         return cls(x, y, design)
 
-    def sides(self, grouping: Grouping) -> tuple[Floats, Floats, Ints]:
-        """Return the scores that a grouping is of, the systems' means for `system`, and groups."""
-        if grouping != "system":
-            return self.x, self.y, self.design.groups(grouping)
+    def sides(self, by: Grouping | str) -> tuple[Floats, Floats, Ints]:
+        """Return the scores that a grouping is of, captions' or systems' means, and groups."""
+        grouping, system = grouping_of(by), self.design.system
+        group = grouping.groups(self.design)
+        if not grouping.means:
+            return self.x, self.y, group
+        return self.kept(
+            "means", lambda: (group_means(self.x, system), group_means(self.y, system), group)
+        )
 
-        def means() -> tuple[Floats, Floats, Ints]:
-            system = self.design.system
-            zeros = np.zeros(self.design.systems, dtype=np.int64)
-            return group_means(self.x, system), group_means(self.y, system), zeros
-
-        return self.kept("means", means)
-
-    def codes(self, grouping: Grouping = "pooled") -> tuple[Ints, Ints]:
+    def codes(self, grouping: Grouping = POOLED) -> tuple[Ints, Ints]:
         """Return integers in the order of the scores: all that tau and rho look at."""
         x, y, _ = self.sides(grouping)
-        kind = "system" if grouping == "system" else "all"
-        return self.kept(("codes", kind), lambda: (dense_codes(x), dense_codes(y)))
+        return self.kept(("codes", grouping.means), lambda: (dense_codes(x), dense_codes(y)))
 
-    def ties(self, grouping: Grouping) -> tuple[float, float]:
+    def ties(self, by: Grouping | str) -> tuple[float, float]:
         """Return the shares of pairs that the metric and the raters tie, of those in one group.
 
         NaN where no group has two captions.
@@ -75,10 +75,10 @@ class Pair:
         >>> [pair.ties(grouping) for grouping in ("item", "within_system")]
         [(1.0, 0.0), (0.0, 1.0)]
         """
-        of_groups = self.alike(grouping) in ("item", "within_system")
+        grouping = self.alike(grouping_of(by))
 
         def make() -> tuple[float, float]:
-            if not of_groups:
+            if grouping.whole:
                 a, b = self.codes(grouping)
                 return tie_share(a), tie_share(b)
             untied, pairs = np.zeros(2), 0.0
@@ -92,12 +92,11 @@ class Pair:
             tied = 1 - untied / pairs if pairs else np.full(2, np.nan)
             return float(tied[0]), float(tied[1])
 
-        return self.kept(("ties", self.alike(grouping)), make)
+        return self.kept(("ties", grouping), make)
 
     def alike(self, grouping: Grouping) -> Grouping:
-        """Return the grouping under which the same was found: one system is all captions."""
-        alone = grouping == "within_system" and self.design.systems == 1
-        return "pooled" if alone else grouping
+        """Return the grouping under which the same was found: one group is all captions."""
+        return grouping if grouping.whole or grouping.groups(self.design).any() else POOLED
 
     def blocks(self, grouping: Grouping) -> list[tuple[Ints, NDArray[np.intp]]]:
         """Return the numbers and rows of the groups, one size at a time, as `same_sized` does."""
@@ -105,10 +104,10 @@ class Pair:
         return self.kept(("blocks", self.alike(grouping)), lambda: list(same_sized(group)))
 
     def values(
-        self, which: Statistic | str, grouping: Grouping, *, threshold: float = 0.0
+        self, which: Statistic | str, by: Grouping | str, *, threshold: float = 0.0
     ) -> Floats:
         """Return the statistic of every group, (groups,); NaN where there is none."""
-        statistic = statistic_of(which)
+        statistic, grouping = statistic_of(which), grouping_of(by)
 
         def make() -> Floats:
             x, y, group = self.sides(grouping)
@@ -139,9 +138,10 @@ class Pair:
         there = ~np.isnan(self.values(statistic, grouping, threshold=threshold))
         return there if only is None else there & only
 
-    def groups(self, grouping: Grouping, use: Mask) -> list[NDArray[np.intp]]:
-        """Return the rows of each group that is used."""
-        return [row for numbers, rows in self.blocks(grouping) for row in rows[use[numbers]]]
+    def groups(self, grouping: Grouping, use: Mask) -> dict[int, NDArray[np.intp]]:
+        """Return the rows of each group that is used, by its number."""
+        blocks = (zip(*block, strict=True) for block in self.blocks(grouping))
+        return {int(number): rows for number, rows in chain(*blocks) if use[number]}
 
     def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
         """Return the concordance of each caption of a group with the others."""
@@ -151,21 +151,20 @@ class Pair:
 
     def no_group(self, statistic: Statistic, grouping: Grouping) -> Missing:
         """Return why there is nothing to resample where no group has a value."""
-        if grouping in ("pooled", "system"):
+        if grouping.whole:
             return missing_of(*self.sides(grouping)[:2], statistic)
         return Missing("no group has a value")
 
     def _counts(self, grouping: Grouping, block: int) -> PairCounts:
         groups, rows = self.blocks(grouping)[block]
 
-        def make() -> Totals:
+        def make() -> PairCounts:
             a, b = self.codes(grouping)
             if rows.shape[1] > LARGEST:
                 # The jackknife will ask for the count of every caption.
                 each = zip(groups, rows, strict=True)
                 counted = [self.concordance(grouping, int(n), row) for n, row in each]
-                return Totals.joined([one.totals() for one in counted])
+                return PairCounts.joined([one.totals() for one in counted])
             return count_pairs(a[rows], b[rows])
 
-        found = self.kept(("totals", self.alike(grouping), block), make)
-        return of_totals(found, rows.shape[1])
+        return self.kept(("totals", self.alike(grouping), block), make)

@@ -17,14 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.design import Design, same_sized
+from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Ints, Mask, Missing, Value
+from capeval.stats.values import Floats, Ints, Mask, Missing, Value
 
 CALIBRATED = 5_000
-"""The most captions whose pairs a threshold is calibrated on."""
+"""The most captions of which all pairs are used to calibrate a threshold: 5 s and 500 MB."""
 
+SAMPLED = 1_000_000
+"""How many pairs are sampled of more captions: an accuracy is then known to .0005 (its error)."""
+
+# A pair across two of them leaves three to calibrate on.
+_FOLDS = 5
+_FOLD_PAIRS = [(a, b) for a in range(_FOLDS) for b in range(a, _FOLDS)]
 _BLOCK = 1_000_000
 _SLICE = 4_000_000
 _SHORT = 64
@@ -36,7 +43,7 @@ class Calibration:
 
     Attributes
     ----------
-    value : with the threshold found on the same pairs (in-sample)
+    value : of all pairs, with the threshold found on the same pairs or on a sample of them
     threshold : the smallest of the best; a difference up to it is a tie
     cross_fitted : with thresholds found on pairs of other videos
     untied : with the threshold 0
@@ -77,47 +84,46 @@ def calibrate(
     metric: ArrayLike,
     human: ArrayLike,
     design: Design,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
-    folds: int = 5,
     seed: int = 0,
     pair: Pair | None = None,
 ) -> Calibration:
     """Return acc_eq with its threshold, found in-sample and across videos.
 
     One threshold serves all groups: the one that makes the mean over groups highest, of 0 and all
-    differences. For the cross-fitted value, videos are dealt into `folds`, and a pair is judged
+    differences. For the cross-fitted value, videos are dealt into five folds, and a pair is judged
     with the threshold of the pairs that share no fold with it: so no video judges itself, and
     every pair counts once. O(p log p) time for p pairs; memory for at most `_SLICE` of them.
+
+    Of more captions than `CALIBRATED`, or groups with as many pairs, the thresholds are found on
+    `SAMPLED` random pairs, evenly of all groups, and the cross-fitted value is of these. As by the
+    authors' program; but the value is of all pairs.
 
     Parameters
     ----------
     metric, human : (n,), finite
     design : of the same n rows
     grouping : `system` is never calibrated: its means are too few
-    folds : at least 3, so that pairs across two folds leave others to calibrate on
     seed : of the generator that deals the videos
     pair : of these very scores, if more is taken of them
 
     Raises
     ------
     ValueError
-        The lengths differ, a value is not finite, or there are fewer than 3 folds.
+        The lengths differ or a value is not finite.
 
     >>> design = Design.of(range(4))
     >>> found = calibrate([1, 2, 9, 10], [1, 1, 2, 2], design, "pooled")
     >>> found.value, found.threshold, found.untied, found.constant
     (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
     """
-    if folds < 3:
-        raise ValueError(f"at least 3 folds, not {folds}")
+    grouping = grouping_of(by)
     made = Pair.of(metric, human, design) if pair is None else pair
-    return made.kept(
-        ("calibrated", grouping, folds, seed), lambda: _made(made, grouping, folds, seed)
-    )
+    return made.kept(("calibrated", grouping, seed), lambda: _made(made, grouping, seed))
 
 
-def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
+def _made(pair: Pair, grouping: Grouping, seed: int) -> Calibration:
     design = pair.design
     x, y, group = pair.sides(grouping)
     sizes = np.bincount(group).astype(np.float64)
@@ -129,32 +135,33 @@ def _made(pair: Pair, grouping: Grouping, folds: int, seed: int) -> Calibration:
         return Calibration(none, none, none, none, none, 0, dropped)
     untied = float(np.nanmean(pair.values(ACC_EQ, grouping)))
     constant = constant_accuracy(pair.codes(grouping)[1], group)
-    reason = ""
-    if grouping == "system":
-        reason = "the means of systems are too few to calibrate a threshold on"
-    elif each.sum() > CALIBRATED * (CALIBRATED - 1) / 2:
-        reason = (
-            f"{design.rows} captions make more pairs than the {CALIBRATED} "
-            "that a threshold is calibrated on"
-        )
-    if reason:
-        none = Missing(reason)
+    if grouping.means:
+        none = Missing("the means of systems are too few to calibrate a threshold on")
         return Calibration(none, none, none, untied, constant, groups, dropped)
 
-    fold = (np.random.default_rng(seed).permutation(design.videos) % folds)[design.video]
+    rng = np.random.default_rng(seed)
+    fold = (rng.permutation(design.videos) % _FOLDS)[design.video]
+    # At least one pair of each group, however many groups there are.
+    sampled = each.sum() > CALIBRATED * (CALIBRATED - 1) / 2
+    used = np.minimum(each, -(-SAMPLED // groups)) if sampled else each
     # Groups weigh alike; where they are of one size the weight is 1 and every sum exact.
-    least = each[each > 0].min()
-    pairs = _Pairs(x, y, group, least / np.maximum(each, 1.0), fold, folds)
+    least = used[used > 0].min()
+    pairs = _Pairs(x, y, group, least / np.maximum(used, 1.0), fold, used, rng)
     trained, thresholds, best = _thresholds(pairs)
     total = groups * least
+    value, threshold = float(best[0] / total), float(thresholds[0])
+    if sampled:
+        value = float(np.nanmean(pair.values(ACC_EQ, grouping, threshold=threshold)))
+        # What is best for a sample may be worse than 0 for all.
+        value, threshold = (value, threshold) if value > untied else (untied, 0.0)
     crossed: Value
     if trained.all():
         crossed = float(_held_out(pairs, thresholds[1:]) / total)
     else:
         crossed = Missing("too few videos to calibrate on others than those judged")
     return Calibration(
-        value=float(best[0] / total),
-        threshold=float(thresholds[0]),
+        value=value,
+        threshold=threshold,
         cross_fitted=crossed,
         untied=untied,
         constant=constant,
@@ -180,9 +187,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All pairs within groups, made block by block, each time anew unless they are few.
+    """Pairs within groups, made block by block, each time anew unless they are few.
 
-    A pair's label identifies the (unordered) pair of folds that its videos are in.
+    A pair's label identifies the (unordered) pair of folds that its videos are in. `used` is the
+    number of pairs of each group; if these are not all, they are random, and kept.
     """
 
     x: Floats
@@ -190,23 +198,19 @@ class _Pairs:
     group: Ints
     weight: Floats
     fold: Ints
-    folds: int
-
-    @property
-    def fold_pairs(self) -> list[tuple[int, int]]:
-        return [(a, b) for a in range(self.folds) for b in range(a, self.folds)]
+    used: Floats
+    rng: np.random.Generator
 
     def blocks(self) -> Iterable[_Block]:
-        sizes = np.bincount(self.group)
-        return self._kept if sizes @ (sizes - 1) <= 2 * _SLICE else self._made()
+        return self._kept if self.used.sum() <= _SLICE else self._made()
 
     @cached_property
     def _kept(self) -> list[_Block]:
         return list(self._made())
 
     def _made(self) -> Iterator[_Block]:
-        label = np.zeros((self.folds, self.folds), dtype=np.int8)
-        for number, (a, b) in enumerate(self.fold_pairs):
+        label = np.zeros((_FOLDS, _FOLDS), dtype=np.int8)
+        for number, (a, b) in enumerate(_FOLD_PAIRS):
             label[a, b] = label[b, a] = number
         for first, second in self._rows():
             dx, dy = self.x[first] - self.x[second], self.y[first] - self.y[second]
@@ -219,9 +223,20 @@ class _Pairs:
             )
 
     def _rows(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        for _, rows in same_sized(self.group):
+        for groups, rows in same_sized(self.group):
             size = rows.shape[1]
             if size < 2:
+                continue
+            count = int(self.used[groups[0]])
+            if count < size * (size - 1) // 2:
+                step = max(1, _BLOCK // count)
+                for start in range(0, len(rows), step):
+                    some = rows[start : start + step]
+                    one = self.rng.integers(size, size=(len(some), count))
+                    other = self.rng.integers(size - 1, size=one.shape)
+                    other += other >= one
+                    first = np.take_along_axis(some, one, axis=1).ravel()
+                    yield first, np.take_along_axis(some, other, axis=1).ravel()
                 continue
             if size <= _SHORT:
                 first, second = np.triu_indices(size, 1)
@@ -247,7 +262,7 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
     Returns whether each label that has pairs has others to train on, (labels,); and the
     thresholds with the weighted counts that they reach, (1 + labels,).
     """
-    labels = pairs.fold_pairs
+    labels = _FOLD_PAIRS
     trains = np.ones((1 + len(labels), len(labels)))
     for number, (a, b) in enumerate(labels):
         trains[number + 1] = [not {a, b} & {c, d} for c, d in labels]
@@ -274,15 +289,20 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
         gaps, gains, kinds = _slice(pairs, low, high)
         if not len(gaps):
             continue
-        # A threshold takes in all pairs of one gap together.
-        last = np.append(gaps[1:] != gaps[:-1], True)
-        ends = gaps[last]
-        for number, train in enumerate(trains):
-            gained = np.cumsum(gains * train[kinds])
-            score = reached[number] + gained[last]
+        tied = bool((gaps[1:] == gaps[:-1]).any())
+        for number, train in enumerate(trains > 0):
+            those = np.flatnonzero(train[kinds])
+            if not len(those):
+                continue
+            gained = np.cumsum(gains[those])
+            score = reached[number] + gained
+            if tied:
+                # A threshold takes in all pairs of one gap together.
+                ends = gaps[those]
+                score[:-1][ends[1:] == ends[:-1]] = -np.inf
             place = int(np.argmax(score))
             if score[place] > best[number]:
-                best[number], thresholds[number] = score[place], ends[place]
+                best[number], thresholds[number] = score[place], gaps[those[place]]
             reached[number] += gained[-1]
     return trained, thresholds, best
 

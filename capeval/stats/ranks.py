@@ -85,17 +85,6 @@ def dense_codes(values: NDArray[np.generic]) -> Ints:
     return np.asarray(codes.reshape(values.shape), dtype=np.int64)
 
 
-def group_sums(values: NDArray[np.generic], starts: NDArray[np.intp]) -> Floats:
-    """Return the sums of the columns of each run that begins at `starts`.
-
-    >>> group_sums(np.array([[1.0, 2.0, 4.0]]), np.array([0, 2])).tolist()
-    [[3.0, 4.0]]
-    """
-    if len(starts) == values.shape[1]:
-        return np.asarray(values)
-    return np.asarray(np.add.reduceat(values, starts, axis=1))
-
-
 def tie_share(values: ArrayLike) -> float:
     """Return the share of the n (n - 1) / 2 pairs that are tied; NaN for fewer than two values.
 
@@ -115,21 +104,21 @@ class Classes:
     """Sums of counts over captions of equal value."""
 
     def __init__(self, values: Floats) -> None:
-        codes = dense_codes(values)
-        self.single = len(np.unique(codes)) == len(codes)
-        self.order = np.argsort(codes, kind="stable")
-        ordered = codes[self.order]
-        self.starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        self.sizes = np.diff(self.starts, append=len(codes))
+        self.codes = dense_codes(values)
+        self.single = int(self.codes.max(initial=-1)) + 1 == len(values)
+        self._order = np.argsort(self.codes, kind="stable")
+        self._starts = np.flatnonzero(np.diff(self.codes[self._order], prepend=-1))
 
     def sums(self, counts: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return (draws, classes) sums, in the order of the values where any are tied."""
-        return counts if self.single else group_sums(counts[:, self.order], self.starts)
+        """Return (draws, classes) sums of (draws, n), in the order of values if any are tied."""
+        return counts if self.single else self.ordered_sums(counts.T).T
 
-    def ranks(self, counts: NDArray[np.floating]) -> Floats:
-        """Return (draws, n) ranks in the resample, less half of one."""
-        sums = group_sums(counts[:, self.order], self.starts).astype(np.float64)
-        middle = np.cumsum(sums, axis=1) - sums / 2
-        back = np.empty(counts.shape)
-        back[:, self.order] = middle if self.single else np.repeat(middle, self.sizes, axis=1)
-        return back
+    def ordered_sums(self, counts: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return (classes, draws) sums of (n, draws), in the order of the values.
+
+        >>> classes = Classes(np.array([2.0, 1.0, 2.0]))
+        >>> classes.ordered_sums(np.array([[1.0], [2.0], [4.0]])).tolist()
+        [[2.0], [5.0]]
+        """
+        ordered = counts[self._order]
+        return ordered if self.single else np.add.reduceat(ordered, self._starts, axis=0)

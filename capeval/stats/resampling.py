@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -46,58 +46,54 @@ def draw_counts(units: int, draws: int, rng: np.random.Generator) -> Iterator[Co
         yield counts.reshape(size, units).astype(np.float32)
 
 
-def same_draws(units: int, draws: int, seed: int) -> Iterator[Counts]:
-    """Yield the `draw_counts` of a seed, the same to everyone; those that are small are kept.
+def same_draws(units: int, draws: int, seed: int) -> Iterable[Counts]:
+    """Return the `draw_counts` of a seed, the same to everyone; those that are small are kept.
 
     >>> [chunk.shape for chunk in same_draws(3, 10, 0)]
     [(10, 3)]
     """
-    if units * draws <= _KEPT:
-        return iter(_kept_draws(units, draws, seed))
-    return draw_counts(units, draws, np.random.default_rng(seed))
+    return _same(draw_counts, units, draws, seed)
 
 
-def coins(units: int, draws: int, seed: int) -> Iterator[Counts]:
-    """Yield (chunk, units) of 0 and 1 at even odds, `draws` rows in all, the same to everyone.
+def coins(units: int, draws: int, seed: int) -> Iterable[Counts]:
+    """Return (chunk, units) of 0 and 1 at even odds, `draws` rows in all, likewise.
 
     >>> sum(len(chunk) for chunk in coins(3, 10, 0))
     10
     """
-    if units * draws <= _KEPT:
-        return iter(_kept_coins(units, draws, seed))
-    return _coins(units, draws, seed)
+    return _same(_coins, units, draws, seed)
 
 
-def _coins(units: int, draws: int, seed: int) -> Iterator[Counts]:
-    rng = np.random.default_rng(seed)
+def _coins(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
     step = max(1, min(draws, _CHUNK // max(units, 1)))
     for start in range(0, draws, step):
         size = (min(step, draws - start), units)
         yield rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float32)
 
 
-@lru_cache(maxsize=2)
-def _kept_coins(units: int, draws: int, seed: int) -> tuple[Counts, ...]:
-    chunks = tuple(_coins(units, draws, seed))
+_Make = Callable[[int, int, np.random.Generator], Iterator[Counts]]
+
+
+def _same(make: _Make, units: int, draws: int, seed: int) -> Iterable[Counts]:
+    if units * draws <= _KEPT:
+        return _kept(make, units, draws, seed)
+    return make(units, draws, np.random.default_rng(seed))
+
+
+@lru_cache(maxsize=4)
+def _kept(make: _Make, units: int, draws: int, seed: int) -> tuple[Counts, ...]:
+    chunks = tuple(make(units, draws, np.random.default_rng(seed)))
     for chunk in chunks:
         chunk.setflags(write=False)
     return chunks
 
 
-@lru_cache(maxsize=2)
-def _kept_draws(units: int, draws: int, seed: int) -> tuple[Counts, ...]:
-    chunks = tuple(draw_counts(units, draws, np.random.default_rng(seed)))
-    for chunk in chunks:
-        chunk.setflags(write=False)
-    return chunks
-
-
-def too_few(units: int, design: Design) -> Missing:
+def too_few(units: int, design: Design | None = None) -> Missing:
     """Return why there is no interval or bootstrap of so few videos.
 
     >>> too_few(1, Design.of("a"))
     Missing(reason='1 caption is too few to resample: at least 5')
     """
-    what = "video" if design.repeats else "caption"
+    what = "caption" if design and not design.repeats else "video"
     subject = f"1 {what} is" if units == 1 else f"{units} {what}s are"
     return Missing(f"{subject} too few to resample: at least {FEWEST}")

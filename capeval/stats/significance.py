@@ -14,7 +14,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.design import Design, same_sized
+from capeval.stats.design import Design
+from capeval.stats.groupings import SYSTEM, Grouping, grouping_of
 from capeval.stats.intervals import Kind
 from capeval.stats.jackknife import jackknife_variance, video_influence
 from capeval.stats.pair import Pair
@@ -22,7 +23,7 @@ from capeval.stats.percentiles import add_one, bootstrap_p
 from capeval.stats.resampling import FEWEST, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import STATISTICS, Statistic, statistic_of
-from capeval.stats.values import Floats, Grouping, Mask, Missing, PValue
+from capeval.stats.values import Floats, Ints, Mask, Missing, PValue
 from capeval.stats.video_bootstrap import bootstrap_values, mean_of_groups, too_large
 
 # Enough for p of .05 give or take .01.
@@ -37,7 +38,7 @@ _FEWEST = 199
 _SLACK = 1e-12
 # Up to so many systems, all 720 orders are gone through.
 EVERY_ORDER = 6
-_Rows = NDArray[np.int32]
+_Orders = NDArray[np.int32]
 
 
 def p_value(
@@ -45,7 +46,7 @@ def p_value(
     human: ArrayLike,
     design: Design,
     which: Statistic | str,
-    grouping: Grouping,
+    by: Grouping | str,
     *,
     ci: Kind | None = None,
     draws: int | None = None,
@@ -87,22 +88,24 @@ def p_value(
     >>> p_value(x, x, Design.of(range(20)), "kendall_b", "pooled", draws=999)
     PValue(p=0.001, method='permutation of captions')
     """
-    statistic = statistic_of(which)
+    statistic, grouping = statistic_of(which), grouping_of(by)
     pair = Pair.of(metric, human, design) if pair is None else pair
     permuted = PERMUTATIONS if draws is None else draws
     use = pair.used(statistic, grouping, threshold=threshold, only=only)
     if not use.any():
         return pair.no_group(statistic, grouping)
-    if grouping == "system":
+    if grouping.means:
         return _system_p(pair, statistic, permuted, threshold, seed)
     values = pair.values(statistic, grouping, threshold=threshold)
-    if grouping == "item":
+    if grouping.by_video:
         if statistic.chance is None:
             # What a video has above the middle of its two orders is turned like a correlation.
-            turned = Pair.of(pair.x, -pair.y, design).values(statistic, "item", threshold=threshold)
+            turned = Pair.of(pair.x, -pair.y, design).values(
+                statistic, grouping, threshold=threshold
+            )
             values = (values - turned) / 2
         return sign_flip(values[use & (values != 0)], draws=permuted, seed=seed)
-    if design.repeats and grouping == "pooled":
+    if grouping.repeats(design):
         if design.videos < FEWEST:
             return too_few(design.videos, design)
         if ci == "analytic" or too_large(design, grouping):
@@ -160,20 +163,12 @@ def _permuted(
         )
         if shuffles is None:
             return None
-        units = None if threshold else _units(pair, statistic, grouping, use)
-        if units is not None:
-            a, b = units
-            products = [np.clip(a[rows] @ b, statistic.lowest, 1.0) for rows in shuffles]
-            return {statistic: np.concatenate(products)}
-        codes = kind.ordinal and not threshold
-        x, y = pair.codes() if codes else (pair.x, pair.y)
-        groups = pair.groups(grouping, use)
-        parts: dict[Statistic, list[Floats]] = {one: [] for one in family}
-        for rows in shuffles:
-            sums = [kind.rows(x[rows[:, one]], y[one][None], threshold) for one in groups]
-            for of, found in parts.items():
-                found.append(mean_of_groups(map(of.values, sums)))
-        return {of: np.concatenate(found) for of, found in parts.items()}
+        x, y = pair.codes() if kind.ordinal and not threshold else (pair.x, pair.y)
+        sums = [
+            kind.permuted(x[rows], y[rows], threshold, shuffles[number])
+            for number, rows in pair.groups(grouping, use).items()
+        ]
+        return {of: mean_of_groups(map(of.values, sums)) for of in family}
 
     key = ("permuted", kind, threshold, grouping, draws, seed, use.tobytes())
     together = pair.kept(key, make)
@@ -182,83 +177,58 @@ def _permuted(
     return None if together is None else together[statistic]
 
 
-def _units(
-    pair: Pair, statistic: Statistic, grouping: Grouping, use: Mask
-) -> tuple[Floats, Floats] | None:
-    """Return scores of which the sum of products, permuted or not, is the mean over groups.
-
-    Permutations leave the captions of a system together, and so their mean and spread. None where
-    a group has no value: how many groups count then depends on the permutation.
-    """
-    if np.isnan(pair.values(statistic, grouping)).any():
-        return None
-    a, b = np.zeros(len(pair.x)), np.zeros(len(pair.x))
-    for rows in pair.groups(grouping, use):
-        sides = statistic.kind.units(pair.x[rows], pair.y[rows])
-        if sides is None:
-            return None
-        a[rows], b[rows] = sides
-    return a, b / np.count_nonzero(use)
-
-
-def _orders(size: int, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    return rng.permuted(np.tile(np.arange(size), (draws, 1)), axis=1)
+def _orders(size: int, draws: int, rng: np.random.Generator) -> _Orders:
+    every = np.tile(np.arange(size, dtype=np.int32), (draws, 1))
+    return rng.permuted(every, axis=1, out=every)
 
 
 def _shuffles(
     design: Design, grouping: Grouping, draws: int, rng: np.random.Generator
-) -> list[_Rows] | None:
-    """Return (chunk, n) rearrangements of the rows, `draws` in all, or None if there is none.
+) -> list[_Orders] | None:
+    """Return (draws, size) orders of the captions of each group, or None if there is none.
 
-    Where videos repeat whole ones are permuted within systems; else captions, within groups.
+    Where videos repeat, whole ones are permuted: in a complete grid all groups share the orders.
     """
-    step = max(1, _CHUNK // design.rows)
-    chunks = [min(step, draws - start) for start in range(0, draws, step)]
-    blocks = [one for _, rows in same_sized(design.groups(grouping)) for one in rows]
-    if all(len(rows) < 2 for rows in blocks):
+    group = grouping.groups(design)
+    rows = [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
+    if all(len(one) < 2 for one in rows):
         return None
     if design.repeats:
-        return [_video_shuffle(design, size, rng) for size in chunks]
-    return [_block_shuffle(blocks, design.rows, size, rng) for size in chunks]
+        order = _orders(design.videos, draws, rng)
+        return [_of_videos(order, design.video[one]) for one in rows]
+    # In chunks, so that the first of more draws are the same.
+    step = max(1, _CHUNK // design.rows)
+    chunks = [min(step, draws - start) for start in range(0, draws, step)]
+    parts = [[_orders(len(one), size, rng) for one in rows] for size in chunks]
+    return [np.concatenate(of_group) for of_group in zip(*parts, strict=True)]
 
 
-def _video_shuffle(design: Design, draws: int, rng: np.random.Generator) -> _Rows:
-    cell = np.full((design.systems, design.videos), -1)
-    cell[design.system, design.video] = np.arange(design.rows)
-    result = np.empty((draws, design.rows), dtype=np.int32)
-    order = _orders(design.videos, draws, rng)
-    for row_of in cell:
-        own = np.flatnonzero(row_of >= 0)
-        at = order[:, own]
-        # The permutation that one of all videos induces on some is as random as it is itself.
-        gap = row_of[at] < 0
-        while gap.any():
-            at[gap] = order[np.nonzero(gap)[0], at[gap]]
-            gap = row_of[at] < 0
-        result[:, row_of[own]] = row_of[at]
-    return result
-
-
-def _block_shuffle(
-    blocks: list[NDArray[np.intp]], rows: int, draws: int, rng: np.random.Generator
-) -> _Rows:
-    result = np.empty((draws, rows), dtype=np.int32)
-    for block in blocks:
-        result[:, block] = block[_orders(len(block), draws, rng)]
-    return result
+def _of_videos(order: _Orders, video: Ints) -> _Orders:
+    """Return the orders of captions of some videos, one of each, from those of all videos."""
+    if np.array_equal(video, np.arange(order.shape[1])):
+        return order
+    place = np.full(order.shape[1], -1, dtype=np.int32)
+    place[video] = np.arange(len(video))
+    at = order[:, video].ravel()
+    # The permutation that one of all videos induces on some is as random as it is itself.
+    left = np.flatnonzero(place[at] < 0)
+    while len(left):
+        at[left] = order[left // len(video), at[left]]
+        left = left[place[at[left]] < 0]
+    return place[at].reshape(-1, len(video))
 
 
 def _system_p(
     pair: Pair, statistic: Statistic, draws: int, threshold: float, seed: int
 ) -> PValue | Missing:
-    a, b, _ = pair.sides("system")
-    observed = float(pair.values(statistic, "system", threshold=threshold)[0])
+    a, b, _ = pair.sides(SYSTEM)
+    observed = float(pair.values(statistic, SYSTEM, threshold=threshold)[0])
 
-    def values_of(orders: NDArray[np.intp]) -> Floats:
-        return statistic.rows(a[orders], b[None], threshold=threshold)
+    def values_of(orders: _Orders) -> Floats:
+        return statistic.values(statistic.kind.permuted(a, b, threshold, orders))
 
     if len(a) <= EVERY_ORDER:
-        values = values_of(np.array(list(permutations(range(len(a))))))
+        values = values_of(np.array(list(permutations(range(len(a)))), dtype=np.int32))
         centre = values.mean() if statistic.chance is None else statistic.chance
         moved = np.abs(values - centre)
         extreme = moved >= abs(observed - centre) - _SLACK

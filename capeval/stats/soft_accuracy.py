@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one
-from capeval.stats.resampling import FEWEST, coins, too_few
+from capeval.stats.percentiles import add_one, percentiles
+from capeval.stats.resampling import FEWEST, Counts, coins, same_draws, too_few
 from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS
-from capeval.stats.values import Floats, Mask, Missing, PValue, Value
+from capeval.stats.system_differences import percentile_p
+from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
 SOFT_ACCURACY = "soft_accuracy"
 WORDS = "Soft pairwise accuracy"
@@ -32,7 +33,8 @@ _CELLS = 20_000_000
 # Cells of matrices of systems that are worked on at once.
 _CHUNK = 1_000_000
 _SLACK = 1e-9
-NO_INTERVAL = Missing("soft pairwise accuracy has no interval")
+_CONFIDENCE = 0.95
+UNASKED = Missing("no interval was asked for")
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,19 @@ class SoftAccuracy:
     ----------
     value : between 0 and 1; a metric that ties all systems has .5 where human raters tie none
     p : two-sided, about the mean over all orders of the metric's systems
+    interval : of the expected value with so many videos, by resamples of videos
     without : the value without each system, (systems,)
     """
 
     value: Value
     p: PValue | Missing
+    interval: Interval | Missing
     without: tuple[Value, ...] = ()
 
 
-def soft_accuracy(pair: Pair, *, seed: int = 0, draws: int = PERMUTATIONS) -> SoftAccuracy:
+def soft_accuracy(
+    pair: Pair, *, seed: int = 0, draws: int = PERMUTATIONS, resamples: int = 0
+) -> SoftAccuracy:
     """Return the soft pairwise accuracy of a metric.
 
     Two systems are compared on the videos that both have. Where permutations tie with what was
@@ -63,6 +69,7 @@ def soft_accuracy(pair: Pair, *, seed: int = 0, draws: int = PERMUTATIONS) -> So
     pair : the scores of captions
     seed : of the permutations of videos, which the metric and the human scores share
     draws : random orders of the systems for p, if there are more than 6 systems
+    resamples : of videos, for the interval; none for no interval
 
     >>> from capeval.stats.design import Design
     >>> x = np.array([3.0, 1, 4, 1, 5, 2, 6, 3, 5, 2, 7, 4])
@@ -72,69 +79,102 @@ def soft_accuracy(pair: Pair, *, seed: int = 0, draws: int = PERMUTATIONS) -> So
     """
     reason = _unusable(pair)
     if reason is not None:
-        return SoftAccuracy(reason, reason)
+        return SoftAccuracy(reason, reason, reason)
     gaps = [_gaps(pair, side) for side in (pair.x, pair.y)]
     apart = _apart(pair)
     metric, human = (_matrix(_p_values(side, apart, seed), pair.design.systems) for side in gaps)
     value = _agreement(metric, human)
     if np.isnan(value):
         reason = Missing("no two systems have a video in common")
-        return SoftAccuracy(reason, reason)
+        return SoftAccuracy(reason, reason, reason)
     systems = np.arange(pair.design.systems)
     rests = [systems[systems != one] for one in systems]
     without = [_agreement(metric[np.ix_(rest, rest)], human[np.ix_(rest, rest)]) for rest in rests]
     return SoftAccuracy(
         value,
         _order_p(metric, human, value, seed, draws),
+        _interval(pair, value, resamples, seed),
         tuple(Missing("too few systems") if np.isnan(one) else one for one in without),
     )
 
 
 def compare_soft(
-    first: Pair, second: Pair, *, seed: int = 0, draws: int = 1_000
+    first: Pair, second: Pair, *, seed: int = 0, draws: int = 1_000, resamples: int = 0
 ) -> MetricComparison:
-    """Test whether two metrics have the same soft pairwise accuracy, by swaps in whole videos.
-
-    The metrics are standardised first. In the swaps, p of two systems is the normal limit of the
-    permutations, as permuting anew in every swap would take hours.
+    """Test whether two metrics have the same soft pairwise accuracy, by resamples of videos.
 
     Parameters
     ----------
     first, second : of the same human scores and design
-    seed, draws : of the swaps
+    seed, draws : of the resamples
+    resamples : for p and the interval, if more than `draws`; none for no interval
     """
-    one, two = (soft_accuracy(pair, seed=seed, draws=1).value for pair in (first, second))
-    systems = first.design.systems
+    one = soft_accuracy(first, seed=seed, draws=1).value
+    two = soft_accuracy(second, seed=seed, draws=1).value
+    systems, design = first.design.systems, first.design
 
-    def found(difference: Value, p: Value) -> MetricComparison:
-        return MetricComparison(difference, p, "permutation", systems, 1, 0, NO_INTERVAL)
+    def found(p: Value, bounds: Interval | Missing) -> MetricComparison:
+        shown = bounds if resamples else UNASKED
+        return MetricComparison(difference, p, "bootstrap", systems, 1, 0, shown)
 
-    if isinstance(one, Missing) or isinstance(two, Missing):
-        lacking = one if isinstance(one, Missing) else two
-        return MetricComparison(lacking, lacking, "permutation", 0, 0, 1, NO_INTERVAL)
-    design = first.design
+    if isinstance(one, Missing):
+        return MetricComparison(one, one, "bootstrap", 0, 0, 1, one)
+    if isinstance(two, Missing):
+        return MetricComparison(two, two, "bootstrap", 0, 0, 1, two)
+    difference = one - two
     if design.videos < FEWEST:
-        return found(one - two, too_few(design.videos, design))
-    a, b = (_gaps(pair, (pair.x - pair.x.mean()) / pair.x.std()) for pair in (first, second))
-    human = _gaps(first, first.y)
-    certain = _limit(human.sum(axis=0), (human**2).sum(axis=0))
-    some = _apart(first).any(axis=0)
+        few = too_few(design.videos, design)
+        return found(few, few)
+    draws = max(draws, resamples)
+    gaps = resampled_soft(first, draws, seed) - resampled_soft(second, draws, seed)
+    bounds = percentiles(gaps[None], _CONFIDENCE, units=design.videos, around=difference)
+    if isinstance(bounds, Missing):
+        return found(bounds, bounds)
+    return found(percentile_p(gaps[None], design.videos, around=difference), bounds)
 
-    def values(sums: Floats, squares: Floats) -> Floats:
-        gaps = _gap(_limit(sums, squares), certain)[..., some]
-        return np.asarray(1 - gaps.mean(axis=-1))
 
-    sums, squares = (a.sum(axis=0), b.sum(axis=0)), ((a**2).sum(axis=0), (b**2).sum(axis=0))
-    observed = abs(float(values(sums[0], squares[0]) - values(sums[1], squares[1])))
-    extreme, total = 0, 0
-    for swapped in coins(design.videos, draws, seed):
-        moved, spread = swapped @ (b - a), swapped @ (b**2 - a**2)
-        swapped_gap = values(sums[0] + moved, squares[0] + spread) - values(
-            sums[1] - moved, squares[1] - spread
+def resampled_soft(pair: Pair, draws: int, seed: int) -> Floats:
+    """Return soft pairwise accuracy in (draws,) resamples of videos; NaN where it has no value.
+
+    p of two systems is the normal limit of the permutations there, as permuting anew in every
+    resample would take hours.
+
+    >>> from capeval.stats.design import Design
+    >>> x = np.array([3.0, 1, 4, 1, 5, 2, 6, 3, 5, 2, 7, 4])
+    >>> pair = Pair.of(x, x * 2, Design.of("aabbccddeeff", "xyxyxyxyxyxy"))
+    >>> resampled_soft(pair, 3, 0).tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    def make() -> Floats:
+        there = _apart(pair).astype(np.float64)
+        metric, human = _gaps(pair, pair.x), _gaps(pair, pair.y)
+        return np.concatenate(
+            [
+                _limit_agreement(counts, metric, human, there)
+                for counts in same_draws(pair.design.videos, draws, seed)
+            ]
         )
-        extreme += int((np.abs(swapped_gap) >= observed - _SLACK).sum())
-        total += len(swapped)
-    return found(one - two, add_one(extreme, total))
+
+    return pair.kept(("soft accuracy", draws, seed), make)
+
+
+def _limit_agreement(counts: Counts, metric: Floats, human: Floats, there: Floats) -> Floats:
+    """Return the values of (resamples, videos) counts, from (videos, pairs of systems) gaps."""
+    sides = [_limit(counts @ gaps, counts @ gaps**2) for gaps in (metric, human)]
+    common = counts @ there > 0
+    gaps = np.where(common, _gap(*sides), 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(1 - gaps.sum(axis=1) / common.sum(axis=1))
+
+
+def _interval(pair: Pair, value: float, draws: int, seed: int) -> Interval | Missing:
+    if not draws:
+        return UNASKED
+    if pair.design.videos < FEWEST:
+        return too_few(pair.design.videos, pair.design)
+    values = resampled_soft(pair, draws, seed)
+    return percentiles(values, _CONFIDENCE, units=pair.design.videos, around=value)
 
 
 def _unusable(pair: Pair) -> Missing | None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from capeval.stats.concordance import PairCounts
 from capeval.stats.of_moments import Moments, MomentSums
-from capeval.stats.of_pairs import PairCounts, Pairs
+from capeval.stats.of_pairs import Pairs
 from capeval.stats.resampling import Counts
 from capeval.stats.values import Floats, Missing, Value, as_pairs, known
 
@@ -47,8 +48,8 @@ class Kind(Protocol):
         """Return the sums, (1,) each, and by how much the weight of each caption moves them."""
         ...
 
-    def units(self, x: Floats, y: Floats, /) -> tuple[Floats, Floats] | None:
-        """Return scores of which the product is the statistic, permuted or not, if there are."""
+    def permuted(self, x: Any, y: Any, threshold: float, orders: NDArray[np.int32], /) -> Any:
+        """Return the sums of (n,) scores if `x` is taken in each of (draws, n) orders."""
         ...
 
 

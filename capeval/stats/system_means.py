@@ -8,12 +8,15 @@ spread is reduced by that of the errors (errors in variables; Fuller, 1987, sect
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from capeval.stats.groupings import SYSTEM
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import MANY, same_draws
 from capeval.stats.statistic import Statistic, missing_of
-from capeval.stats.values import Floats, Missing, steady
+from capeval.stats.values import Floats, Mask, Missing, steady
 
 # Systems times resamples that fit into memory.
 _SYSTEMS = 20_000_000
@@ -47,32 +50,42 @@ def system_values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Fl
     >>> values.shape, np.unique(values[~np.isnan(values)]).tolist()
     ((2, 50), [-1.0, 1.0])
     """
-    x, y, _ = pair.sides("system")
-    if np.isnan(pair.values(statistic, "system")[0]):
+    x, y, _ = pair.sides(SYSTEM)
+    if np.isnan(pair.values(statistic, SYSTEM)[0]):
         return missing_of(x, y, statistic)
     systems = pair.design.systems
     if systems * 1_000 > _SYSTEMS or systems * min(pair.design.videos, MANY) > _SYSTEMS:
         return Missing(f"{systems} systems are too many to resample their means")
     draws = min(draws, _SYSTEMS // systems)
-    key = ("system values", statistic, draws, seed)
     # For the differences of metrics, which are of the same resamples.
+    key = ("system values", statistic, draws, seed)
     return pair.kept(key, lambda: _values(pair, statistic, draws, seed))
 
 
 def _values(pair: Pair, statistic: Statistic, draws: int, seed: int) -> Floats:
-    x, y, _ = pair.sides("system")
-    systems = pair.design.systems
-    means = pair.kept(("system means", draws, seed), lambda: _drawn_means(pair, draws, seed))
-    # A system that is in no video of a resample has no mean, and the resample no value.
-    gap = np.isnan(means).any(axis=1)
-    values = np.full((2, len(means)), np.nan)
-    some = means[~gap]
-    if not len(some):
-        return values
-    less = _without_errors(some, np.concatenate([x, y]), pair.design.videos)
-    for row, of in enumerate((some, less)):
-        values[row, ~gap] = statistic.rows(of[:, :systems], of[:, systems:])
+    gap, both = pair.kept(("system means", draws, seed), lambda: _both_means(pair, draws, seed))
+    values = np.full((2, len(gap)), np.nan)
+    for row, (x, y) in enumerate(both):
+        if len(x):
+            key = ("system sums", statistic.kind, row, draws, seed)
+            sums = pair.kept(key, partial(statistic.kind.rows, x, y, 0.0))
+            values[row, ~gap] = statistic.values(sums)
     return values
+
+
+def _both_means(pair: Pair, draws: int, seed: int) -> tuple[Mask, list[tuple[Floats, Floats]]]:
+    """Return which resamples have no value, and of the others the means with and without errors."""
+    systems = pair.design.systems
+    means = _drawn_means(pair, draws, seed)
+    # A system that is in no video of a resample has no mean, and the resample no value.
+    gap = np.asarray(np.isnan(means).any(axis=1))
+    some = means[~gap]
+    both = [some]
+    if len(some):
+        both.append(
+            _without_errors(some, np.concatenate(pair.sides(SYSTEM)[:2]), pair.design.videos)
+        )
+    return gap, [(of[:, :systems], of[:, systems:]) for of in both]
 
 
 def _without_errors(means: Floats, observed: Floats, videos: int) -> Floats:
@@ -128,7 +141,7 @@ def _determinant(matrix: Floats) -> Floats:
 def _drawn_means(pair: Pair, draws: int, seed: int) -> Floats:
     """Return the (draws, 2 systems) means of resamples, of the metric and of the human scores."""
     design, systems = pair.design, pair.design.systems
-    x, y, _ = pair.sides("system")
+    x, y, _ = pair.sides(SYSTEM)
     place = (design.video, design.system)
     if design.videos > MANY:
         sizes = np.bincount(design.system)[design.system]

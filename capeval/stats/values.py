@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-Grouping = Literal["pooled", "item", "within_system", "system"]
-GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+GroupingName = Literal["pooled", "item", "within_system", "system"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,25 @@ video repeats, that is the ordinary bootstrap of captions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.design import Design
+from capeval.stats.groupings import Grouping
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts, same_draws
 from capeval.stats.statistic import Statistic
 from capeval.stats.system_means import system_values
-from capeval.stats.values import Floats, Grouping, Mask, Missing
+from capeval.stats.values import Floats, Mask, Missing
 
 # Pairs of captions, captions and groups above which 10,000 resamples take a minute and more.
 _PAIRS, _ROWS, _GROUPS = 12_000_000, 100_000, 1_000
 # Sums of resamples are kept for the other statistics up to so many numbers, 40 MB.
 _KEPT = 5_000_000
+# And counts of captions for the other metrics, 80 MB.
+_COUNTS = 20_000_000
 # Counts that are worked on at once: larger arrays are allocated anew each time, which takes longer.
 _CELLS = 100_000
 
@@ -31,10 +34,11 @@ def too_large(design: Design, grouping: Grouping) -> bool:
 
     The number of resamples plays no part: it must not change the method.
 
-    >>> too_large(Design.of(range(1501)), "pooled"), too_large(Design.of(range(1500)), "pooled")
+    >>> from capeval.stats.groupings import POOLED
+    >>> too_large(Design.of(range(1501)), POOLED), too_large(Design.of(range(1500)), POOLED)
     (True, False)
     """
-    sizes = np.bincount(design.groups(grouping)).astype(np.float64)
+    sizes = np.bincount(grouping.groups(design)).astype(np.float64)
     many = len(sizes) > _GROUPS or design.rows > _ROWS
     return bool(many or sizes.max() > LARGEST or sizes @ sizes > _PAIRS)
 
@@ -56,17 +60,18 @@ def bootstrap_values(
     agreement: they are tied in both. The classes in tau-c's scale are those of the whole sample:
     fewer in a resample is no property of the metric.
 
+    >>> from capeval.stats.groupings import ITEM
     >>> from capeval.stats.statistic import KENDALL_B
     >>> design = Design.of([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
     >>> pair = Pair.of([1, 2, 2, 1, 1, 3], [1, 2, 1, 2, 3, 4], design)
-    >>> found = bootstrap_values(pair, KENDALL_B, "item", draws=50)
+    >>> found = bootstrap_values(pair, KENDALL_B, ITEM, draws=50)
     >>> np.unique(found.round(2)).tolist()
     [-1.0, -0.33, 0.33, 1.0]
     """
-    if grouping == "system":
+    if grouping.means:
         return system_values(pair, statistic, draws, seed)
     use = pair.used(statistic, grouping, threshold=threshold, only=only)
-    if grouping == "item":
+    if grouping.by_video:
         values = pair.values(statistic, grouping, threshold=threshold)[use]
         if len(values) < 2:
             return Missing("fewer than two groups have a value")
@@ -74,7 +79,7 @@ def bootstrap_values(
         return np.concatenate([counts @ values / len(values) for counts in counted])
     if not use.any():
         return pair.no_group(statistic, grouping)
-    groups = pair.groups(grouping, use)
+    groups = pair.groups(grouping, use).values()
     if statistic.kind.pairwise and max(map(len, groups)) > LARGEST:
         return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
 
@@ -82,11 +87,13 @@ def bootstrap_values(
         few = len(groups) * draws <= _KEPT
 
         def value(rows: NDArray[np.intp]) -> Floats:
-            def sums() -> object:
-                def drawn() -> Iterable[Counts]:
-                    return same_draws(pair.design.videos, draws, seed)
+            def drawn() -> Iterable[Counts]:
+                return same_draws(pair.design.videos, draws, seed)
 
-                return weighted_sums(pair, statistic, rows, drawn, threshold)
+            def sums() -> object:
+                # Every metric uses the same counts.
+                known = ("counts", draws, seed) if pair.design.rows * draws <= _COUNTS else None
+                return weighted_sums(pair, statistic, rows, drawn, threshold, known=known)
 
             # Other statistics of the same sums, and the p of this one, use the same resamples.
             key = ("sums", statistic.kind, draws, seed, threshold, rows.tobytes())
@@ -104,17 +111,29 @@ def weighted_sums(
     rows: NDArray[np.intp],
     of_videos: Callable[[], Iterable[Counts]],
     threshold: float = 0.0,
+    *,
+    known: Hashable = None,
 ) -> object:
-    """Return the sums that a statistic of a group is a function of, if videos have weights."""
+    """Return the sums that a statistic of a group is a function of, if videos have weights.
+
+    `known` names weights that are kept for other metrics.
+    """
     video = pair.design.video[rows]
     step = max(1, _CELLS // len(rows))
+    # In a complete grid every system has all videos in their order, and nothing is copied.
+    columns = slice(None) if np.array_equal(video, np.arange(pair.design.videos)) else video
 
     def drawn() -> Iterator[Counts]:
         for counts in of_videos():
             for start in range(0, len(counts), step):
-                yield counts[start : start + step, video]
+                yield counts[start : start + step, columns]
 
-    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, drawn)
+    def kept() -> Iterable[Counts]:
+        if known is None or columns is not video:
+            return drawn()
+        return pair.design.kept((known, video.tobytes()), lambda: list(drawn()))
+
+    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, kept)
 
 
 def mean_of_groups(values: Iterable[Floats]) -> Floats:

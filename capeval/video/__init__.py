@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from capeval.video.choice import Policy
 from capeval.video.decoding import FrameReader, decoder_named, open_reader, prefetch
 from capeval.video.frames import FrameSet
-from capeval.video.sampling import Given, Middle, Policy, Uniform, read_policy
+from capeval.video.sampling import Given, Middle, Uniform, read_policy
 
 __all__ = [
     "FrameReader",

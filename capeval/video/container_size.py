@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-_EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+EBML, SEGMENT = 0x1A45DFA3, 0x18538067
 # A real file has a few, a fragmented one thousands; a hostile one could have millions.
 _MOST_BOXES = 100_000
 
@@ -19,7 +19,7 @@ def announced_size(path: Path) -> int:
     if start[:4] == b"RIFF":
         # Larger files continue in further chunks, which the first one does not count.
         return 8 + int.from_bytes(start[4:8], "little")
-    if int.from_bytes(start[:4]) == _EBML:
+    if int.from_bytes(start[:4]) == EBML:
         return _segment_end(start)
     return 0
 
@@ -57,16 +57,16 @@ def _boxes(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def _segment_end(start: bytes) -> int:
-    length, width = _number(start, 4)
+    length, width = ebml_number(start, 4)
     at = 4 + width + length
-    if int.from_bytes(start[at : at + 4]) != _SEGMENT:
+    if int.from_bytes(start[at : at + 4]) != SEGMENT:
         return 0
-    length, width = _number(start, at + 4)
+    length, width = ebml_number(start, at + 4)
     is_unknown = length == (1 << 7 * width) - 1
     return 0 if width == 0 or is_unknown else at + 4 + width + length
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def ebml_number(data: bytes, at: int) -> tuple[int, int]:
     """Return an EBML number and how many bytes it takes; 0 bytes where there is none."""
     if at >= len(data) or data[at] == 0:
         return 0, 0

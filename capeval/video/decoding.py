@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import UsageError, VideoError
+from capeval.video.choice import Policy
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet
-from capeval.video.sampling import Policy, Shuffled, read_policy
+from capeval.video.sampling import Shuffled, read_policy
 
 
 class Decoder(Protocol):
@@ -79,8 +80,12 @@ class FrameReader(Protocol):
         ...
 
 
-def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = None) -> FrameReader:
+def open_reader(
+    policy: str, decoder: str = "pyav", *, shuffle: int | None = None, allow_damaged: bool = False
+) -> FrameReader:
     """Return the reader for a policy in the syntax of `--frames`; `shuffle` is a seed.
+
+    It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def open_reader(policy: str, decoder: str = "pyav", *, shuffle: int | None = Non
     chosen = read_policy(policy)
     if shuffle is not None:
         chosen = Shuffled(chosen, shuffle)
-    return _PolicyReader(chosen, decoder, decoder_named(decoder))
+    return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)
 
 
 @dataclass(frozen=True)
@@ -98,13 +103,21 @@ class _PolicyReader:
     chosen: Policy
     decoder: str
     video: Decoder
+    allow_damaged: bool
 
     @property
     def policy(self) -> str:
         return str(self.chosen)
 
     def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
-        return self.video.read(path, self.chosen, cancel=cancel)
+        frames = self.video.read(path, self.chosen, cancel=cancel)
+        if frames.damage and not self.allow_damaged:
+            raise VideoError(
+                f"does not decode cleanly ({frames.damage[0]}); repair or replace it, or caption "
+                "what is left of it with --allow-damaged",
+                file=path,
+            )
+        return frames
 
 
 PathT = TypeVar("PathT", str, Path)

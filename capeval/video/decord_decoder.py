@@ -22,10 +22,10 @@ import numpy as np
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
+from capeval.video.choice import Policy, choose_frames
 from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
-from capeval.video.pyav_decoder import opened
-from capeval.video.sampling import Policy, choose_frames
+from capeval.video.pyav_decoder import check_decoding
 
 _CHILD = Path(__file__).with_name("decord_child.py")
 
@@ -51,14 +51,14 @@ class DecordDecoder:
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
         """Return the frames that `policy` chooses; see `Decoder.read`."""
-        checked_file(path)
-        return guarded(partial(self._read, path, policy), path, self._timeout, cancel)
+        size = checked_file(path)
+        return guarded(partial(self._read, path, size, policy), path, self._timeout, cancel)
 
-    def _read(self, path: Path, policy: Policy, guard: Guard) -> FrameSet:
+    def _read(self, path: Path, size: int, policy: Policy, guard: Guard) -> FrameSet:
         # decord would follow a playlist to other files and addresses. This also gives the same
-        # messages as the default decoder for what is not a video.
-        with opened(path, guard):
-            pass
+        # messages as the default decoder for what is not a video, and finds the damage that decord
+        # hides: it shows other frames in the place of those that it cannot decode.
+        findings = check_decoding(path, size, guard)
         # Not from our folder (-P): its modules must not hide others of the same name.
         command = [sys.executable, "-P", str(_CHILD), str(path.absolute())]
         with subprocess.Popen(  # noqa: S603 # our own script
@@ -70,7 +70,7 @@ class DecordDecoder:
         ) as child:
             guard.on_stop(child.kill)
             try:
-                return self._exchange(path, policy, guard, child)
+                return self._exchange(path, policy, guard, child).with_findings(findings)
             finally:
                 child.kill()
 

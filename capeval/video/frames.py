@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,10 @@ class FrameSet:
     decoder: str = "memory"
     version: str = "0"
     warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    """Those of the warnings that say that the file does not decode cleanly."""
+    hdr: str | None = None
+    """The transfer function of HDR, such as "PQ": its frames are shown without tone mapping."""
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -91,7 +95,30 @@ class FrameSet:
             "decoder": self.decoder,
             "decoder_version": self.version,
             "warnings": list(self.warnings),
+            **({"hdr": self.hdr, "tone_mapping": None} if self.hdr else {}),
         }
+
+    def with_findings(self, findings: Findings) -> FrameSet:
+        """Return these frames with what the decoder found out about the file."""
+        dark = () if findings.hdr is None else (_NOT_MAPPED.format(findings.hdr),)
+        return replace(
+            self,
+            warnings=tuple(dict.fromkeys((*findings.damage, *self.warnings, *dark))),
+            damage=findings.damage,
+            hdr=findings.hdr,
+        )
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a decoder found out about a file: why it does not decode cleanly, and its HDR."""
+
+    damage: tuple[str, ...] = ()
+    hdr: str | None = None
+
+
+# Without tone mapping the code values of HDR, made for much brighter screens, look flat and grey.
+_NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 DEFAULT_TIMEOUT = 120.0
@@ -100,6 +127,14 @@ DEFAULT_TIMEOUT = 120.0
 
 def checked_file(path: Path) -> int:
     """Return the size of a regular file that is not empty; raises `VideoError`."""
+    size = file_size(path)
+    if size == 0:
+        raise VideoError("is empty (0 bytes)", file=path)
+    return size
+
+
+def file_size(path: Path) -> int:
+    """Return the size of a regular file; raises `VideoError`, as where a link leads nowhere."""
     try:
         state = path.stat()
     except FileNotFoundError:
@@ -113,6 +148,4 @@ def checked_file(path: Path) -> int:
         raise VideoError("is a folder; name a video file", file=path)
     if not stat.S_ISREG(state.st_mode):
         raise VideoError("is not a regular file", file=path)
-    if state.st_size == 0:
-        raise VideoError("is empty (0 bytes)", file=path)
     return state.st_size

@@ -25,10 +25,17 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
+from capeval.video.choice import Policy, choose_frames
+from capeval.video.container_check import broken_at
 from capeval.video.container_size import announced_size, lacks_index
-from capeval.video.frames import DEFAULT_TIMEOUT, FrameSet, Timeline, checked_file
+from capeval.video.frames import (
+    DEFAULT_TIMEOUT,
+    Findings,
+    FrameSet,
+    Timeline,
+    checked_file,
+)
 from capeval.video.guarding import Guard, guarded
-from capeval.video.sampling import Policy, choose_frames
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -47,6 +54,8 @@ _MOST_BYTES = 8 * 2**30
 _DRAINS = 64
 _NAMED = 10
 _MISSING = "decoding needs PyAV"
+# FFmpeg's numbers of the transfer functions, as frames and streams carry them.
+_HDR = {16: "PQ", 18: "HLG"}
 _CUT_INDEX = "is cut off in its index"
 
 
@@ -111,7 +120,7 @@ class PyAVDecoder:
             decoder=self.name,
             version=self._version,
             warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),
-        )
+        ).with_findings(Findings((*scan.damage, *taken.damage(scan)), taken.hdr))
 
 
 class _Disagreement(Exception):
@@ -128,6 +137,9 @@ class _Scan:
     last_duration: int
     packets: int
     warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    """Of the packets that were refused when everything was decoded."""
 
     def timeline(self) -> Timeline:
         stamps = [stamp for stamp in self.pts if stamp is not None]
@@ -156,6 +168,7 @@ class _Taken:
     frames: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0, 0, 3), np.uint8))
     damaged: list[int] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    hdr: str | None = None
     _count: int = 0
     _odd_angle: bool = False
 
@@ -178,6 +191,7 @@ class _Taken:
         pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
         if self._count == 0:
             self.frames = _fresh((len(self.wanted), *pixels.shape))
+            self.hdr = _HDR.get(frame.color_trc)
         elif pixels.shape != self.frames.shape[1:]:
             now, before = pixels.shape, self.frames.shape[1:]
             raise VideoError(
@@ -199,13 +213,16 @@ class _Taken:
             return pixels
         return pixels[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1]
 
-    def warnings(self) -> Iterator[str]:
-        if self.faults:
-            yield f"{len(self.faults)} packets cannot be decoded ({self.faults[0]})"
+    def damage(self, scan: _Scan) -> Iterator[str]:
+        # The second time, decoding ends at the last frame and may not come to all of them.
+        if faults := max(self.faults, scan.faults, key=len):
+            yield f"{len(faults)} packets cannot be decoded ({faults[0]})"
         if self.damaged:
             some = ", ".join(map(str, self.damaged[:_NAMED]))
             more = "" if len(self.damaged) <= _NAMED else f" and {len(self.damaged) - _NAMED} more"
             yield f"damaged frames: {some}{more}"
+
+    def warnings(self) -> Iterator[str]:
         if self._odd_angle:
             yield "is to be shown at an angle that is no quarter turn; left as it is"
 
@@ -305,7 +322,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
 
     pts: list[int | None] = []
     ends: dict[int | None, int] = {}
-    warnings: list[str] = []
+    damage: list[str] = []
     packets = 0
     last_is_cut = last_is_shown = False
     with opened(path, guard) as (container, stream):
@@ -325,7 +342,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             pass
         except av.FFmpegError as fault:
             guard.check()
-            warnings.append(f"cannot be read to its end ({_reason(fault)})")
+            damage.append(f"cannot be read to its end ({_reason(fault)})")
         announced = announced_size(path)
         if packets == 0:
             what = "is cut off before its first" if announced > size else "holds no"
@@ -337,11 +354,13 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             if last_is_shown:
                 pts.pop()
         if packets < promised:
-            warnings.append(f"is cut off: {packets} of {promised} packets are there")
+            damage.append(f"is cut off: {packets} of {promised} packets are there")
         elif announced > size:
-            warnings.append(f"is cut off: {size} of {announced} bytes are there")
+            damage.append(f"is cut off: {size} of {announced} bytes are there")
         elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
-            warnings.append("is cut off in its last packet")
+            damage.append("is cut off in its last packet")
+        elif (at := broken_at(path, guard.check)) is not None:
+            damage.append(f"has no {container.format.name} structure at byte {at}")
         stamps = sorted(stamp for stamp in pts if stamp is not None)
         return _Scan(
             # Without all time stamps the order of showing is not known.
@@ -350,7 +369,7 @@ def _scan(path: Path, size: int, guard: Guard) -> _Scan:
             rate=stream.average_rate or stream.guessed_rate,
             last_duration=ends.get(stamps[-1], 0) if stamps else 0,
             packets=packets,
-            warnings=tuple(warnings),
+            damage=tuple(damage),
         )
 
 
@@ -358,20 +377,41 @@ def _decode_all(path: Path, scan: _Scan, guard: Guard) -> _Scan:
     """Return what a decoder shows of the whole stream, whatever the packets announce."""
     pts: list[int | None] = []
     faults: list[str] = []
+    in_fields = False
     with opened(path, guard) as (container, stream):
         stream.codec_context.thread_count = 1
-        pts.extend(frame.pts for frame in _decoded(container, stream, scan, guard, faults))
+        for frame in _decoded(container, stream, scan, guard, faults):
+            pts.append(frame.pts)
+            in_fields = in_fields or frame.interlaced_frame
     if not pts:
         why = f" ({faults[0]})" if faults else ""
         raise VideoError(f"holds no frame that can be decoded{why}", file=path)
-    warnings = list(scan.warnings)
+    warnings, damage = list(scan.warnings), list(scan.damage)
     announced = len(scan.pts) or scan.packets
     if len(pts) != announced:
-        warnings.append(f"shows {len(pts)} frames where its packets promise {announced}")
+        # Two packets may hold the two fields of one interlaced frame; else frames are missing.
+        found = warnings if in_fields or len(pts) > announced else damage
+        found.append(f"shows {len(pts)} frames where its packets promise {announced}")
     if None in pts or pts != sorted(stamp for stamp in pts if stamp is not None):
         warnings.append("has no usable time stamps; times follow from the frame rate")
         pts = [None] * len(pts)
-    return replace(scan, pts=pts, warnings=tuple(warnings))
+    return replace(
+        scan, pts=pts, warnings=tuple(warnings), damage=tuple(damage), faults=tuple(faults)
+    )
+
+
+def check_decoding(path: Path, size: int, guard: Guard) -> Findings:
+    """Decode a whole video only to learn whether it decodes cleanly; raises `VideoError`."""
+    scan = _scan(path, size, guard)
+    faults: list[str] = []
+    taken = _Taken(path, [])
+    with opened(path, guard) as (container, stream):
+        for number, frame in enumerate(_decoded(container, stream, scan, guard, faults)):
+            taken.hdr = _HDR.get(frame.color_trc)
+            if frame.is_corrupt:
+                taken.damaged.append(number)
+    taken.faults = faults
+    return Findings((*scan.damage, *taken.damage(scan)), taken.hdr)
 
 
 def _decoded(

@@ -1,7 +1,9 @@
 """Which frames of a video a model sees: policies that choose indices by times.
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
-evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1.
+evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
+code reads these rules in different ways, so `2fps`, `tuna-2fps` and `qwen-2fps` differ:
+docs/frames.md compares them and names the commits.
 """
 
 from __future__ import annotations
@@ -9,77 +11,36 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from capeval.errors import UsageError, VideoError
+from capeval.errors import UsageError
 from capeval.text import one_line
-from capeval.video.frames import FrameSet, Timeline
+from capeval.video.choice import (
+    SHORT_SECONDS,
+    Choice,
+    Policy,
+    check_most,
+    check_number,
+    check_rate,
+    spread,
+)
+from capeval.video.frames import Timeline
+from capeval.video.published_policies import (
+    QwenFps,
+    Rounded,
+    Segments,
+    TunaDynamic,
+    TunaFps,
+    TunaUniform,
+)
 
 FORMS = (
     "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), 1 (the middle one), or indices from 0 such as 0,5,9 (one index: 7,)"
+    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps, internvl-32 "
+    "or tarsier-32 (as these models' code), 1 (the middle one), or indices from 0 such as 0,5,9 "
+    "(one index: 7,)"
 )
-
-# The paper's limit (appendix B.1).
-_SHORT = 16.0
-# More frames than any model takes: a larger number is a typing error.
-_MOST = 100_000
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Indices in the order in which a model sees them, and warnings about them."""
-
-    indices: tuple[int, ...]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def to_decode(self) -> list[int]:
-        """The indices in the order of the video, each once."""
-        return sorted(set(self.indices))
-
-    def frame_set(
-        self,
-        timeline: Timeline,
-        decoded: NDArray[np.uint8],
-        *,
-        decoder: str,
-        version: str,
-        warnings: tuple[str, ...],
-    ) -> FrameSet:
-        """Return the frames of `to_decode` in the order of this choice."""
-        place = {index: n for n, index in enumerate(self.to_decode)}
-        order = [place[index] for index in self.indices]
-        return FrameSet(
-            # Indexing copies, and most choices are in order already.
-            frames=decoded if order == list(range(len(order))) else decoded[order],
-            indices=self.indices,
-            times=tuple(timeline.times[index] for index in self.indices),
-            total=timeline.total,
-            fps=timeline.fps,
-            duration=timeline.duration,
-            decoder=decoder,
-            version=version,
-            warnings=warnings,
-        )
-
-
-class Policy(Protocol):
-    """Chooses frames; `str()` of it is the form that `read_policy` reads."""
-
-    def choose(self, timeline: Timeline) -> Choice:
-        """Choose at least one index of a timeline that has at least one frame.
-
-        Raises
-        ------
-        ValueError
-            A requested frame does not exist; the message says which.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,15 +54,14 @@ class Uniform:
     n: int = 32
 
     def __post_init__(self) -> None:
-        if not 2 <= self.n <= _MOST:
-            raise UsageError(f"frames: {self.n} is not a number from 2 to {_MOST}")
+        check_number(self.n)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; a video with fewer frames yields each once, with a warning."""
         if timeline.total <= self.n:
             short = (f"has only {timeline.total} of the {self.n} frames asked for",)
             return Choice(tuple(range(timeline.total)), short if timeline.total < self.n else ())
-        return Choice(_spread(timeline.total, self.n))
+        return Choice(spread(timeline.total, self.n))
 
     def __str__(self) -> str:
         return str(self.n)
@@ -118,9 +78,8 @@ class Fps:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1000:
-            raise UsageError(f"frames: {self.rate:g}fps is not a rate above 0 and up to 1000")
-        _check_most(self.most)
+        check_rate(self.rate)
+        check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
@@ -139,7 +98,7 @@ class Fps:
             warnings = (f"has only {timeline.fps:.4g} of the {self.rate:g} frames a second",)
         if self.most is not None and len(indices) > self.most:
             warning = f"{len(indices)} frames would be more than {self.most}: spread evenly instead"
-            return Choice(_spread(timeline.total, self.most), (warning,))
+            return Choice(spread(timeline.total, self.most), (warning,))
         return Choice(indices, warnings)
 
     def __str__(self) -> str:
@@ -153,11 +112,11 @@ class Dynamic:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        _check_most(self.most)
+        check_most(self.most)
 
     def choose(self, timeline: Timeline) -> Choice:
         """Choose as `Fps` does."""
-        return Fps(2 if timeline.duration < _SHORT else 1, self.most).choose(timeline)
+        return Fps(2 if timeline.duration < SHORT_SECONDS else 1, self.most).choose(timeline)
 
     def __str__(self) -> str:
         return "auto" + (f"@{self.most}" if self.most else "")
@@ -238,23 +197,12 @@ def read_policy(text: str) -> Policy:
     if found := re.fullmatch(r"(auto|([0-9]*\.?[0-9]+) *fps)(@([0-9]{1,6}))?", typed, re.ASCII):
         most = int(found[4]) if found[4] else None
         return Dynamic(most) if found[1] == "auto" else Fps(float(found[2]), most)
+    if found := re.fullmatch(r"(tuna|qwen)-([0-9]*\.?[0-9]+) *fps", typed, re.ASCII):
+        return (TunaFps if found[1] == "tuna" else QwenFps)(float(found[2]))
+    if found := re.fullmatch(r"tuna-([0-9]{1,6})", typed, re.ASCII):
+        return TunaUniform(int(found[1]))
+    if typed == "tuna-auto":
+        return TunaDynamic()
+    if found := re.fullmatch(r"(internvl|tarsier)-([0-9]{1,6})", typed, re.ASCII):
+        return (Segments if found[1] == "internvl" else Rounded)(int(found[2]))
     raise UsageError(f"frames: {one_line(text, 60)!r} is not one of {FORMS}")
-
-
-def choose_frames(policy: Policy, timeline: Timeline, path: Path) -> Choice:
-    """Return what a policy chooses of a video; raises `VideoError` where it cannot."""
-    try:
-        return policy.choose(timeline)
-    except ValueError as fault:
-        raise VideoError(str(fault), file=path) from None
-
-
-def _spread(total: int, n: int) -> tuple[int, ...]:
-    if n == 1:
-        return ((total - 1) // 2,)
-    return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
-
-
-def _check_most(most: int | None) -> None:
-    if most is not None and not 1 <= most <= _MOST:
-        raise UsageError(f"frames: at most {most} is not a number from 1 to {_MOST}")

@@ -204,7 +204,7 @@ COMMANDS = {
     "MergeOptions": ["rate", "merge", "x", "--key=x"],
     "ClearOptions": ["cache", "clear", "--yes"],
     "ModelsOptions": ["models"],
-    "CorrelateOptions": ["correlate", "--human=x"],
+    "CorrelateOptions": ["correlate"],
     "PlotOptions": ["plot", "x", "x"],
 }
 EMPTY = [

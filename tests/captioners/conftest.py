@@ -29,14 +29,15 @@ def _offline() -> Any:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Make a tiny checkpoint of a family, once a session."""
-    from tests.captioners import tiny
+    from tests.captioners import tiny, tiny_newer
 
     folder = tmp_path_factory.mktemp("checkpoints")
     made: dict[str, Path] = {}
 
     def get(family: str) -> Path:
         if family not in made:
-            made[family] = tiny.make(family, folder)
+            maker = tiny_newer if family in tiny_newer.FAMILIES else tiny
+            made[family] = maker.make(family, folder)
         return made[family]
 
     return get

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 
 from capeval.captioners import devices
+from capeval.captioners.checkpoint_size import CheckpointSize
 from capeval.captioners.devices import is_out_of_memory, place
 from capeval.errors import UsageError
 
 GIB = 2**30
-SEVEN_BILLION = 8_030_346_528
-SMALL = {"small": 500_000_000, "smaller": 250_000_000}
+SEVEN_BILLION = CheckpointSize(8_030_346_528)
+SERVE = "vllm serve ORG/M --tensor-parallel-size 2"
+SERVED = f"start a server of it where there is enough (`{SERVE}`) and name it with --base-url"
 
 Machine = Callable[..., None]
 
@@ -20,9 +22,11 @@ Machine = Callable[..., None]
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Make torch report a machine."""
 
-    def set_up(*, gpus: int = 0, gpu_gib: float = 0, cpu_gib: float = 16) -> None:
+    def set_up(*, gpus: int = 0, gpu_gib: float | Sequence[float] = 0, cpu_gib: float = 16) -> None:
+        each = [gpu_gib] * gpus if isinstance(gpu_gib, int | float) else [*gpu_gib]
+
         def free(device: torch.device) -> int:
-            return int((gpu_gib if device.type == "cuda" else cpu_gib) * GIB)
+            return int((each[device.index] if device.type == "cuda" else cpu_gib) * GIB)
 
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
@@ -41,7 +45,7 @@ def test_a_gpu_is_taken_where_there_is_one(machine: Machine) -> None:
 
 def test_a_small_model_runs_on_the_processor(machine: Machine) -> None:
     machine()
-    placement = place("m", 500_000_000)
+    placement = place("m", CheckpointSize(500_000_000))
     assert (placement.device.type, placement.dtype) == ("cpu", torch.float32)
 
 
@@ -51,17 +55,14 @@ def test_a_small_model_runs_on_the_processor(machine: Machine) -> None:
         (
             {"cpu_gib": 16},
             "auto",
-            (
-                "m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; "
-                "small would fit"
-            ),
+            ("m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; " + SERVED),
         ),
         (
             {"cpu_gib": 64},
             "auto",
             (
                 "m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; "
-                "small would fit; --device cpu would run it, slowly, in about 34.4 GiB"
+                f"{SERVED}; --device cpu would run it, slowly, in about 34.4 GiB"
             ),
         ),
         (
@@ -69,31 +70,36 @@ def test_a_small_model_runs_on_the_processor(machine: Machine) -> None:
             "cuda",
             (
                 "m needs about 17 GiB (bfloat16) on cuda, and this machine shows no cuda device; "
-                "small would fit"
+                + SERVED
             ),
         ),
         (
             {"cpu_gib": 16},
             "cpu",
-            "m needs about 34 GiB (float32) on cpu, of which 16.0 GiB are free; small would fit",
+            f"m needs about 34 GiB (float32) on cpu, of which 16.0 GiB are free; {SERVED}",
         ),
         (
             {"gpus": 1, "gpu_gib": 12},
             "auto",
-            "m needs about 17 GiB (bfloat16) on cuda:0, of which 12.0 GiB are free; small would",
+            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 12.0 GiB are free; {SERVED}",
         ),
         (
             {"gpus": 1, "gpu_gib": 0.6},
             "cuda",
-            "m needs about 17 GiB (bfloat16) on cuda:0, of which 0.6 GiB are free; smaller would",
+            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 0.6 GiB are free; {SERVED}",
         ),
         (
-            {"cpu_gib": 0.5},
+            {"gpus": 2, "gpu_gib": [8, 7]},
             "auto",
             (
-                "m needs a GPU with about 17 GiB (bfloat16), and this machine shows none; "
-                "reach it through a server instead (--base-url)"
+                "m needs about 17 GiB (bfloat16) on 2 GPUs together, of which 15.0 GiB are free; "
+                + SERVED
             ),
+        ),
+        (
+            {"gpus": 2, "gpu_gib": [8, 70]},
+            "cuda:0",
+            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 8.0 GiB are free; {SERVED}",
         ),
         ({"gpus": 1, "gpu_gib": 80}, "cuda:3", "--device cuda:3: this machine shows 1 CUDA"),
         ({}, "mps", "m needs about 17 GiB (bfloat16) on mps, and this machine shows no mps"),
@@ -104,15 +110,51 @@ def test_what_does_not_fit_says_what_would(
 ) -> None:
     machine(**set_up)
     with pytest.raises(UsageError) as told:
-        place("m", SEVEN_BILLION, device=device, alternatives=SMALL)
+        place("m", SEVEN_BILLION, device=device, serve=SERVE)
     assert str(told.value).startswith(said)
     assert told.value.exit_code == 2
+
+
+def test_without_a_line_for_a_server_none_is_named(machine: Machine) -> None:
+    machine(cpu_gib=0.5)
+    with pytest.raises(UsageError, match=r"shows none; reach it through a server .*--base-url\)$"):
+        place("m", SEVEN_BILLION)
+
+
+@pytest.mark.parametrize(
+    ("gib", "size", "first", "spread"),
+    [
+        ([80, 80], SEVEN_BILLION, 0, ()),
+        # Another program has the first.
+        ([2, 80], SEVEN_BILLION, 1, ()),
+        ([10, 10], SEVEN_BILLION, 0, (0, 1)),
+        ([75, 75], CheckpointSize(72_700_000_000, "awq, 4 bits", {"I32": 10**10}), 0, ()),
+        ([80, 80, 80, 80], CheckpointSize(73_000_000_000), 0, (0, 1, 2, 3)),
+    ],
+)
+def test_what_fits_on_no_gpu_is_spread_over_all(
+    gib: list[float], size: CheckpointSize, first: int, spread: tuple[int, ...], machine: Machine
+) -> None:
+    machine(gpus=len(gib), gpu_gib=gib)
+    placement = place("m", size)
+    assert placement.device == torch.device("cuda", first)
+    assert tuple(placement.room) == spread
+    assert [device.index for device in placement.devices] == [*(spread or (first,))]
+    assert all(room < gib[gpu] * GIB for gpu, room in placement.room.items())
 
 
 def test_free_memory_of_this_machine_is_known() -> None:
     free = devices.free_memory(torch.device("cpu"))
     assert free is not None
     assert free > 0
+
+
+def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", dead)
+    devices.release(torch.device("cuda", 0))
 
 
 @pytest.mark.parametrize(
@@ -122,6 +164,14 @@ def test_free_memory_of_this_machine_is_known() -> None:
         (MemoryError(), True),
         (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (
+            RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+            True,
+        ),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"), False),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
         (RuntimeError("shape mismatch"), False),
         (ValueError("out of memory"), False),
     ],

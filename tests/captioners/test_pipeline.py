@@ -13,9 +13,17 @@ from typing import Any
 import pytest
 
 from capeval.captioners import pipeline
+from capeval.captioners.backends import as_captioner
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, MissingExtra, UsageError
+from capeval.errors import (
+    BudgetReached,
+    EndpointDown,
+    EndpointRefused,
+    MissingExtra,
+    ModelDown,
+    UsageError,
+)
 from capeval.video import FrameSet
 from tests.generating import FakeCaptioner, FakeReader, captioned
 
@@ -64,6 +72,21 @@ async def test_every_video_gets_one_outcome(batch_size: int, concurrency: int) -
     assert max(map(len, captioner.batches)) <= batch_size
 
 
+@pytest.mark.parametrize("readers", [1, 5])
+@pytest.mark.parametrize(("batch_size", "concurrency"), [(1, 1), (1, 2), (3, 2), (50, 2)])
+async def test_every_video_of_any_length_gets_one_outcome(
+    batch_size: int, concurrency: int, readers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "AHEAD_BYTES", 5000)
+    captioner = FakeCaptioner(batch_size=batch_size, concurrency=concurrency)
+    captioner.mixes_frame_counts = True
+    reader = FakeReader(count=lambda name: 1 + int(name[1:]) * 7 % 40)
+    notes = await run(41, reader, captioner, threads=readers)
+    assert set(notes.outcomes) == {f"v{n}" for n in range(41)}
+    assert notes.reasons == {}
+    assert max(map(len, captioner.batches)) <= batch_size
+
+
 async def test_no_videos_are_no_work() -> None:
     assert (await run(0)).outcomes == {}
 
@@ -75,6 +98,38 @@ async def test_batches_are_full_and_of_one_frame_count() -> None:
     assert sorted(map(len, captioner.batches)) == [4] * 6
 
 
+async def test_a_model_that_pads_gets_full_batches_of_similar_lengths() -> None:
+    rng = random.Random(3)
+    counts = {f"v{n}": rng.randrange(4, 120) for n in range(200)}
+    captioner = FakeCaptioner(batch_size=8)
+    captioner.mixes_frame_counts = True
+    notes = await run(200, FakeReader(count=lambda name: counts[name]), captioner)
+    assert len(notes.outcomes) == 200
+    assert sorted(map(len, captioner.batches)) == [8] * 25
+    padded = sum(max(batch) * len(batch) for batch in captioner.batches)
+    assert padded < 1.5 * sum(counts.values())
+    # Without padding most of these videos are alone in their batch.
+    alone = FakeCaptioner(batch_size=8)
+    await run(200, FakeReader(count=lambda name: counts[name]), alone)
+    assert len(alone.batches) > 100
+
+
+async def test_an_own_captioner_may_say_that_it_pads() -> None:
+    class Own:
+        name, batch_size, mixes_frame_counts = "own", 4, True
+
+        def __init__(self) -> None:
+            self.batches: list[int] = []
+
+        def caption(self, requests: Any) -> list[str]:
+            self.batches.append(len(requests))
+            return ["A dog runs."] * len(requests)
+
+    own = Own()
+    await run(8, FakeReader(count=lambda name: 1 + int(name[1:])), as_captioner(own))
+    assert own.batches == [4, 4]
+
+
 async def test_many_frame_counts_do_not_stall_it() -> None:
     captioner = FakeCaptioner(batch_size=4)
     notes = await run(40, FakeReader(count=lambda name: 1 + int(name[1:])), captioner)
@@ -82,7 +137,8 @@ async def test_many_frame_counts_do_not_stall_it() -> None:
     assert all(len(batch) == 1 for batch in captioner.batches)
 
 
-async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
+@pytest.mark.parametrize("mixes", [False, True])
+async def test_which_videos_share_a_batch_does_not_depend_on_time(mixes: bool) -> None:
     class Uneven(FakeReader):
         def __init__(self, seed: int) -> None:
             super().__init__(count=lambda name: 2 + int(name[1:]) % 7 % 3)
@@ -102,7 +158,9 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time() -> None:
                 seen.append(tuple(r.index for r in requests))
                 return await captioner.caption(requests)
 
-        await run(60, Uneven(seed), Remembers(batch_size=4), threads=4)
+        model = Remembers(batch_size=4)
+        model.mixes_frame_counts = mixes
+        await run(60, Uneven(seed), model, threads=4)
         return seen
 
     assert await batches(1) == await batches(2)
@@ -253,6 +311,26 @@ async def test_one_success_is_hope_enough() -> None:
         answer=lambda r: None if r.index == "v0" else Uncaptioned(r.index, "filtered")
     )
     assert len((await run(60, captioner=captioner)).reasons) == 59
+
+
+@pytest.mark.parametrize(("batch_size", "most"), [(1, 8), (8, 24), (16, 48)])
+async def test_a_model_that_fails_again_and_again_stops_the_run(batch_size: int, most: int) -> None:
+    dead = RuntimeError("CUDA error: device-side assert triggered")
+    reader, notes = FakeReader(), Notes()
+    captioner = FakeCaptioner(
+        batch_size=batch_size, answer=lambda _: dead if len(captioner.batches) > 1 else None
+    )
+    with pytest.raises(ModelDown, match=r"failed on \d calls in a row .* device-side assert"):
+        await run(500, reader, captioner, record=notes)
+    assert len(notes.reasons) == most
+    assert len(notes.outcomes) == most + batch_size
+    assert len(reader.read_names) < most + 5 * batch_size + 5
+
+
+async def test_failures_of_different_kinds_do_not_stop_it() -> None:
+    kinds = [ValueError("a"), ValueError("b"), None]
+    captioner = FakeCaptioner(answer=lambda r: kinds[int(r.index[1:]) % 3])
+    assert len((await run(60, captioner=captioner)).reasons) == 40
 
 
 async def test_what_cannot_be_recorded_stops_it() -> None:

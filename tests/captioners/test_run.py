@@ -14,17 +14,21 @@ from capeval.captioners.plan import Generation, Wanted, default_run, plan_genera
 from capeval.captioners.prompting import load_caption_prompts, prompt_hash
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.run import generate_run, merge_parts
-from capeval.errors import BudgetReached, InputError, RunLocked, UsageError
+from capeval.errors import BudgetReached, InputError, ModelDown, RunLocked, UsageError
 from capeval.files.captions import load_captions
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.runs.sources import default_videos
+from capeval.video import open_reader
 from tests.generating import (
     FakeCaptioner,
     FakeReader,
     annotation,
     captioned,
 )
+from tests.video.clips import make_clip
+from tests.video.test_damage import PQ, zeros
+from tests.video.test_decoding import FRONT
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -199,6 +203,65 @@ async def test_settings_are_not_mixed(
     assert run.captions.read_bytes() == before
 
 
+def local(weights: Any, **more: Any) -> FakeCaptioner:
+    settings = {"backend": "transformers", "revision": None, "weights": weights, "dtype": "float32"}
+    return FakeCaptioner(settings=settings | more)
+
+
+FIRST, SECOND = ({"folder": "m", "sha256": letter * 64} for letter in "ab")
+
+
+async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=4), local(FIRST))
+    before = run.captions.read_bytes()
+    with pytest.raises(InputError) as caught:
+        await go(run, wanted, local(SECOND))
+    assert str(caught.value) == (
+        f'{run.path}: was generated with other weights: the folder "m" held those with the hash '
+        "aaaaaaaaaaaa and now holds bbbbbbbbbbbb; captions of two models cannot be mixed; choose "
+        "another --run"
+    )
+    assert run.captions.read_bytes() == before
+    assert (await go(run, wanted, local(FIRST))).new == 6
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+async def test_a_run_that_knows_only_a_name_goes_on_and_is_held_to_what_it_finds(
+    sharded: bool, run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    part = {"shard": Shard(1, 2)} if sharded else {"limit": 4}
+    await go(run, replace(wanted, **part), local("m"))
+    rest = replace(wanted, shard=Shard(2, 2)) if sharded else replace(wanted, limit=6)
+    plan = plan_generation(run, rest, local(FIRST), FakeReader())
+    assert plan.earlier
+    await go(run, rest, local(FIRST))
+    assert run.read_manifest()["generation"]["generation"]["weights"] == FIRST
+    whole = await go(run, wanted, local(FIRST))
+    assert (len(whole.captions), whole.ungenerated) == (10, {})
+    # From here on the content counts, and the old version's settings are other settings.
+    for other in (local(SECOND), local("m")):
+        with pytest.raises(InputError, match="choose another --run"):
+            await go(run, wanted, other)
+    # Another folder was never the same.
+    for weights in ({"folder": "n", "sha256": "a" * 64}, "n"):
+        with pytest.raises(InputError, match="choose another --run"):
+            await go(run, wanted, local(weights))
+
+
+async def test_a_run_without_a_revision_goes_on_with_the_commit(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=4), local("org/m"))
+    assert (await go(run, wanted, local("org/m", revision="c" * 40))).new == 6
+    with pytest.raises(InputError, match="revision"):
+        await go(run, wanted, local("org/m", revision="d" * 40))
+    with pytest.raises(InputError, match="dtype"):
+        await go(run, wanted, local("org/m", revision="c" * 40, dtype="bfloat16"))
+
+
 async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: Wanting) -> None:
     run.path.mkdir(parents=True)
     run.captions.write_text('{"index": "v0", "caption": "by hand"}\n')
@@ -243,6 +306,62 @@ async def test_a_reached_budget_keeps_what_was_done(run: RunFolder, wanted_of: W
     assert order(run.captions) == INDEXES[:6]
     assert generation.ungenerated["v6"] == "not generated: the run was stopped"
     assert not (run.path / "ungenerated.jsonl").exists()
+
+
+async def test_a_model_that_dies_loses_nothing(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of([f"v{n}" for n in range(100)])
+    dead = RuntimeError("CUDA error: an illegal memory access was encountered")
+    dying = FakeCaptioner(answer=lambda r: dead if int(r.index[1:]) >= 10 else None)
+    stopped = await go(run, wanted, dying)
+    assert isinstance(stopped.stopped, ModelDown)
+    assert order(run.captions) == [f"v{n}" for n in range(10)]
+    failed = order(run.path / "ungenerated.jsonl")
+    assert failed == [f"v{n}" for n in range(10, 18)]
+    # The next process does first what was never tried: one bad video does not stop it again.
+    again = FakeCaptioner()
+    assert (await go(run, wanted, again)).ungenerated == {}
+    assert list(again.prompts)[-8:] == failed
+    assert order(run.captions) == [f"v{n}" for n in range(100)]
+
+
+async def test_one_dangling_link_costs_one_video(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(INDEXES)
+    for name, target in (("v3", "gone.mp4"), ("v6", "v6.mp4")):  # the second leads to itself
+        (wanted.videos / f"{name}.mp4").unlink()
+        (wanted.videos / f"{name}.mp4").symlink_to(target)
+    generation = await go(run, wanted)
+    assert set(generation.ungenerated) == {"v3", "v6"}
+    assert "is a link to gone.mp4, which does not exist" in generation.ungenerated["v3"]
+    assert order(run.captions) == [i for i in INDEXES if i not in {"v3", "v6"}]
+    # A link that breaks later does not make its caption invalid.
+    (wanted.videos / "v1.mp4").unlink()
+    (wanted.videos / "v1.mp4").symlink_to("gone.mp4")
+    assert (await go(run, wanted)).new == 0
+
+
+async def test_damaged_and_hdr_videos_in_a_run(run: RunFolder, wanted_of: Wanting) -> None:
+    wanted = wanted_of(["good", "bad", "hdr"])
+    make_clip(wanted.videos / "good.mp4", 24)
+    bad = make_clip(wanted.videos / "bad.mp4", 120, **FRONT)
+    data = bytearray(bad.read_bytes())
+    zeros(data, int(len(data) * 0.8))
+    bad.write_bytes(data)
+    make_clip(
+        wanted.videos / "hdr.mp4",
+        24,
+        codec="libx265",
+        pixels="yuv420p10le",
+        options={"x265-params": PQ},
+    )
+    generation = await go(run, wanted, reader=open_reader("8"))
+    assert generation.ungenerated["bad"].startswith("does not decode cleanly (")
+    good, hdr = lines(run.captions)
+    assert "hdr" not in good["frames"]
+    assert (hdr["frames"]["hdr"], hdr["frames"]["tone_mapping"]) == ("PQ", None)
+    assert any("tone mapping" in warning for warning in hdr["warnings"])
+    allowed = await go(run, wanted, reader=open_reader("8", allow_damaged=True))
+    assert (allowed.new, allowed.ungenerated) == (1, {})
+    assert any("cannot be decoded" in warning for warning in lines(run.captions)[1]["warnings"])
 
 
 async def test_warnings_are_counted_by_kind(run: RunFolder, wanted_of: Wanting) -> None:

@@ -67,16 +67,17 @@ async def test_another_video_changes_the_caption(family: str, captioner: Make) -
     assert len(texts) >= 5
 
 
-# VideoLLaMA 3's processor shares one budget of pixels among the frames.
-@pytest.mark.parametrize("family", [f for f in tiny.FAMILIES if f != "videollama3"])
+# VideoLLaMA 3's processor shares one budget of pixels among the frames; PLLaVA always has sixteen.
+@pytest.mark.parametrize("family", sorted({*tiny.FAMILIES} - {"videollama3", "pllava"}))
 def test_no_frame_is_dropped_or_sampled_again(family: str, load: Load) -> None:
     inputs = load(family).inputs
     # The placeholder of a frame's tokens is by far the most frequent token.
-    four, eight, sixteen = (
+    # Of the 72B model's frames one in three is slow here.
+    six, twelve, more = (
         int(inputs([tiny.request(frames=frames)])["input_ids"].flatten().bincount().max())
-        for frames in (4, 8, 16)
+        for frames in (6, 12, 24)
     )
-    assert sixteen - eight == 2 * (eight - four)
+    assert more - twelve == 2 * (twelve - six)
 
 
 @pytest.mark.parametrize("family", ["qwen2.5-vl", "qwen3-vl", "videollama3", "smolvlm2"])
@@ -103,7 +104,7 @@ async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) ->
     model = captioner("qwen2-vl", batch_size=4)
     outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
     assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
-    assert [c.details["batch"] for c in outcomes] == [2, 2, 2, 2]
+    assert [c.details["batch"] for c in outcomes] == [4, 4, 4, 4]
     assert outcomes[0].text == outcomes[3].text
 
 
@@ -280,8 +281,8 @@ def test_all_that_decides_a_caption_is_in_the_settings(load: Load) -> None:
     settings = _captioner(load("qwen2-vl"), batch_size=4).settings
     assert settings["dtype"] == "float32"
     assert settings["attention"] == "sdpa"
-    assert settings["weights"] == "qwen2-vl"
-    assert settings["processor"] == {"cap_pixels_per_frame": True}
+    assert settings["weights"]["folder"] == "qwen2-vl"
+    assert len(settings["weights"]["sha256"]) == 64
     assert "batch_size" not in settings
 
 
@@ -289,7 +290,7 @@ async def test_the_real_path_loads_a_folder(checkpoint: Checkpoint) -> None:
     model = TransformersCaptioner.load(
         str(checkpoint("internvl")), name="internvl3", batch_size="auto", max_new_tokens=3
     )
-    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 1)
+    assert (model.name, model.batch_size, model.concurrency) == ("internvl3", 1, 2)
     outcome = captioned(await model.caption([tiny.request()]))[0]
     assert outcome.model == "internvl3"
     assert outcome.seconds > 0
@@ -332,6 +333,17 @@ def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"cannot be loaded: .*config\.json"):
         TransformersCaptioner.load(str(tmp_path / "empty"))
+
+
+def test_a_config_that_contradicts_itself_is_told_in_one_line(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    config = json.loads((checkpoint("qwen2-vl") / "config.json").read_text())
+    text = config["text_config"] | {"num_hidden_layers": 80}
+    folder = _changed(checkpoint("qwen2-vl"), tmp_path / "odd", text_config=text)
+    with pytest.raises(UsageError, match=r"cannot be loaded: .*num_hidden_layers") as told:
+        TransformersCaptioner.load(str(folder))
+    assert "\n" not in str(told.value)
 
 
 def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:

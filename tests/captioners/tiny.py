@@ -71,6 +71,7 @@ from capeval.captioners import CaptionRequest
 FAMILIES = (
     "llava-onevision",
     "llava-video",
+    "llava-video-72b",
     "qwen2-vl",
     "qwen2.5-vl",
     "internvl",
@@ -79,6 +80,10 @@ FAMILIES = (
     "video-llava",
     "videollama3",
     "smolvlm2",
+    "internvl2",
+    "tarsier",
+    "longva",
+    "pllava",
 )
 
 _TEXT = (
@@ -334,16 +339,21 @@ def _internvl(folder: Path) -> None:
     _save(InternVLForConditionalGeneration(config), processor, folder)
 
 
-def _llava_video(folder: Path) -> None:
+def _llava_video(folder: Path, **changed: Any) -> None:
     folder.mkdir(parents=True)
     qwen2_tokenizer().save_pretrained(folder)
-    published = published_config()
+    published = published_config(**changed)
     (folder / "config.json").write_text(json.dumps(published), encoding="utf-8")
     generation = {"do_sample": True, "temperature": 0.7, "repetition_penalty": 1.05}
     (folder / "generation_config.json").write_text(
         json.dumps(generation | {"eos_token_id": [2, 0], "pad_token_id": 0}), encoding="utf-8"
     )
     save_file(published_tensors(published), folder / "model.safetensors", {"format": "pt"})
+
+
+def _llava_video_72b(folder: Path) -> None:
+    # Tests have four to sixteen frames: some are slow and most are fast.
+    _llava_video(folder, add_faster_video=True, faster_token_stride=3)
 
 
 def published_config(**changed: Any) -> dict[str, Any]:
@@ -415,6 +425,8 @@ def published_tensors(config: Mapping[str, Any], layers: int = 2) -> dict[str, t
         "model.mm_projector.2.weight": (hidden, hidden),
         "model.mm_projector.2.bias": (hidden,),
     }
+    if config["add_faster_video"]:
+        shapes["model.faster_token"] = (hidden,)
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         shapes |= {
@@ -608,9 +620,22 @@ def _smolvlm2(folder: Path) -> None:
     _save(SmolVLMForConditionalGeneration(config), processor, folder)
 
 
+def _published(folder: Path) -> None:
+    from tests.captioners import published  # it uses this module
+
+    makers = {
+        "internvl2": published.internvl2,
+        "tarsier": published.tarsier,
+        "longva": published.longva,
+        "pllava": published.pllava,
+    }
+    makers[folder.name](folder)
+
+
 _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "llava-onevision": _llava_onevision,
     "llava-video": _llava_video,
+    "llava-video-72b": _llava_video_72b,
     "qwen2-vl": _qwen2_vl,
     "qwen2.5-vl": _qwen2_5_vl,
     "internvl": _internvl,
@@ -619,4 +644,8 @@ _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "video-llava": _video_llava,
     "videollama3": _videollama3,
     "smolvlm2": _smolvlm2,
+    "internvl2": _published,
+    "tarsier": _published,
+    "longva": _published,
+    "pllava": _published,
 }

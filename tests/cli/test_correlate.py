@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import random
 from pathlib import Path
@@ -446,6 +447,36 @@ def test_protocols_take_what_their_sources_take(tmp_path: Path) -> None:
         assert f"|protocol:{name}|" in result["signature"]
 
 
+def test_of_five_systems_soft_pairwise_accuracy_and_ranks_are_on_the_screen(
+    tmp_path: Path,
+) -> None:
+    ratings(tmp_path, systems=5)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--metric", "n=metric.csv", *QUICK)
+    one = value(found(tmp_path, *typed), metric="m", statistic="soft_accuracy")
+    alone = found(tmp_path, *typed, "--statistic", "soft_accuracy")
+    assert value(alone, metric="m")["value"] == one["value"]
+    shown = correlate(tmp_path, *typed).out
+    (row, *_) = [line for line in shown.splitlines() if line.startswith("m  ")]
+    assert row.count(" #1") >= 2
+    assert "soft accuracy" in shown
+    assert re.search(rf"{one['value']:.3f} \[\d.\d+, \d.\d+\] #1", shown)
+    narrow = found(tmp_path, *typed, "--grouping", "pooled,item")
+    assert not [r for r in narrow["results"] if r["statistic"] == "soft_accuracy"]
+
+
+def test_soft_pairwise_accuracy_that_takes_long_is_left_out_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings(tmp_path, systems=5)
+    monkeypatch.setattr("capeval.correlation.protocols._AFFORDABLE", 1)
+    typed = ("--human", "human.csv", "--metric", "m=metric.csv", *QUICK)
+    result = found(tmp_path, *typed)
+    assert not [r for r in result["results"] if r["statistic"] == "soft_accuracy"]
+    assert any("see --statistic soft_accuracy" in line for line in result["warnings"])
+    asked = found(tmp_path, *typed, "--statistic", "soft_accuracy")
+    assert len(asked["results"]) == 1
+
+
 def test_soft_pairwise_accuracy_is_computed_when_asked_for(tmp_path: Path) -> None:
     ratings(tmp_path, systems=4)
     typed = ("--human", "human.csv", "--metric", "m=metric.csv", "--metric", "n=metric.csv")
@@ -454,7 +485,8 @@ def test_soft_pairwise_accuracy_is_computed_when_asked_for(tmp_path: Path) -> No
     assert 0.5 < one["value"] <= 1
     assert one["grouping"] == "system"
     assert one["test"] == "exact permutation of systems"
-    assert one["interval_reason"] == "soft pairwise accuracy has no interval"
+    assert one["low"] <= one["value"] <= one["high"]
+    assert one["interval"].startswith("bootstrap")
     assert set(one["without"]) == {"s0", "s1", "s2", "s3"}
     (test,) = [c for c in result["comparisons"] if c["statistic"] == "soft_accuracy"]
     assert (test["difference"], test["p"]) == (0.0, 1.0)
@@ -479,6 +511,9 @@ def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
     assert correlate(tmp_path, *typed).code == 0
     assert json.loads((tmp_path / "c.json").read_text("utf-8"))["published"] == []
     assert correlate(tmp_path, *typed, "--published").code == 0
+    shown = correlate(tmp_path, *typed, "--published").out
+    assert "TUNA-CAP" in shown
+    assert len(shown.splitlines()) <= 60
     rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
     assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
     for row in rows:

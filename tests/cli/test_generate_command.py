@@ -8,11 +8,13 @@ import json
 import resource
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from capeval.captioners.catalogue import read_catalogue
 from capeval.cli import main
 from capeval.files.packaged import sample_folder
 from tests.cli_runs import capeval, environment, start
@@ -242,7 +244,7 @@ def test_without_a_model_or_a_caption_the_message_is_about_that(
     [
         ((), "name a model with --model"),
         (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
-        (("--model", "pllava-7b"), "cannot be run from here"),
+        (("--model", "kangaroo"), "cannot be run from here"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
         (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
@@ -310,7 +312,23 @@ async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Pa
     (video, _) = server.requests[-1]["messages"][-1]["content"]
     assert video["type"] == "video_url"
     (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
-    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "2fps")
+    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
+
+
+async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(describe) as server:
+        made = await here(
+            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "1",
+            "--frames", "qwen-2fps", "--temperature", "0.7", "--prompt-text", "Say <what> happens.",
+        )  # fmt: skip
+    assert made.code == 0
+    body = server.requests[-1]
+    assert body["temperature"] == 0.7
+    assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "Say <what> happens."}
+    # The first clip of the sample: 7 s.
+    assert frames_of(server)[-1] == 14
 
 
 async def test_an_endpoint_without_temperature_is_negotiated_with(tmp_path: Path) -> None:
@@ -349,7 +367,10 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
-    assert listed.out.startswith("46 models; reached by: transformers 25, ")
+    packaged = Counter(entry.reached for entry in read_catalogue().values())
+    assert listed.out.startswith(
+        f"{packaged.total() + 1} models; reached by: transformers {packaged['transformers']}, "
+    )
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out

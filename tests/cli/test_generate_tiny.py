@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +38,115 @@ def test_the_sample_is_captioned_by_a_tiny_model_and_judged(
     capsys.readouterr()
     assert run(monkeypatch, "judge", "--judge", "lexical") == 0
     assert "tiny: captioned 10/10, scored 10/10" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two models, ours and benchmark, and an entry for the latter."""
+    path = tmp_path_factory.mktemp("models")
+    tiny.make("qwen2-vl", path).rename(path / "ours")
+    tiny.make("llava-video", path).rename(path / "benchmark")
+    (path / "empty").mkdir()
+    entry = 'hub = "./benchmark"\nframes = "tuna-4"\nmax_new_tokens = 3\n'
+    (path / "capeval.toml").write_text(
+        f'[models."entry"]\n{entry}options = {{ preset = "tuna" }}\n'
+        '[models."warm"]\nhub = "./ours"\ntemperature = 0.9\nmax_new_tokens = 6\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def written(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, run_name: str, *arguments: str
+) -> list[dict[str, Any]]:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    typed = ("generate", "--device", "cpu", "--run", run_name, "--limit", "2", *arguments)
+    # Random weights may end a caption before it begins.
+    assert run(monkeypatch, *typed, "--max-ungenerated", "1") == 0
+    text = (folder / "runs" / run_name / "captions.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_folder_is_captioned_with_the_options_that_are_typed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = written(
+        monkeypatch, folder, "typed", "--model", "./ours", "--prompt-text", " Say what happens. ",
+        "--dtype", "bfloat16", "--attn", "eager", "--max-new-tokens", "5", "--frames", "qwen-2fps",
+    )  # fmt: skip
+    assert [line["model"] for line in lines] == ["ours", "ours"]
+    settings = lines[0]["generation"]
+    assert (settings["dtype"], settings["attention"]) == ("bfloat16", "eager")
+    assert settings["generation"]["max_new_tokens"] == 5
+    assert settings["generation"]["do_sample"] is False
+    assert lines[0]["frames"]["policy"] == "qwen-2fps"
+    manifest = json.loads((folder / "runs" / "typed" / "manifest.json").read_text("utf-8"))
+    prompt = manifest["generation"]["prompt"]
+    assert (prompt["source"], prompt["text"]) == ("--prompt-text", "Say what happens.")
+    assert lines[0]["prompt"] == prompt["sha256"]
+
+
+def test_a_temperature_draws_captions_by_the_seed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def captions(run_name: str, *more: str) -> list[str]:
+        lines = written(monkeypatch, folder, run_name, "--model", "warm", *more)
+        return [line["caption"] for line in lines]
+
+    drawn = captions("drawn")
+    assert captions("again") == drawn
+    assert captions("other", "--seed", "1") != drawn
+    cold = captions("cold", "--temperature", "0")
+    assert cold != drawn
+    lines = written(monkeypatch, folder, "drawn", "--model", "warm")
+    assert lines[0]["generation"]["generation"]["temperature"] == 0.9
+    assert lines[0]["generation"]["seed"] == 0
+
+
+def test_the_benchmarks_preset_is_its_code_whatever_the_entry_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = written(
+        monkeypatch, folder, "preset", "--model", "entry", "--limit", "1", "--dtype", "float32"
+    )[0]["generation"]
+    assert settings["generation"]["max_new_tokens"] == 2048
+    assert (settings["preset"], settings["dtype"]) == ("tuna", "float32")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--model", "./nothing"], "--model ./nothing: does not exist"),
+        (["--model", "./empty"], "--model ./empty: has no config.json"),
+        (["--model", "ours"], "the folder of that name is ./ours"),
+        (["--model", "./ours", "--prompt", "p.txt", "--prompt-text", "x"], "give one of them"),
+        (["--model", "./ours", "--prompt-text", " "], "--prompt-text is empty"),
+        (["--model", "./ours", "--revision", "v1"], "--revision v1: "),
+        (["--model", "./ours", "--dtype", "int4"], "--dtype must be 'auto', 'bfloat16'"),
+        (["--model", "./ours", "--attn", "fast"], "--attn must be 'sdpa', 'eager'"),
+        (["--model", "./ours", "--temperature", "-1"], "--temperature must be from 0 to 5"),
+        (["--model", "./ours", "--temperature", "warm"], "--temperature must be a number"),
+        (["--model", "./ours", "--frames", "tuna-x"], "frames: 'tuna-x' is not one of"),
+        (["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dtype", "auto"], "--dtype is"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--attn", "sdpa"], "--attn is for models in this"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--device", "cpu"], "--device is for models in"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--batch-size", "4"], "use --max-concurrency"),
+    ],
+)
+def test_a_wrong_option_is_one_line_before_any_work(
+    typed: list[str],
+    said: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    assert run(monkeypatch, "generate", "-q", "--run", "refused", *typed) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert "Traceback" not in shown.err
+    assert not (folder / "runs" / "refused").exists()
+    assert sorted(folder.iterdir()) == before

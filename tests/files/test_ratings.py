@@ -23,7 +23,7 @@ OPEN = "a quote that opens here is never closed"
 DOUBLED = "a quote inside a quoted cell must be doubled"
 DROP = "; leave unrated rows out with --missing drop"
 EXPECTED = "expected video_id, score, system?, rater?"
-LARGE = "is too large to compute with (beyond 1e150)"
+LARGE = "is too large to compute with (above 1e100); rescale the column"
 LONG_NAME = "x" * 200_000
 KEY = '"' + "x" * 58 + "…"
 
@@ -187,7 +187,7 @@ def test_labels_of_elements_are_three_way_or_binary(
             "video_id,score\nv,\u00a01\n",
             'line 2: score: " 1" is not a number; use only the digits 0 to 9',
         ),
-        ("video_id,score\nv,2e150\n", f'line 2: score: "2e150" {LARGE}'),
+        ("video_id,score\nv,2e100\n", f'line 2: score: "2e100" {LARGE}'),
         ("video_id,score\nv,-1.5e308\n", f'line 2: score: "-1.5e308" {LARGE}'),
         ("video_id,score\nv,1e999\n", f'line 2: score: "1e999" {LARGE}'),
         (f'{{"video_id": "v", "score": {"1" * 310}}}', f"line 1: score: {'1' * 59}… {LARGE}"),
@@ -306,9 +306,9 @@ def test_an_apostrophe_that_keeps_a_name_from_running_is_no_part_of_it(tmp_path:
 
 
 def test_large_but_possible_numbers_are_read(tmp_path: Path) -> None:
-    table = load_human(written(tmp_path, "video_id,score\nu,1e150\nv,-1E+150\nw, +.5 \n"))
+    table = load_human(written(tmp_path, "video_id,score\nu,1e100\nv,-1E+100\nw, +.5 \n"))
     assert isinstance(table, RatingTable)
-    assert table.ratings.tolist() == [[1e150, -1e150, 0.5]]
+    assert table.ratings.tolist() == [[1e100, -1e100, 0.5]]
 
 
 def test_a_metric_of_the_human_file_is_one_for_all_raters_of_a_caption(tmp_path: Path) -> None:

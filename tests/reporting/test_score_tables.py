@@ -107,7 +107,7 @@ def test_headline_is_a_sentence_about_the_best_run() -> None:
     one = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +"), settings={"baseline": True})
     one = one.model_copy(update={"signature": "capeval:tuna-cap|judge:words"})
     assert scores_headline({"mine": one}) == (
-        "mine: F1 52.7 [40.5, 56.2] over all 10 videos, judged by the baseline words."
+        "mine: F1 52.7 [40.3, 56.3] over all 10 videos, judged by the baseline words."
     )
     none = scores(VIDEOS, [])
     assert scores_headline({"a": none, "b": none}) == ("a: none of 0 captions was scored.")

@@ -8,10 +8,11 @@ import numpy as np
 
 from capeval.stats.comparison import MetricComparison, compare
 from capeval.stats.design import Design
+from capeval.stats.groupings import Grouping
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import Counts, draw_counts
 from capeval.stats.statistic import Statistic
-from capeval.stats.values import Floats, Grouping
+from capeval.stats.values import Floats
 
 __all__ = ["compared", "counts", "scores"]
 
@@ -34,7 +35,7 @@ def compared(
     human: Floats,
     design: Design,
     statistic: Statistic | str,
-    grouping: Grouping,
+    grouping: Grouping | str,
     *,
     draws: int = 1_000,
     thresholds: Sequence[float] = (),

@@ -50,6 +50,21 @@ def test_an_interval_follows_from_a_value_and_n(
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-4)
 
 
+@pytest.mark.parametrize(
+    ("statistic", "value", "n", "ends"),
+    [
+        # The examples of ci.kendalltau and ci.spear in Bonett's R package statpsych 2.0.
+        ("kendall_b", 0.734, 40, (0.6178, 0.8188)),
+        ("spearman", 0.8699639, 15, (0.5840951, 0.9638297)),
+    ],
+)
+def test_an_interval_is_that_of_another_package(
+    statistic: str, value: float, n: int, ends: tuple[float, float]
+) -> None:
+    found = interval_of_value(statistic, value, n)
+    assert (found.low, found.high) == pytest.approx(ends, abs=5e-5)
+
+
 @pytest.mark.parametrize("statistic", ["kendall_b", "spearman", "pearson"])
 def test_such_an_interval_covers_normal_scores(statistic: str) -> None:
     rng = np.random.default_rng(0)

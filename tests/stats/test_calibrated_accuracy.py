@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,14 +13,16 @@ from scipy import stats
 from capeval.stats.concordance import agreeing_pairs, concordance, concordance_within
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.jackknife import video_influence, without_each_video
+from capeval.stats.jackknife_error import jackknife_error
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Interval, Missing
+from capeval.stats.values import Floats, GroupingName, Interval, Missing
 from tests.stats.making import compared
 
-GROUPS: tuple[Grouping, ...] = ("pooled", "within_system")
+GROUPS: tuple[GroupingName, ...] = ("pooled", "within_system")
 
 
 def _scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Design]:
@@ -53,7 +57,7 @@ def test_partners_within_a_threshold_are_those_of_every_pair(
 
 
 @pytest.mark.parametrize("grouping", GROUPS)
-def test_the_jackknife_with_a_threshold_is_as_wide_as_the_bootstrap(grouping: Grouping) -> None:
+def test_the_jackknife_with_a_threshold_is_as_wide_as_the_bootstrap(grouping: GroupingName) -> None:
     good, _, human, design = _scores(300, 3)
     widths = []
     ways: tuple[Kind, ...] = ("bootstrap", "analytic")
@@ -65,15 +69,16 @@ def test_the_jackknife_with_a_threshold_is_as_wide_as_the_bootstrap(grouping: Gr
 
 
 @pytest.mark.parametrize("grouping", GROUPS)
-def test_influence_with_a_threshold_is_of_the_value(grouping: Grouping) -> None:
+def test_influence_with_a_threshold_is_of_the_value(grouping: GroupingName) -> None:
     good, _, human, design = _scores(30, 3)
     pair = Pair.of(good, human, design)
-    found = video_influence(pair, ACC_EQ, grouping, threshold=0.7)
+    by = grouping_of(grouping)
+    found = video_influence(pair, ACC_EQ, by, threshold=0.7)
     assert not isinstance(found, Missing)
     expected = grouped(good, human, design, ACC_EQ, grouping, threshold=0.7).value
     assert found[0] == pytest.approx(expected)
-    use = pair.used(ACC_EQ, grouping, threshold=0.7)
-    left = without_each_video(pair, ACC_EQ, grouping, use, 0.7)
+    use = pair.used(ACC_EQ, by, threshold=0.7)
+    left = without_each_video(pair, ACC_EQ, by, use, 0.7)
     assert not isinstance(left, Missing)
     assert np.corrcoef(left, found[0] - found[1])[0, 1] > 0.99
 
@@ -87,7 +92,7 @@ def test_more_captions_than_are_resampled_have_an_interval() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPS)
-def test_metrics_are_compared_with_their_own_thresholds(grouping: Grouping) -> None:
+def test_metrics_are_compared_with_their_own_thresholds(grouping: GroupingName) -> None:
     good, poor, human, design = _scores(12, 4)
     ties = (0.7, 1.1)
     found = compared(good, poor, human, design, ACC_EQ, grouping, thresholds=ties, resamples=1)
@@ -101,12 +106,15 @@ def test_metrics_are_compared_with_their_own_thresholds(grouping: Grouping) -> N
 
     one, two = values(np.ones(design.rows, dtype=bool))
     assert found.difference == pytest.approx(one - two)
-    each = np.array([values(design.video != video) for video in range(12)])
-    on_scale = np.arctanh(2 * each - 1)
-    gaps = on_scale[:, 0] - on_scale[:, 1]
-    error = np.sqrt(11**2 / 12 * gaps.var(ddof=1))
-    t = (np.arctanh(2 * one - 1) - np.arctanh(2 * two - 1)) / error
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 11))
+
+    def gap(*without: int) -> float:
+        first, second = np.arctanh(2 * np.array(values(~np.isin(design.video, without))) - 1)
+        return float(first - second)
+
+    each = np.array([gap(video) for video in range(12)])
+    both = np.array([gap(a, b) for a, b in combinations(range(12), 2)])
+    error, freedom = jackknife_error(gap(), each, both)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(gap()) / error, freedom))
     assert isinstance(found.interval, Interval)
 
 

@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from capeval.stats import of_pairs
 from capeval.stats.concordance import concordance, smaller_before, totals
+from capeval.stats.of_pairs import count_pairs
 from capeval.stats.ranks import average_ranks, dense_codes, tie_share
 from capeval.stats.statistic import STATISTICS, correlate_arrays
 from capeval.stats.values import Floats, Missing
+
+COUNTS = ("score", "agreeing", "untied_x", "untied_y", "pairs", "classes")
 
 ORACLES: dict[str, Any] = {
     "kendall_b": lambda x, y: stats.kendalltau(x, y).statistic,
@@ -138,9 +142,37 @@ def test_rows_are_counted_apart() -> None:
     together = totals(x, y)
     for row in range(50):
         alone = totals(x[row : row + 1], y[row : row + 1])
-        assert together.concordant[row] == alone.concordant[0]
-        assert together.discordant[row] == alone.discordant[0]
-        assert together.tied_both[row] == alone.tied_both[0]
+        for name in COUNTS:
+            assert getattr(together, name)[row] == getattr(alone, name)[0]
+
+
+def test_rows_that_are_compared_with_one_are_counted_in_any_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    for width in (9, 40):
+        x, y = rng.integers(0, 6, (50, width)), rng.integers(0, 6, (1, width))
+        whole = count_pairs(x, y)
+        with monkeypatch.context() as patched:
+            patched.setattr(of_pairs, "_CHUNK", 300)
+            parts = count_pairs(x, y)
+        for name in COUNTS:
+            assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+
+
+@pytest.mark.parametrize("size", [3, 30, 256, 400, 600])
+@pytest.mark.parametrize("levels", [1, 3, 10**6])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_permuted_scores_have_the_values_of_scores_in_that_order(
+    statistic: str, levels: int, size: int
+) -> None:
+    rng = np.random.default_rng(size)
+    x, y = rng.integers(0, levels, (2, size)).astype(float)
+    orders = rng.permuted(np.tile(np.arange(size, dtype=np.int32), (7, 1)), axis=1)
+    of = STATISTICS[statistic]
+    a, b = (dense_codes(side) if of.kind.ordinal else side for side in (x, y))
+    found = of.values(of.kind.permuted(a, b, 0.0, orders))
+    assert found == pytest.approx(of.rows(x[orders], y[None]), abs=1e-12, nan_ok=True)
 
 
 @given(pairs=SCORES)

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from capeval.stats import system_differences
 from capeval.stats.comparison import williams
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.pair import Pair
+from capeval.stats.percentiles import percentiles
 from capeval.stats.statistic import STATISTICS
+from capeval.stats.system_differences import percentile_p
 from capeval.stats.system_means import system_values
-from capeval.stats.values import GROUPINGS, Floats, Grouping, Interval, Missing
+from capeval.stats.values import Floats, GroupingName, Interval, Missing
 from tests.stats.making import compared
 from tests.stats.making import scores as two_scores
 
@@ -28,7 +32,7 @@ def _scores(
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_difference_has_an_interval_around_it(statistic: str, grouping: Grouping) -> None:
+def test_a_difference_has_an_interval_around_it(statistic: str, grouping: GroupingName) -> None:
     first, second, human, design = _scores(30, 5)
     found = compared(first, second, human, design, statistic, grouping, draws=99, resamples=300)
     back = compared(second, first, human, design, statistic, grouping, draws=99, resamples=300)
@@ -44,7 +48,7 @@ def test_a_difference_has_an_interval_around_it(statistic: str, grouping: Groupi
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
 def test_it_leaves_zero_out_just_where_p_is_below_5_percent(
-    statistic: str, grouping: Grouping
+    statistic: str, grouping: GroupingName
 ) -> None:
     seen = set()
     worse = 0.3 if grouping == "pooled" else 0.6
@@ -56,6 +60,48 @@ def test_it_leaves_zero_out_just_where_p_is_below_5_percent(
         assert inside == (found.p >= 0.05)
         seen.add(inside)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("statistic", ["pearson", "spearman", "kendall_b"])
+def test_by_system_it_leaves_zero_out_just_where_p_is_below_5_percent(statistic: str) -> None:
+    seen = set()
+    for seed in range(20):
+        first, second, human, design = _scores(20, 8, seed)
+        second = second - 0.8 * (seed % 2) * design.system
+        found = compared(first, second, human, design, statistic, "system", resamples=400)
+        assert isinstance(found.interval, Interval)
+        assert isinstance(found.p, float)
+        inside = found.interval.low <= 0 <= found.interval.high
+        assert inside == (found.p >= 0.05)
+        seen.add(inside)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("around", [0.2, 0.9])
+def test_p_is_the_share_at_which_the_interval_reaches_zero(kinds: int, around: float) -> None:
+    values = np.random.default_rng(kinds).normal(0.25, 0.15, (kinds, 2_000))
+    p = percentile_p(values, 30, around=around)
+    for share, holds in ((p * 1.02, False), (p * 0.98, True)):
+        bounds = percentiles(values, 1 - share, units=30, around=around)
+        assert isinstance(bounds, Interval)
+        assert (bounds.low <= 0 <= bounds.high) is holds
+
+
+def test_above_20000_videos_means_are_drawn_with_the_same_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = _scores(400, 6, worse=2.0)
+    for statistic in ("pearson", "spearman"):
+        few = compared(*data, statistic, "system", resamples=2_000)
+        monkeypatch.setattr(system_differences, "MANY", 100)
+        many = compared(*data, statistic, "system", resamples=2_000)
+        monkeypatch.undo()
+        assert isinstance(few.interval, Interval)
+        assert isinstance(many.interval, Interval)
+        width = few.interval.high - few.interval.low
+        assert many.interval.low == pytest.approx(few.interval.low, abs=width / 4)
+        assert many.interval.high == pytest.approx(few.interval.high, abs=width / 4)
 
 
 def test_by_item_it_is_students_of_the_videos_differences() -> None:
@@ -90,7 +136,7 @@ def test_a_metric_and_itself_differ_by_nothing_without_an_interval() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_few_videos_and_nobody_who_asks_have_no_interval(grouping: Grouping) -> None:
+def test_few_videos_and_nobody_who_asks_have_no_interval(grouping: GroupingName) -> None:
     few = compared(*_scores(4, 6), "pearson", grouping, draws=9, resamples=99)
     assert isinstance(few.interval, Missing)
     assert "too few" in few.interval.reason
@@ -107,7 +153,7 @@ def test_a_perfect_metric_has_an_interval_that_ends_at_its_difference() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_one_sided_p_is_of_the_first_metric(grouping: Grouping) -> None:
+def test_one_sided_p_is_of_the_first_metric(grouping: GroupingName) -> None:
     first, second, human, design = _scores(12, 5)
     found = compared(first, second, human, design, "pearson", grouping, draws=999)
     back = compared(second, first, human, design, "pearson", grouping, draws=999)

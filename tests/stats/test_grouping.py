@@ -80,12 +80,9 @@ def test_groups_of_many_sizes_keep_their_places() -> None:
 
 def test_a_design_knows_its_shape() -> None:
     full = Design(VIDEO, SYSTEM)
-    assert full.grid is not None
-    assert full.grid.shape == (30, 4)
+    assert (full.videos, full.systems, full.rows) == (30, 4, 120)
     assert full.repeats
-    part = full.take(np.arange(120) != 5)
-    assert part.grid is None
-    assert Design.of("abc").grid is not None
+    assert full.take(np.arange(120) != 5).rows == 119
     assert not Design.of("abc").repeats
     with pytest.raises(ValueError, match="more than one row"):
         Design.of("aa", "xx")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Interval, Missing
+from capeval.stats.values import Interval, Missing
 from tests.stats.making import scores
 
 

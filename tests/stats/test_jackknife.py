@@ -5,17 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from capeval.stats.groupings import POOLED
 from capeval.stats.intervals import interval
 from capeval.stats.jackknife import jackknife_variance, video_influence
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import KENDALL_B, STATISTICS
-from capeval.stats.values import Grouping, Interval, Missing
+from capeval.stats.values import GroupingName, Interval, Missing
 from tests.stats.making import scores
 
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
-def test_jackknife_is_about_as_wide_as_the_bootstrap(statistic: str, grouping: Grouping) -> None:
+def test_jackknife_is_about_as_wide_as_the_bootstrap(
+    statistic: str, grouping: GroupingName
+) -> None:
     x, y, design = scores(400, 3)
     widths = []
     for ci in ("bootstrap", "analytic"):
@@ -27,7 +30,7 @@ def test_jackknife_is_about_as_wide_as_the_bootstrap(statistic: str, grouping: G
 
 def test_jackknife_adds_up_each_video_before_it_squares() -> None:
     x, y, design = scores(20, 3)
-    found = video_influence(Pair.of(x, y, design), KENDALL_B, "pooled")
+    found = video_influence(Pair.of(x, y, design), KENDALL_B, POOLED)
     assert not isinstance(found, Missing)
     value, moved = KENDALL_B.influence(x, y)
     assert found[0] == value

@@ -7,13 +7,14 @@ import pytest
 from scipy import stats
 
 from capeval.stats.comparison import leave_one_system_out
+from capeval.stats.concordance import PairCounts
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.intervals import Kind, interval
-from capeval.stats.of_pairs import PairCounts
 from capeval.stats.significance import p_value
 from capeval.stats.statistic import KENDALL_B, Statistic, correlate_arrays
-from capeval.stats.values import GROUPINGS, Floats, Grouping, Interval, PValue
+from capeval.stats.values import Floats, GroupingName, Interval, PValue
 from tests.stats.making import compared, scores
 
 
@@ -30,7 +31,7 @@ def test_its_value_is_scipys() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_it_has_a_value_an_interval_a_p_and_comparisons(grouping: Grouping) -> None:
+def test_it_has_a_value_an_interval_a_p_and_comparisons(grouping: GroupingName) -> None:
     x, y, design = scores(20, 6)
     other = np.random.default_rng(1).normal(size=len(x)).round(1)
     value = grouped(x, y, design, SOMERS, grouping).value

@@ -12,11 +12,12 @@ from scipy import stats
 from capeval.stats.concordance import concordance, totals
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Grouping, Ints
+from capeval.stats.values import GroupingName, Ints
 
 
 @pytest.mark.parametrize("videos", [12, 1_600])
@@ -42,7 +43,7 @@ def test_ties_are_of_the_pairs_that_a_grouping_compares(videos: int) -> None:
     x, y = rng.integers(0, 4, (2, len(video))).astype(float)
     x += system
     pair = Pair.of(x, y, Design(video, system))
-    groups: dict[Grouping, Ints] = {"item": video, "within_system": system, "pooled": 0 * video}
+    groups: dict[GroupingName, Ints] = {"item": video, "within_system": system, "pooled": 0 * video}
     for grouping, group in groups.items():
         same = np.triu(group[:, None] == group, 1)
         tied = [np.triu(side[:, None] == side, 1)[same].mean() for side in (x, y)]
@@ -73,10 +74,9 @@ def test_long_rankings_are_counted_as_scipy_counts(levels: int) -> None:
     y = rng.integers(0, levels, 1_501)
     found = concordance(x, y)
     pairs = found.totals()
-    score = pairs.concordant - pairs.discordant
-    tau = score / np.sqrt(pairs.untied_x * pairs.untied_y)
+    tau = pairs.score / np.sqrt(pairs.untied_x * pairs.untied_y)
     assert tau[0] == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
     if levels < 1_000:
         other = totals(x[None], y[None])
-        assert other.concordant == pairs.concordant
-        assert other.tied_both == pairs.tied_both
+        assert other.score == pairs.score
+        assert other.agreeing == pairs.agreeing

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.design import Design
+from capeval.stats.groupings import grouping_of
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.statistic import ACC_EQ
-from capeval.stats.values import Floats, Grouping, Ints, Missing
+from capeval.stats.values import Floats, GroupingName, Ints, Missing
 
 
 def accuracy(x: Floats, y: Floats, group: Ints, threshold: float) -> float:
@@ -48,14 +49,14 @@ def best(x: Floats, y: Floats, group: Ints) -> tuple[float, float]:
 )
 @settings(deadline=None, max_examples=30)
 def test_threshold_is_the_best_of_all(
-    grouping: Grouping, scores: list[tuple[int, int]], drop: int
+    grouping: GroupingName, scores: list[tuple[int, int]], drop: int
 ) -> None:
     x, y = np.array(scores, dtype=float)[drop:].T
     design = Design(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6)).take(
         np.arange(18) >= drop
     )
     found = calibrate(x, y, design, grouping)
-    group = design.groups(grouping)
+    group = grouping_of(grouping).groups(design)
     if sum(np.bincount(group) > 1):
         top, threshold = best(x, y, group)
         assert found.value == pytest.approx(top)
@@ -70,11 +71,11 @@ def test_threshold_is_the_best_of_all(
 def test_cross_fitted_pairs_are_judged_by_other_videos() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.random(30), rng.integers(0, 3, 30).astype(float)
-    found = calibrate(x, y, Design.of(range(30)), "pooled", folds=3, seed=4)
-    fold = np.random.default_rng(4).permutation(30) % 3
+    found = calibrate(x, y, Design.of(range(30)), "pooled", seed=4)
+    fold = np.random.default_rng(4).permutation(30) % 5
     right = []
     pairs = list(itertools.combinations(range(30), 2))
-    for a, b in itertools.combinations_with_replacement(range(3), 2):
+    for a, b in itertools.combinations_with_replacement(range(5), 2):
 
         def right_at(i: int, j: int, threshold: float) -> bool:
             tie = abs(x[i] - x[j]) <= threshold
@@ -111,15 +112,50 @@ def test_slices_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert calibrate(x, y, design, "pooled") == whole
 
 
-def test_threshold_is_null_above_5000_captions() -> None:
+@pytest.mark.parametrize("grouping", ["pooled", "within_system"])
+def test_a_sample_of_pairs_gives_the_value_of_all(
+    grouping: GroupingName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
-    x, y = rng.random(5001), rng.integers(0, 3, 5001).astype(float)
-    found = calibrate(x, y, Design.of(range(5001)), "pooled")
-    for value in (found.value, found.threshold, found.cross_fitted):
-        assert isinstance(value, Missing)
-        assert "5001" in value.reason
-    assert isinstance(found.untied, float)
-    assert isinstance(found.constant, float)
+    design = Design(np.repeat(np.arange(400), 3), np.tile(np.arange(3), 400))
+    y = rng.integers(0, 4, 1_200).astype(float)
+    for noise in (0.3, 1.0, 4.0):
+        x = y + noise * rng.normal(size=1_200)
+        exact = calibrate(x, y, design, grouping)
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "CALIBRATED", 100)
+            patched.setattr(module, "SAMPLED", 50_000)
+            sampled = calibrate(x, y, design, grouping)
+            assert calibrate(x, y, design, grouping) == sampled
+        group = grouping_of(grouping).groups(design)
+        # Of all pairs, whatever the threshold; the best is flat.
+        at = accuracy(x, y, group, float(str(sampled.threshold)))
+        assert sampled.value == pytest.approx(at)
+        best_of_all = float(str(exact.value))
+        assert best_of_all - 0.002 < at <= best_of_all + 1e-12
+        assert sampled.cross_fitted == pytest.approx(exact.cross_fitted, abs=0.01)
+        assert (sampled.untied, sampled.constant) == (exact.untied, exact.constant)
+
+
+def test_a_sample_that_has_all_pairs_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
+    x, y = rng.random(120), rng.integers(0, 3, 120).astype(float)
+    exact = calibrate(x, y, design, "item")
+    monkeypatch.setattr(module, "CALIBRATED", 2)
+    sampled = calibrate(x, y, design, "item")
+    assert sampled.value == pytest.approx(exact.value)
+    assert sampled.threshold == exact.threshold
+    assert sampled.cross_fitted == exact.cross_fitted
+
+
+def test_a_threshold_is_calibrated_above_5000_captions() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 20_000).astype(float)
+    found = calibrate(y + rng.normal(size=20_000), y, Design.of(range(20_000)), "pooled")
+    value, untied = float(str(found.value)), float(str(found.untied))
+    assert value > untied + 0.01
+    assert found.cross_fitted == pytest.approx(value, abs=0.003)
 
 
 def test_no_pair_is_missing() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS
 from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.raters import How, combine, combine_others
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Grouping, Interval, Missing
+from capeval.stats.values import GroupingName, Interval, Missing
 
 HOW: tuple[How, ...] = ("mean", "median", "zmean")
 GAP = float("nan")
@@ -69,7 +70,7 @@ def test_ceiling_holds_each_rater_against_the_others() -> None:
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("statistic", list(STATISTICS))
-def test_ceiling_is_of_the_grouping_asked_for(statistic: str, grouping: Grouping) -> None:
+def test_ceiling_is_of_the_grouping_asked_for(statistic: str, grouping: GroupingName) -> None:
     rng = np.random.default_rng(1)
     design = Design.of(np.repeat(np.arange(8), 4).tolist(), list(range(4)) * 8)
     ratings = rng.integers(0, 5, (3, 32)).astype(float)

@@ -20,7 +20,7 @@ from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.values import Floats, Grouping, Interval, PValue
+from capeval.stats.values import Floats, GroupingName, Interval, PValue
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def design_of(videos: int, systems: int) -> Design:
 
 
 def coverage(
-    statistics: Sequence[str], grouping: Grouping, systems: int, runs: int
+    statistics: Sequence[str], grouping: GroupingName, systems: int, runs: int
 ) -> dict[str, float]:
     """Return how often the default intervals of 40 videos hold the statistics of very many."""
     many = 1_200
@@ -118,13 +118,13 @@ def test_intervals_of_40_videos_cover(statistics: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
-def test_intervals_cover_where_videos_repeat(grouping: Grouping) -> None:
+def test_intervals_cover_where_videos_repeat(grouping: GroupingName) -> None:
     assert outside(coverage(("kendall_b", "pearson"), grouping, 3, 1_000), 0.93, 0.98) == {}
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system", "system"])
-def test_comparisons_reject_equals_as_often_as_it_says(grouping: Grouping) -> None:
-    # Of the means of 4 systems tau takes few values, and the test rejects equals 1% of the time.
+def test_comparisons_reject_equals_as_often_as_it_says(grouping: GroupingName) -> None:
+    # Of the means of few systems tau and rho take few values, and the test seldom rejects equals.
     runs, systems = 1_000, 12 if grouping == "system" else 4
     metrics, people = simulate(runs, 20, systems, seed=3, metrics=2, told_apart=0.1)
     design = design_of(20, systems)
@@ -141,7 +141,8 @@ def test_comparisons_reject_equals_as_often_as_it_says(grouping: Grouping) -> No
             tests = compare([one, two], statistics, grouping, draws=99, seed=run)
             for statistic, (found,) in tests.items():
                 rejected[statistic] += isinstance(found.p, float) and found.p <= 0.05
-    assert outside({name: count / runs for name, count in rejected.items()}, 0.025, 0.07) == {}
+    least = 0.0 if grouping == "system" else 0.025
+    assert outside({name: count / runs for name, count in rejected.items()}, least, 0.07) == {}
 
 
 @pytest.mark.parametrize("errors", ["shared", "failing"])
@@ -167,7 +168,7 @@ def test_comparisons_reject_equals_that_err_differently_as_often_as_they_say(err
         two = [Pair.of(x.ravel(), people.ravel(), design) for x in (first, second)]
         found = compare(two, ["pearson"], "pooled")["pearson"][0]
         rejected += isinstance(found.p, float) and found.p <= 0.05
-    assert 0.035 <= rejected / runs <= 0.075
+    assert 0.035 <= rejected / runs <= 0.072
 
 
 def test_williams_rejects_equals_as_often_as_it_says() -> None:
@@ -181,7 +182,9 @@ def test_williams_rejects_equals_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("grouping", ["pooled", "item", "within_system"])
 @pytest.mark.parametrize("balanced", [True, False])
-def test_p_rejects_unrelated_scores_as_often_as_it_says(grouping: Grouping, balanced: bool) -> None:
+def test_p_rejects_unrelated_scores_as_often_as_it_says(
+    grouping: GroupingName, balanced: bool
+) -> None:
     runs, systems = 1_000, 5
     # Systems are alike: those that differ are, to these tests, no chance but what is given.
     (metric,), people = simulate(runs, 40, systems, seed=5, related=False, told_apart=0.0)

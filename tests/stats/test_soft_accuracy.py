@@ -10,10 +10,18 @@ from scipy.special import ndtr
 
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.design import Design
+from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.pair import Pair
-from capeval.stats.resampling import coins
-from capeval.stats.soft_accuracy import NO_INTERVAL, SoftAccuracy, compare_soft, soft_accuracy
-from capeval.stats.values import Floats, Mask, Missing, PValue
+from capeval.stats.resampling import coins, same_draws
+from capeval.stats.soft_accuracy import (
+    UNASKED,
+    SoftAccuracy,
+    compare_soft,
+    resampled_soft,
+    soft_accuracy,
+)
+from capeval.stats.soft_ceiling import soft_ceiling
+from capeval.stats.values import Floats, Interval, Mask, Missing, PValue
 from tests.stats.making import scores
 
 
@@ -129,32 +137,51 @@ def test_what_has_no_value_says_why(
 ) -> None:
     videos = "1234" if systems in ("aaaa", "aabb") else "1122"
     pair = Pair.of(x, y, Design.of(videos, systems))
-    assert soft_accuracy(pair) == SoftAccuracy(Missing(reason), Missing(reason))
+    missing = Missing(reason)
+    assert soft_accuracy(pair) == SoftAccuracy(missing, missing, missing)
     compared = compare_soft(pair, pair)
     assert compared.difference == Missing(reason)
 
 
-def test_metrics_are_swapped_in_whole_videos() -> None:
-    x, y, design = scores(6, 4, seed=2)
-    other = np.random.default_rng(1).normal(size=len(x))
-    found = compare_soft(Pair.of(x, y, design), Pair.of(other, y, design), draws=4_000)
-    a, b = (_cells((v - v.mean()) / v.std(), design) for v in (x, other))
-    human = _cells(y, design)
+@pytest.mark.parametrize("kept", [1.0, 0.7])
+def test_resamples_are_of_whole_videos(kept: float) -> None:
+    x, y, whole = scores(8, 4, seed=2)
+    rows = np.random.default_rng(1).random(len(x)) < kept
+    x, y, design = x[rows], y[rows], whole.take(rows)
+    values = resampled_soft(Pair.of(x, y, design), 20, 5)
+    metric, human = _cells(x, design), _cells(y, design)
+    first, second = np.triu_indices(4, 1)
 
-    def limit(cells: Floats) -> Floats:
-        first, second = np.triu_indices(4, 1)
-        gaps = cells[first] - cells[second]
-        return np.asarray(ndtr(-gaps.sum(axis=1) / np.sqrt((gaps**2).sum(axis=1))))
+    def limit(cells: Floats, drawn: Floats) -> Floats:
+        gaps = np.repeat(cells[first] - cells[second], drawn.astype(int), axis=1)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(ndtr(-np.nansum(gaps, 1) / np.sqrt(np.nansum(gaps**2, 1))))
 
-    def value(cells: Floats) -> float:
-        return float(1 - np.abs(limit(cells) - limit(human)).mean())
+    for value, drawn in zip(values, np.concatenate(list(same_draws(8, 20, 5))), strict=True):
+        expected = 1 - np.nanmean(np.abs(limit(metric, drawn) - limit(human, drawn)))
+        assert value == pytest.approx(expected, abs=1e-6)
 
-    every = np.array(list(itertools.product([False, True], repeat=6)))
-    gaps = np.array([value(np.where(s, b, a)) - value(np.where(s, a, b)) for s in every])
-    exact = np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-9)
-    assert found.p == pytest.approx(exact, abs=0.03)
-    assert isinstance(found.difference, float)
-    assert found.interval == NO_INTERVAL
+
+def test_value_and_difference_have_intervals_that_agree_with_p() -> None:
+    x, y, design = scores(30, 6, seed=4)
+    y = y + 0.4 * design.system
+    noise = np.random.default_rng(3).normal(size=len(x))
+    pairs = [Pair.of(y + 0.5 * noise, y, design), Pair.of(noise, y, design)]
+    one = soft_accuracy(pairs[0], resamples=500)
+    assert isinstance(one.value, float)
+    assert isinstance(one.interval, Interval)
+    assert 0 <= one.interval.low < one.value < one.interval.high <= 1
+    assert soft_accuracy(pairs[0]).interval == UNASKED
+    seen = set()
+    for share in (0.0, 1.0):
+        other = Pair.of(y + 0.5 * noise + share * (noise - 0.4 * design.system), y, design)
+        found = compare_soft(pairs[0], pairs[1] if share else other, resamples=500)
+        assert isinstance(found.p, float)
+        if isinstance(found.interval, Interval):
+            inside = found.interval.low <= 0 <= found.interval.high
+            assert inside == (found.p >= 0.05)
+            seen.add(inside)
+    assert seen == {True, False}
 
 
 def test_a_better_metric_is_told_from_noise_and_not_from_itself() -> None:
@@ -166,8 +193,28 @@ def test_a_better_metric_is_told_from_noise_and_not_from_itself() -> None:
     assert isinstance(found.p, float)
     assert found.p < 0.02
     same = compare_soft(good, good, draws=99)
-    assert same == MetricComparison(0.0, 1.0, "permutation", 8, 1, 0, NO_INTERVAL)
+    assert same == MetricComparison(0.0, 1.0, "bootstrap", 8, 1, 0, UNASKED)
     few = compare_soft(
         *(Pair.of(v[:16], y[:16], design.take(np.arange(len(y)) < 16)) for v in (x, y))
     )
     assert isinstance(few.p, Missing)
+
+
+def test_a_ceiling_is_the_mean_over_raters_with_the_others() -> None:
+    x, y, design = scores(20, 5, seed=6)
+    third = np.random.default_rng(0).normal(size=len(x))
+    ratings = np.stack([x, y, third])
+    found, bounds = soft_ceiling(RatersApart(ratings, design), resamples=300)
+    others = [(y + third) / 2, (x + third) / 2, (x + y) / 2]
+    each = [
+        soft_accuracy(Pair.of(a, b, design)).value for a, b in zip(ratings, others, strict=True)
+    ]
+    assert found.each == tuple(each)
+    assert found.value == pytest.approx(np.mean([v for v in each if isinstance(v, float)]))
+    assert isinstance(bounds, Interval)
+    assert isinstance(found.value, float)
+    assert bounds.low < found.value < bounds.high
+    ratings[0, 0] = np.nan
+    some, reason = soft_ceiling(RatersApart(ratings, design), resamples=300)
+    assert isinstance(some.value, float)
+    assert reason == Missing("not every rater rated every caption")

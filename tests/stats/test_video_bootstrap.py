@@ -7,20 +7,21 @@ import pytest
 
 from capeval.stats.design import Design
 from capeval.stats.grouping import grouped
+from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import GROUPINGS, Grouping, Missing
+from capeval.stats.values import GroupingName, Missing
 from capeval.stats.video_bootstrap import bootstrap_values
 from tests.stats.making import counts, scores
 
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_whole_videos_are_resampled(statistic: str, grouping: Grouping) -> None:
+def test_whole_videos_are_resampled(statistic: str, grouping: GroupingName) -> None:
     x, y, design = scores(12, 4)
     drawn = counts(12, 100)
     found = bootstrap_values(
-        Pair.of(x, y, design), STATISTICS[statistic], grouping, draws=100, seed=0
+        Pair.of(x, y, design), STATISTICS[statistic], grouping_of(grouping), draws=100, seed=0
     )
     assert not isinstance(found, Missing)
     found = np.atleast_2d(found)[0]

@@ -18,9 +18,10 @@ import pytest
 
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Middle, Uniform, decoder_named, read_policy
+from capeval.video.choice import Choice, Policy
 from capeval.video.frames import Timeline, checked_file
 from capeval.video.guarding import Guard, guarded
-from capeval.video.sampling import Choice, Policy, Shuffled
+from capeval.video.sampling import Shuffled
 from tests.video.clips import make_clip, numbers, picture
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from capeval.errors import UsageError
 from capeval.video import Given, Middle, Policy, Uniform, read_policy
 from capeval.video.frames import Timeline
+from capeval.video.published_policies import QwenFps, TunaDynamic, TunaFps, TunaUniform
 from capeval.video.sampling import Dynamic, Fps, Shuffled
 
 
@@ -105,6 +106,90 @@ def test_a_bound_spreads_evenly_instead_and_says_so() -> None:
     assert Fps(2, most=20).choose(steady(240)).warnings == ()
 
 
+# Worked out by hand from the published rules. For total frames at a rate:
+# - the benchmark has int(total / rate * 2) frames, the n-th being int(n * rate / 2);
+# - Qwen's utilities have total / rate * 2 frames, at least 4, at most total, rounded down to an
+#   even number c, the n-th being n * (total - 1) / (c - 1) to the nearest, a half to the even one.
+# `2fps` shows each of the benchmark's frames once, and then the frame of the last, incomplete step.
+BY_HAND = [
+    # 1 s at 25: 2 frames, steps of 12.5. Qwen: 2 is below 4; steps of 24 / 3 = 8.
+    (25, 25, (0, 12), (), (0, 8, 16, 24)),
+    # 2.4 s at 10: 4.8 -> 4 frames, steps of 5. Qwen: 4; steps of 23 / 3 = 7.67.
+    (24, 10, (0, 5, 10, 15), (20,), (0, 8, 15, 23)),
+    # 3.5 s at 8: 7 frames, steps of 4. Qwen: 7 -> 6; steps of 27 / 5 = 5.4.
+    (28, 8, (0, 4, 8, 12, 16, 20, 24), (), (0, 5, 11, 16, 22, 27)),
+    # 240 frames at 24000 / 1001: 20.02 -> 20 frames, steps of 11.988. Qwen: 20; 239 / 19 = 12.579.
+    (
+        240,
+        24000 / 1001,
+        (0, 11, 23, 35, 47, 59, 71, 83, 95, 107, 119, 131, 143, 155, 167, 179, 191, 203, 215, 227),
+        (239,),
+        (0, 13, 25, 38, 50, 63, 75, 88, 101, 113, 126, 138, 151, 164, 176, 189, 201, 214, 226, 239),
+    ),
+    # 100 frames at 30000 / 1001: 6.673 -> 6 frames, steps of 14.985. Qwen: 6; 99 / 5 = 19.8.
+    (100, 30000 / 1001, (0, 14, 29, 44, 59, 74), (89,), (0, 20, 40, 59, 79, 99)),
+    # 4.1 s at 10: 8.2 -> 8 frames, steps of 5. Qwen: 8; steps of 40 / 7 = 5.714.
+    (41, 10, (0, 5, 10, 15, 20, 25, 30, 35), (40,), (0, 6, 11, 17, 23, 29, 34, 40)),
+    # 5 frames at 1: 10 frames, each twice. Qwen: 10 is above 5 -> 4; steps of 4 / 3 = 1.33.
+    (5, 1, (0, 0, 1, 1, 2, 2, 3, 3, 4, 4), (), (0, 1, 3, 4)),
+]
+
+
+@pytest.mark.parametrize(("total", "rate", "tuna", "more", "qwen"), BY_HAND)
+def test_two_frames_a_second_as_published_code_takes_them(
+    total: int, rate: float, tuna: tuple[int, ...], more: tuple[int, ...], qwen: tuple[int, ...]
+) -> None:
+    clip = steady(total, rate)
+    assert TunaFps(2).choose(clip).indices == tuna
+    assert QwenFps(2).choose(clip).indices == qwen
+    assert Fps(2).choose(clip).indices == (*dict.fromkeys(tuna), *more)
+
+
+def test_the_benchmarks_rule_for_closed_models() -> None:
+    # Below 16 s 2 a second, 31.8 -> 31 frames; from 16 s on 1 a second.
+    assert len(TunaDynamic().choose(steady(159, 10)).indices) == 31
+    assert TunaDynamic().choose(steady(160, 10)).indices == tuple(range(0, 160, 10))
+    assert TunaDynamic().choose(steady(165, 10)).indices == tuple(range(0, 160, 10))
+
+
+def test_llava_video_in_the_benchmark_repeats_the_frames_of_a_short_clip() -> None:
+    choice = TunaUniform(8).choose(steady(4))
+    # Steps of 3 / 7.
+    assert choice.indices == (0, 0, 0, 1, 1, 2, 2, 3)
+    assert choice.warnings == ("has only 4 of the 8 frames asked for: some are repeated",)
+    assert TunaUniform(32).choose(steady(240)) == Uniform(32).choose(steady(240))
+
+
+@given(st.floats(0.05, 100), timelines | uneven)
+def test_published_rules_stay_within_the_video(rate: float, timeline: Timeline) -> None:
+    for policy in (TunaFps(rate), QwenFps(rate), TunaUniform(16)):
+        try:
+            indices = policy.choose(timeline).indices
+        except ValueError as refused:
+            assert str(policy) in str(refused)  # noqa: PT017 - only some are refused
+            continue
+        assert list(indices) == sorted(indices)
+        assert indices[0] == 0
+        assert indices[-1] < timeline.total
+        if isinstance(policy, QwenFps):
+            assert len(indices) % 2 == 0
+            assert indices[-1] == timeline.total - 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "total", "said"),
+    [
+        (TunaFps(2), 11, "is too short: tuna-2fps takes no frame of 0.458 s"),
+        (QwenFps(2), 1, "has 1 frame; qwen-2fps takes at least 2"),
+    ],
+)
+def test_a_clip_that_published_code_cannot_take_is_refused(
+    policy: Policy, total: int, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        policy.choose(steady(total))
+
+
 @pytest.mark.parametrize(("total", "index"), [(1, 0), (2, 0), (3, 1), (240, 119)])
 def test_one_frame_is_the_middle_one(total: int, index: int) -> None:
     assert Middle().choose(steady(total)).indices == (index,)
@@ -137,6 +222,12 @@ def test_shuffled_keeps_the_frames_and_never_their_order(
         ("2fps@64", Fps(2, 64)),
         ("auto", Dynamic()),
         ("auto@50", Dynamic(50)),
+        ("tuna-2fps", TunaFps(2)),
+        ("TUNA-0.5fps", TunaFps(0.5)),
+        ("qwen-2fps", QwenFps(2)),
+        ("qwen-.5fps", QwenFps(0.5)),
+        ("tuna-auto", TunaDynamic()),
+        ("tuna-32", TunaUniform(32)),
         ("1", Middle()),
         ("0,5,9", Given((0, 5, 9))),
         ("9, 0", Given((9, 0))),
@@ -162,6 +253,14 @@ def test_every_form_is_read_and_written_again(typed: str, policy: Policy) -> Non
         "5000fps",
         "32@16",
         "auto@0",
+        "tuna",
+        "tuna-1",
+        "tuna-fps",
+        "tuna-0fps",
+        "qwen-32",
+        "qwen-auto",
+        "qwen-2fps@64",
+        "qwen-5000fps",
         "0,0",
         ",",
         "1,-2",

@@ -8,20 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from capeval.correlation.result import HUMAN_WORDS, Correlation
 from capeval.reporting.numbers import p_value
+from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.soft_accuracy import SOFT_ACCURACY, WORDS
 from capeval.stats.statistic import STATISTICS
-from capeval.stats.values import Grouping
+from capeval.stats.values import GroupingName
 from capeval.text import one_line
 
 STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items()} | {
     SOFT_ACCURACY: WORDS
 }
-GROUPING_WORDS: dict[Grouping, str] = {
-    "pooled": "all captions",
-    "item": "captions of one video; mean over videos",
-    "within_system": "captions of one system; mean over systems",
-    "system": "means of systems",
-}
+GROUPING_WORDS: dict[GroupingName, str] = {name: grouping_of(name).words for name in GROUPINGS}
 
 
 def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
@@ -32,7 +28,7 @@ def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
     return {of_human(*key): those for key, those in found.items()}
 
 
-def by_grouping(results: Iterable[Correlation]) -> dict[Grouping, list[Correlation]]:
+def by_grouping(results: Iterable[Correlation]) -> dict[GroupingName, list[Correlation]]:
     """Return results by grouping, each by statistic with the best metric first."""
     order = list(STATISTIC_WORDS)
     ranked = sorted(
@@ -128,13 +124,13 @@ def footnotes(results: Sequence[Correlation], known: set[str]) -> list[str]:
     return new
 
 
-def missing(results: Sequence[Correlation]) -> Iterator[str]:
-    """Yield why values have no interval or no p."""
+def missing(results: Sequence[Correlation], *, p: bool = True) -> Iterator[str]:
+    """Yield why values have no interval or, where it is shown, no p."""
     lacking: dict[str, Counter[str]] = {}
     for r in results:
         for what, there, reason in (
             ("interval", r.low, r.interval_reason),
-            ("p", r.p, r.p_reason),
+            ("p", r.p, r.p_reason if p else None),
         ):
             if there is None and reason is not None and reason != UNASKED:
                 # What has too few videos differs between groupings; what is needed does not.
@@ -157,7 +153,7 @@ def _least(results: Sequence[Correlation]) -> Iterator[str]:
         if r.p <= r.p_least * (1 + _ROUNDING) and r.p_least >= _SMALLEST_PRINTED:
             limit = _limit(str(r.test))
             reached[limit] = min(r.p_least, reached.get(limit, 1.0))
-    if results and results[0].grouping == "system":
+    if results and grouping_of(results[0].grouping).means:
         if not least or max(least.values()) <= _ALPHA:
             return
         highest = max(map(p_value, least.values()))
@@ -176,7 +172,7 @@ def _limit(test: str) -> str:
 
 
 def _crossed(results: Sequence[Correlation]) -> Iterator[str]:
-    means = (r for r in results if r.grouping in ("item", "within_system"))
+    means = (r for r in results if not grouping_of(r.grouping).whole)
     small = (r for r in means if r.p is not None and r.p < _ALPHA)
     if any(r.low is not None and r.high is not None and r.low <= 0 <= r.high for r in small):
         yield _WIDER

@@ -11,15 +11,10 @@ from capeval.reporting.correlations.labels import (
     shown_reason,
 )
 from capeval.reporting.numbers import bounded, coefficient, p_value, thousands
-from capeval.stats.values import Grouping
+from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.text import counted, listed, one_line
 
-_WHAT: dict[Grouping, str] = {
-    "system": "systems",
-    "within_system": "captions of one system",
-    "item": "captions of one video",
-    "pooled": "all captions",
-}
+_WHAT = {name: grouping_of(name).of_each for name in reversed(GROUPINGS)}
 _STATISTICS = list(STATISTIC_WORDS)
 
 
@@ -85,8 +80,9 @@ def _headline(best: Correlation, results: Sequence[Correlation]) -> str:
     name = STATISTIC_WORDS[best.statistic]
     human = of_human(best.human, best.rater)
     value = bounded(best.value, best.low, best.high)
-    what = "systems" if best.grouping == "system" else "captions"
-    over = f"over {thousands(best.n)} {what} ({best.grouping})"
+    unit = grouping_of(best.grouping).unit
+    sets = f" of {counted(len(best.data_sets), 'data set')}, averaged" if best.data_sets else ""
+    over = f"over {thousands(best.n)} {unit}{sets} ({best.grouping})"
     rivals = [r for r in results if (r.statistic, r.grouping) == (best.statistic, best.grouping)]
     several = len({r.metric for r in results})
     if several == 1:
@@ -155,4 +151,5 @@ def _ranked(result: Correlation) -> str:
     elif result.interval_reason is not None:
         text += "; no interval"
     # Its interval resamples videos only, not systems.
-    return text + (f"; p {p_value(result.p)} (n {result.n})" if result.grouping == "system" else "")
+    means = grouping_of(result.grouping).means
+    return text + (f"; p {p_value(result.p)} (n {result.n})" if means else "")

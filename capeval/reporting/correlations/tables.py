@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from capeval.correlation.averaging import METHOD
 from capeval.correlation.result import (
     PUBLISHED_NOTE,
     ComparisonResult,
@@ -75,6 +76,7 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
         tables, notes = overview(alike, min(statistics, key=list(STATISTIC_WORDS).index))
     best = elements_of_best(found)
     tables += element_tables(found.elements, best) if best else []
+    tables += [_published(found.published)] if found.published else []
     others = sorted({r.human for r in found.results if r.human != leading[0].human})
     few = max((r.n for r in found.results if not shown_briefly(r)), default=0)
     more = {
@@ -86,7 +88,6 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
         "weighted elements": best,
         "elements of the other judges": len({t.given for t in found.elements.tables}) > 1,
         "the ceilings of raters": found.raters.ceiling,
-        "the published values": found.published,
     }
     notes += _missing_causes(found)
     if shown := [what for what, there in more.items() if there]:
@@ -155,7 +156,12 @@ def _published(rows: Sequence[Published]) -> Table:
 
 
 _NO_ENDS = (None, None)
-_METHODS = {"permutation": "whole videos permuted", "jackknife": "jackknife over videos"}
+_METHODS = {
+    "permutation": "whole videos permuted",
+    "jackknife": "jackknife over videos",
+    "bootstrap": "bootstrap of videos",
+    METHOD: "those of the data sets combined",
+}
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
 

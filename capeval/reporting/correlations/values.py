@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from capeval.correlation.protocols import SEVERAL
 from capeval.correlation.result import Correlation
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
@@ -23,14 +24,15 @@ from capeval.reporting.numbers import (
     whole_percent,
 )
 from capeval.reporting.table import Row, Table, columns
+from capeval.stats.groupings import GROUPINGS, grouping_of
+from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import ACC_EQ
+from capeval.stats.values import GroupingName
 from capeval.text import one_line
 
-LEAST_SYSTEMS = 5
-"""The fewest systems in the short table: over four, p of tau-b is at least 2/4! = .083."""
-
-_GROUPED = ("item", "within_system")
-_RANK = "rank: a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
+_GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
+_LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
+_RANK = f"rank: {_LOWER}"
 _ACCURACY = (
     "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
     "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold, to "
@@ -61,7 +63,10 @@ _CELLS: dict[str, Callable[[Correlation], str]] = {
 
 
 def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table], list[str]]:
-    """Return one table of a statistic by all groupings: with p of one metric, else the values.
+    """Return one table of a statistic by all groupings: with p of one metric, else with ranks.
+
+    Of five systems or more, it has soft pairwise accuracy too. An average has a second table, of
+    the data sets that it is of.
 
     Returns
     -------
@@ -70,34 +75,75 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     those = [r for r in results if r.statistic == statistic and shown_briefly(r)]
     if not those or statistic == ACC_EQ.name:
         return value_tables(those), []
-    grouped, humans = by_grouping(those), by_human(those)
+    soft = [r for r in results if r.statistic == SOFT_ACCURACY and shown_briefly(r)]
+    those += soft if statistic != SOFT_ACCURACY else []
+    ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
+    for same in by_grouping(those).values():
+        for r in same:
+            ways.setdefault((r.statistic, r.grouping), []).append(r)
+    humans = by_human(those)
     title = f"{STATISTIC_WORDS[statistic]} by grouping"
-    if len(those) == len(grouped):
+    if len(those) == len(ways):
         title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
         names = ("Grouping", "Value", "p", "n", "ties", "groups")
-        table = _table(title, names, [r for (r,) in grouped.values()], _legend(those))
-        return [table], footnotes(those, set())
+        table = _table(title, names, [r for (r,) in ways.values()], _legend(those))
+        table.rows = [
+            [_heading(*way, statistic), *row[1:]] for way, row in zip(ways, table.rows, strict=True)
+        ]
+        return [table, *_by_data_set(ways)], footnotes(those, set())
+    several = len({r.metric for r in those}) > 1
     headings = (
-        with_interval(g, any(r.low is not None for r in same)) for g, same in grouped.items()
+        with_interval(_heading(*way, statistic), any(r.low is not None for r in same))
+        for way, same in ways.items()
     )
     table = Table(
         f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
         columns("Metric", *headings),
+        note=f"#: its rank; {_LOWER}" if several else "",
     )
     for who, of_who in humans.items():
         table.rows += [[who]] if len(humans) > 1 else []
-        values = {(r.metric, r.grouping): r for r in of_who}
+        values = {(r.metric, r.statistic, r.grouping): r for r in of_who}
         ranked = (r for same in by_grouping(of_who).values() for r in same)
         for metric in dict.fromkeys(r.metric for r in ranked):
-            cells = [values.get((metric, g)) for g in grouped]
-            shown = (bounded(r.value, r.low, r.high) if r else NOTHING for r in cells)
-            table.rows.append([one_line(metric), *shown])
-    return [table], [*missing([r for r in those if r.value is not None])]
+            table.rows.append(
+                [one_line(metric), *(_ranked(values.get((metric, *w))) for w in ways)]
+            )
+    return [table, *_by_data_set(ways)], [
+        *missing([r for r in those if r.value is not None], p=False)
+    ]
+
+
+def _heading(way: str, grouping: GroupingName, statistic: str) -> str:
+    """Return the name of a grouping, or of the statistic that has no other."""
+    return grouping if way == statistic else "soft accuracy"
+
+
+def _ranked(r: Correlation | None) -> str:
+    if r is None:
+        return NOTHING
+    return bounded(r.value, r.low, r.high) + ("" if r.cluster is None else f" #{r.cluster}")
+
+
+def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> list[Table]:
+    """Return a table of the values by data set that the first means are of."""
+    (statistic, grouping), those = next(iter(ways.items()))
+    names = list(those[0].data_sets)
+    if not names:
+        return []
+    table = Table(
+        f"{STATISTIC_WORDS[statistic]}, {grouping}, by data set",
+        columns("Metric", "mean", *map(one_line, names)),
+    )
+    for r in those:
+        values = [coefficient(value) for value in (r.value, *r.data_sets.values())]
+        table.rows.append([one_line(r.metric), *values])
+    return [table]
 
 
 def shown_briefly(r: Correlation) -> bool:
     """Return whether the screen has a place for a result."""
-    return r.grouping != "system" or r.n >= LEAST_SYSTEMS
+    return not grouping_of(r.grouping).means or r.n >= SEVERAL * max(len(r.data_sets), 1)
 
 
 def value_tables(results: Sequence[Correlation]) -> list[Table]:
@@ -112,7 +158,7 @@ def value_tables(results: Sequence[Correlation]) -> list[Table]:
         for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
             if any(r.value is not None for r in same):
                 title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
-                count = "systems" if grouping == "system" else "n"
+                count = "systems" if grouping_of(grouping).means else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 note = " ".join(footnotes(same, known))
@@ -136,7 +182,9 @@ def _table(
 
 def _legend(results: Sequence[Correlation]) -> str:
     there = {r.grouping for r in results}
-    legend = "n: captions" + ("; by system, systems" if "system" in there else "")
+    legend = "n: captions" + (
+        "; by system, systems" if any(grouping_of(name).means for name in there) else ""
+    )
     legend += ". ties: the share of the compared pairs that the metric ties."
     groups = " groups: used/all; a group in which one metric has no value is left out for all."
     return legend + (groups if there & set(_GROUPED) else "")

@@ -39,8 +39,10 @@ def with_row(row: Row) -> Tables:
 
 def test_all_models_of_the_catalogue_that_the_paper_has_are_there_with_their_frames() -> None:
     catalogue = {name: entry for name, entry in read_catalogue().items() if entry.paper}
+    # The table says how many frames a second, the catalogue whose code takes them.
+    in_table = {"qwen-2fps": "2fps", "tuna-auto": "auto"}
     assert {row.model: row.frames for row in PUBLISHED.rows} == {
-        name: entry.frames for name, entry in catalogue.items()
+        name: in_table.get(entry.frames, entry.frames) for name, entry in catalogue.items()
     }
     assert len(PAPER.rows) == 21
 

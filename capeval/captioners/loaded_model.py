@@ -1,0 +1,209 @@
+"""What loading every kind of model has in common: its place, its decoding, its completeness."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from huggingface_hub.errors import StrictDataclassError
+from transformers import GenerationConfig
+
+from capeval.captioners.checkpoint_size import CheckpointSize, quantisation
+from capeval.captioners.device_maps import spread
+from capeval.captioners.devices import Placement, does_not_fit, free_memory, place
+from capeval.captioners.load_options import LoadOptions
+from capeval.captioners.protocol import BatchMaker, LoadedModel
+from capeval.errors import UsageError
+from capeval.text import one_line
+
+_ATTENTION = "sdpa"
+# Removed once decoding is greedy, so that no record suggests that they were used.
+_SAMPLING = (
+    *("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"),
+    *("top_h", "max_length", "max_time"),
+)
+_UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
+
+
+def placed(
+    name: str, size: CheckpointSize, meta: Any, options: LoadOptions
+) -> tuple[Placement, dict[str, Any]]:
+    """Return where a model goes, and the arguments that load it there; raises `UsageError`."""
+    serve = options.get("serve")
+    placement = place(
+        name,
+        size,
+        device=options.get("device", "auto"),
+        dtype=options.get("dtype", "auto"),
+        serve=serve,
+    )
+    loading: dict[str, Any] = {
+        "dtype": placement.dtype,
+        "attn_implementation": options.get("attention") or _ATTENTION,
+        "output_loading_info": True,
+    }
+    if placement.room and size.quantisation is not None:
+        # Only transformers' own quantisers know how large each packed layer is.
+        loading |= {"device_map": "auto", "max_memory": dict(placement.room)}
+    elif placement.room:
+        parts = spread(meta, placement.room, placement.dtype)
+        if parts is None:
+            free = sum(free_memory(device) or 0 for device in placement.devices)
+            where = f"{len(placement.room)} GPUs together"
+            raise does_not_fit(name, size, placement.dtype, where, free, serve)
+        loading["device_map"] = parts
+    elif placement.device.type == "cuda" or size.quantisation is not None:
+        # Straight to the GPU: a detour through main memory needs as much of that. Packed weights
+        # cannot be moved later.
+        loading["device_map"] = {"": placement.device}
+    return placement, loading
+
+
+def finished(
+    loaded: Any,
+    tokenizer: Any,
+    inputs: BatchMaker,
+    *,
+    placement: Placement,
+    revision: str | None,
+    max_new_tokens: int,
+    generation: Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+    penalise_prompt: bool = True,
+    mixes_frame_counts: bool = False,
+) -> LoadedModel:
+    """Return a model with its decoding, which is greedy unless `generation` says otherwise."""
+    quantised = quantisation(loaded.config.to_dict())
+    if placement.device.type != "cuda" and quantised is None:
+        # On a GPU it has been put there already.
+        loaded.to(placement.device)
+    loaded.eval()
+    # Some kernels for packed weights work in another precision than was asked for.
+    dtype = placement.dtype if quantised is None else loaded.dtype
+    decoding = _greedy(loaded, tokenizer, max_new_tokens, generation or {})
+    recorded = _recorded(decoding)
+    penalty = None
+    if not penalise_prompt:
+        penalty, decoding.repetition_penalty = decoding.repetition_penalty, None
+    # Defaults of every call come from here, so that nothing unrecorded takes effect.
+    loaded.generation_config = decoding
+    return LoadedModel(
+        model=loaded,
+        tokenizer=tokenizer,
+        inputs=inputs,
+        generation=decoding,
+        device=placement.device,
+        devices=placement.devices if placement.room else (),
+        dtype=dtype,
+        revision=revision,
+        context=context_length(loaded.config.get_text_config()),
+        penalty=penalty,
+        mixes_frame_counts=mixes_frame_counts,
+        settings={
+            "dtype": str(dtype).removeprefix("torch."),
+            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
+            "generation": recorded,
+            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
+            **settings,
+        },
+    )
+
+
+def _greedy(
+    loaded: Any, tokenizer: Any, max_new_tokens: int, overrides: Mapping[str, Any]
+) -> GenerationConfig:
+    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
+    config: GenerationConfig = copy.deepcopy(loaded.generation_config)
+    for name in _SAMPLING:
+        if hasattr(config, name):
+            setattr(config, name, None)
+    ends = config.eos_token_id
+    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+    if tokenizer.eos_token_id is not None and tokenizer.eos_token_id not in ends:
+        ends.append(tokenizer.eos_token_id)
+    config.do_sample = False
+    config.num_beams = 1
+    config.num_return_sequences = 1
+    config.max_new_tokens = max_new_tokens
+    config.eos_token_id = sorted(ends)
+    config.pad_token_id = tokenizer.pad_token_id
+    config.return_dict_in_generate = False
+    for name, value in overrides.items():
+        if not hasattr(config, name):
+            raise UsageError(f"generation setting {name}: transformers knows none of that name")
+        setattr(config, name, value)
+    return config
+
+
+def _recorded(config: GenerationConfig) -> dict[str, Any]:
+    values: dict[str, Any] = config.to_dict()
+    return {
+        name: value
+        for name, value in sorted(values.items())
+        if value is not None and name not in _UNRECORDED and _is_json(value)
+    }
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _plain(quantised: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in sorted(quantised.items()) if _is_json(value)}
+
+
+def prepare_tokenizer(tokenizer: Any) -> None:
+    """Let a tokenizer pad on the left, before the text that is written."""
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+
+
+def context_length(config: Any) -> int | None:
+    """Return how many tokens a language model reads, or None if its config does not say."""
+    length = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None) or {}
+    factor = rope.get("factor") if rope.get("rope_type", "default") != "default" else None
+    return None if length is None else int(length * (factor or 1))
+
+
+def check_complete(model: str, info: Mapping[str, Any]) -> None:
+    """Raise `UsageError` where the checkpoint lacks tensors."""
+    # Missing weights would be initialised at random, with only a warning.
+    missing = sorted(info.get("missing_keys") or ())
+    if missing:
+        raise UsageError(
+            f"{model}: its checkpoint lacks {len(missing)} tensors, such as {missing[0]}"
+        )
+
+
+def check_known(model: str, info: Mapping[str, Any]) -> None:
+    """Raise `UsageError` where the checkpoint has tensors of another model."""
+    # Weights that nothing reads mean that the checkpoint is another model's.
+    unknown = sorted(info.get("unexpected_keys") or ())
+    if unknown:
+        raise UsageError(
+            f"{model}: its checkpoint has {len(unknown)} unknown tensors, such as {unknown[0]}"
+        )
+    wrong = sorted(str(key[0]) for key in info.get("mismatched_keys") or ())
+    if wrong:
+        raise UsageError(
+            f"{model}: its checkpoint has {len(wrong)} tensors of another shape than its "
+            f"config.json states, such as {wrong[0]}"
+        )
+
+
+@contextmanager
+def one_line_errors(model: str) -> Iterator[None]:
+    """Turn transformers' multi-line errors into one line."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+        raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error

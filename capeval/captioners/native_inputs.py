@@ -1,0 +1,104 @@
+"""Batches of frames and prompts, made by a model's own processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from capeval.captioners.mixed_batches import join
+from capeval.captioners.pixel_bounds import PixelBounds
+from capeval.captioners.protocol import CaptionRequest
+
+
+class NativeInputs:
+    """Turns requests into a left-padded batch with the model's own processor.
+
+    `template` are arguments of the chat template, and `options` of the processor. `bounds` scale
+    the frames before it does. `is_joined` is for models whose processor takes only videos with
+    equal numbers of frames: others are processed alone and joined.
+    """
+
+    def __init__(
+        self,
+        processor: Any,
+        *,
+        system_prompt: str | None,
+        options: Mapping[str, Any],
+        template: Mapping[str, Any],
+        bounds: PixelBounds | None,
+        is_joined: bool,
+    ) -> None:
+        self._processor, self._system_prompt = processor, system_prompt
+        self._options, self._template = options, template
+        self._bounds, self._is_joined = bounds, is_joined
+
+    def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        """Return the model's inputs; raises `ValueError` for a video that cannot be taken."""
+        if self._is_joined and len({len(request.frames) for request in requests}) > 1:
+            padding = int(self._processor.tokenizer.pad_token_id)
+            return join([self._batch([request]) for request in requests], padding=padding)
+        return self._batch(requests)
+
+    def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
+        texts = [
+            self._processor.apply_chat_template(
+                self._messages(request),
+                tokenize=False,
+                add_generation_prompt=True,
+                **self._template,
+            )
+            for request in requests
+        ]
+        first = self._processor.tokenizer.bos_token
+        # As transformers does where it renders the prompt and tokenizes it in one step.
+        begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
+        batch: dict[str, Any] = self._processor(
+            text=texts,
+            videos=[self._frames(*pair) for pair in zip(requests, texts, strict=True)],
+            # Without these some processors sample again, or believe the video has 24 frames a
+            # second.
+            do_sample_frames=False,
+            video_metadata=[_metadata(request) for request in requests],
+            padding=True,
+            return_tensors="pt",
+            **begun,
+            **self._options,
+        )
+        if "video_second_per_grid" in batch:
+            # The processors of omni models assume two frames a second.
+            frames = self._processor.video_processor.temporal_patch_size
+            batch["video_second_per_grid"] = torch.tensor(
+                [frames * request.duration / len(request.frames) for request in requests]
+            )
+        return batch
+
+    def _frames(self, request: CaptionRequest, text: str) -> NDArray[np.uint8]:
+        if self._bounds is None:
+            return request.frames
+        # The placeholder of the video is one of them.
+        length = len(self._processor.tokenizer(text)["input_ids"]) - 1
+        return self._bounds.scaled(request.frames, text=length)
+
+    def _messages(self, request: CaptionRequest) -> list[dict[str, Any]]:
+        system = [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}]
+        user = {
+            "role": "user",
+            "content": [{"type": "video"}, {"type": "text", "text": request.prompt}],
+        }
+        return [*(system if self._system_prompt is not None else []), user]
+
+
+def _metadata(request: CaptionRequest) -> dict[str, Any]:
+    return {
+        "total_num_frames": request.total_frames,
+        "fps": request.fps,
+        "duration": request.duration,
+        "frames_indices": list(request.indices),
+        "height": int(request.frames.shape[1]),
+        "width": int(request.frames.shape[2]),
+        "video_backend": None,
+    }

@@ -1,0 +1,125 @@
+"""The settings of a run, which all of its captions share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from capeval.captioners.protocol import Captioner
+from capeval.errors import InputError
+from capeval.files.jsonl import dumps
+from capeval.runs.folder import RunFolder
+from capeval.text import shown
+from capeval.video import FrameReader
+
+EARLIER = "earlier_settings"
+"""The manifest's list of ids of settings that identified weights less well."""
+
+_FOLDER, _HASH = "generation.weights.folder", "generation.weights.sha256"
+
+
+def generation_settings(
+    prompt: Mapping[str, Any], captioner: Captioner, reader: FrameReader
+) -> dict[str, Any]:
+    """Return the settings that affect captions, as JSON values; a run has one set of them.
+
+    `prompt` is what is recorded of the prompts.
+    """
+    settings: dict[str, Any] = json.loads(
+        dumps(
+            {
+                "model": captioner.name,
+                "frames": reader.policy,
+                "decoder": reader.decoder,
+                "prompt": dict(prompt),
+                "generation": dict(captioner.settings),
+            }
+        )
+    )
+    return settings
+
+
+def settings_id(settings: Mapping[str, Any]) -> str:
+    """Return a short hash of settings, which every caption line carries."""
+    return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
+
+
+def earlier_ids(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of earlier settings that a manifest accepts."""
+    listed = manifest.get(EARLIER)
+    return tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
+
+
+def accepted_ids(settings: Mapping[str, Any], earlier: Collection[str]) -> frozenset[str]:
+    """Return the ids that stored captions may have."""
+    return frozenset({settings_id(settings), *earlier})
+
+
+def _is_of_earlier_version(before: Any, settings: Mapping[str, Any]) -> bool:
+    """Return whether settings differ only in that those stored do not identify the weights.
+
+    Earlier versions recorded only the name of a folder, and not always the revision.
+    """
+    if not isinstance(before, Mapping) or not isinstance(before.get("generation"), Mapping):
+        return False
+    then, now = before["generation"], dict(settings["generation"])
+    if now.get("backend") != "transformers" or dumps(before) == dumps(settings):
+        return False
+    weights = now.get("weights")
+    if isinstance(weights, Mapping) and isinstance(then.get("weights"), str):
+        now["weights"] = weights.get("folder")
+    if then.get("revision") is None:
+        now["revision"] = None
+    return dumps(before) == dumps({**settings, "generation": now})
+
+
+def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Refuse a run that was generated with other settings; raises `InputError`.
+
+    Returns the ids of settings that earlier versions recorded for captions of this run, without
+    what identifies the weights.
+    """
+    manifest = run.read_manifest()
+    before = manifest.get("generation")
+    if before is None:
+        if run.exists():
+            raise InputError(
+                "holds captions that were not generated here; choose another --run", file=run.path
+            )
+        return ()
+    earlier = earlier_ids(manifest)
+    if _is_of_earlier_version(before, settings):
+        return (*earlier, settings_id(before))
+    now, then = _flat(settings), _flat(before if isinstance(before, dict) else {})
+    if now.get(_HASH) != then.get(_HASH) and now.get(_FOLDER) == then.get(_FOLDER):
+        had, has = str(then.get(_HASH))[:12], str(now.get(_HASH))[:12]
+        raise InputError(
+            f"was generated with other weights: the folder {shown(now.get(_FOLDER))} held those "
+            f"with the hash {had} and now holds {has}; captions of two models cannot be mixed; "
+            "choose another --run",
+            file=run.path,
+        )
+    different = [
+        f"{key.removeprefix('generation.')} {shown(then.get(key))} (now {shown(now.get(key))})"
+        for key in {**then, **now}
+        if dumps(then.get(key)) != dumps(now.get(key))
+    ]
+    if different:
+        raise InputError(
+            "was generated with other settings, which cannot be mixed; choose another --run, or go "
+            f"back to {', '.join(different)}",
+            file=run.path,
+        )
+    return earlier
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[f"{before}{key}"] = value
+    return flat

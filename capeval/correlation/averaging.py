@@ -1,0 +1,428 @@
+"""Averages of correlations over data sets, from the files that `correlate` has written."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import ValidationError
+
+from capeval.correlation.protocols import Protocol
+from capeval.correlation.result import (
+    HUMAN_WORDS,
+    Coefficient,
+    ComparisonResult,
+    Correlation,
+    Correlations,
+    Elements,
+    Groups,
+    Raters,
+    Ties,
+    bounds_of,
+    number_of,
+    reason_of,
+)
+from capeval.correlation.video_level import clustered
+from capeval.errors import InputError
+from capeval.files.reading import parse_json, read_text
+from capeval.scoring import Signature
+from capeval.stats.averaging import mean_interval, mean_p
+from capeval.stats.comparison import holm
+from capeval.stats.statistic import STATISTICS
+from capeval.stats.values import GroupingName, Interval, Missing, Value
+from capeval.text import complaint, counted, listed
+from capeval.version import __version__
+
+METHOD = "of independent data sets"
+
+_Way = tuple[str, str, GroupingName]
+_UNTESTED = Missing("p is not averaged, as its value by chance differs between data sets")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The results of one data set: `name` is short, `sha256` that of the file."""
+
+    name: str
+    path: Path
+    sha256: str
+    found: Correlations
+
+    @property
+    def human(self) -> Mapping[str, str]:
+        """The hashes of the human files, each with the name of its data set."""
+        inner = self.found.inputs.get("data_sets")
+        if isinstance(inner, dict):
+            return {
+                digest: f"{self.name}: {name}"
+                for name, one in inner.items()
+                for digest in one["human"]
+            }
+        return {self.found.inputs["human"]["sha256"]: self.name}
+
+    @property
+    def raters(self) -> str:
+        """How ratings were aggregated."""
+        return self.found.raters.combined
+
+
+def load_correlations(path: Path) -> Correlations:
+    """Return the content of a `correlations.json`, if it is plausible.
+
+    Raises
+    ------
+    InputError
+        The file is not strict JSON or no `correlations.json`; a key is unknown or missing; a value
+        is outside its interval, or a p is none.
+    """
+    text = read_text(path)
+    content = parse_json(text, file=path)
+    if not isinstance(content, dict) or not {"results", "comparisons"} <= content.keys():
+        raise InputError("is no correlations.json: it lacks `results` or `comparisons`", file=path)
+    try:
+        found = Correlations.model_validate_json(text, strict=True)
+    except ValidationError as faults:
+        field, message = complaint(faults)
+        raise InputError(message, file=path, field=field[:200]) from None
+    for number, one in enumerate(found.results, start=1):
+        if flaw := _flaw(one.value, one.low, one.high, one.p):
+            raise InputError(flaw, file=path, field=f"results.{number}")
+    for number, test in enumerate(found.comparisons, start=1):
+        if flaw := _flaw(test.difference, test.low, test.high, test.p):
+            raise InputError(flaw, file=path, field=f"comparisons.{number}")
+    return found
+
+
+def _flaw(value: float | None, low: float | None, high: float | None, p: float | None) -> str:
+    slack = 1e-9
+    if value is not None and abs(value) > 2 + slack:
+        return f"has the value {value:g}, which is none of a correlation"
+    if (low is None) != (high is None):
+        return "has one end of an interval"
+    if low is not None and high is not None and (value is None or not low <= high):
+        return "has an interval that cannot be right"
+    if (
+        value is not None
+        and low is not None
+        and high is not None
+        and not low - slack <= value <= high + slack
+    ):
+        return f"has the value {value:g} outside its interval"
+    return "" if p is None or 0 < p <= 1 else f"has p = {p:g}"
+
+
+def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
+    """Read files of results; each data set has the name of its file or folder, where these differ.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, has raters kept apart, or has the human ratings of another.
+    """
+    data_sets: list[DataSet] = []
+    for path, name in zip(paths, _names(paths), strict=True):
+        found = load_correlations(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        one = DataSet(name, path, digest, found)
+        if any(r.rater is not None for r in found.results):
+            raise InputError(
+                "keeps raters apart (--raters each), who differ between data sets", file=path
+            )
+        try:
+            human = one.human
+        except (KeyError, TypeError):
+            raise InputError("does not name its human file", file=path, field="inputs") from None
+        for earlier in data_sets:
+            if same := [digest for digest in human if digest in earlier.human]:
+                raise InputError(
+                    f"has the human file of {earlier.human[same[0]]} ({earlier.path}); an average "
+                    "is of different data sets",
+                    file=path,
+                )
+        data_sets.append(one)
+    return data_sets
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    ways: tuple[Callable[[Path], str], ...] = (
+        lambda path: path.stem,
+        lambda path: path.absolute().parent.name,
+        str,
+    )
+    for way in ways[:2]:
+        names = list(map(way, paths))
+        if len({*names}) == len(names) and all(names):
+            return names
+    return list(map(str, paths))
+
+
+def average(data_sets: Sequence[DataSet], protocol: Protocol) -> Correlations:
+    """Return the means over data sets of every statistic that all of them have.
+
+    Every data set counts alike. A metric without a value in one of them has no mean.
+
+    Parameters
+    ----------
+    protocol : which statistics and groupings to take
+
+    Raises
+    ------
+    InputError
+        The data sets have no statistic of a human score in common.
+    """
+    ways = {one.name: _ways(one, protocol) for one in data_sets}
+    first = ways[data_sets[0].name]
+    common = [way for way in first if all(way in those for those in ways.values())]
+    if not common:
+        raise InputError(
+            f"has no statistic of a human score in common with {data_sets[0].path}",
+            file=next(
+                (one.path for one in data_sets if not {*first} & {*ways[one.name]}),
+                data_sets[-1].path,
+            ),
+        )
+    warnings = list(_left_out(ways, common))
+    if len(modes := {one.name: one.raters for one in data_sets}.values()) > 1 < len({*modes}):
+        how = ", ".join(f"{one.name}: {one.raters}" for one in data_sets)
+        warnings.append(f"ratings of several raters are aggregated differently ({how})")
+    results: list[Correlation] = []
+    comparisons: list[ComparisonResult] = []
+    for way in common:
+        found, tests = _one_way(data_sets, way)
+        results += clustered(found, tests)
+        comparisons += tests
+    names = [one.name for one in data_sets]
+    inputs = {
+        "data_sets": {
+            one.name: {
+                "path": str(one.path),
+                "sha256": one.sha256,
+                "human": list(one.human),
+                "signature": one.found.signature,
+            }
+            for one in data_sets
+        }
+    }
+    fields = {
+        "capeval": "correlate",
+        "average": "+".join(f"{one.name}@{one.sha256[:6]}" for one in data_sets),
+        "protocol": protocol.name,
+        "metrics": "+".join(dict.fromkeys(r.metric for r in results)),
+        "v": __version__,
+    }
+    return Correlations(
+        results=tuple(results),
+        comparisons=tuple(comparisons),
+        elements=Elements(),
+        raters=Raters(
+            names=(),
+            combined=data_sets[0].raters,
+            alpha=Coefficient(value=None, reason=f"see the files of {listed(names)}"),
+            level=data_sets[0].found.raters.level,
+        ),
+        warnings=tuple(warnings),
+        inputs=inputs,
+        signature=str(Signature.of(fields)),
+    )
+
+
+def _ways(one: DataSet, protocol: Protocol) -> list[_Way]:
+    asked = {*protocol.pairs, *protocol.of_systems}
+    rows = one.found.results
+    return list(
+        dict.fromkeys(
+            (r.human, r.statistic, r.grouping) for r in rows if (r.statistic, r.grouping) in asked
+        )
+    )
+
+
+def _left_out(ways: Mapping[str, Sequence[_Way]], common: Sequence[_Way]) -> Iterator[str]:
+    """Yield a line for each data set that has what others lack."""
+    for name, those in ways.items():
+        more = [way for way in those if way not in common]
+        if more:
+            human, statistic, grouping = more[0]
+            yield (
+                f"{name}: {counted(len(more), 'statistic')} not in every data set, and left out "
+                f"(such as {statistic} by {grouping} with the human "
+                f"{HUMAN_WORDS.get(human, human)})"
+            )
+
+
+def _one_way(
+    data_sets: Sequence[DataSet], way: _Way
+) -> tuple[list[Correlation], list[ComparisonResult]]:
+    """Return the means of one statistic, and those of the differences of metrics."""
+    values: list[dict[str, Correlation]] = []
+    tests: list[dict[tuple[str, str], ComparisonResult]] = []
+    for one in data_sets:
+        rows = (r for r in one.found.results if (r.human, r.statistic, r.grouping) == way)
+        values.append({r.metric: r for r in rows})
+        pairs = (
+            c
+            for c in one.found.comparisons
+            if (c.human, c.statistic, c.grouping) == way and c.method != "williams"
+        )
+        tests.append({(c.first, c.second): c for c in pairs})
+    metrics = sorted({name for of_one in values for name in of_one})
+    names = [one.name for one in data_sets]
+    results = [_mean(metric, way, names, [of.get(metric) for of in values]) for metric in metrics]
+    valued = [r.metric for r in results if r.value is not None]
+    compared = [
+        _difference(first, second, way, names, tests) for first, second in combinations(valued, 2)
+    ]
+    adjusted = holm([Missing(c.reason or "") if c.p is None else c.p for c in compared])
+    return results, [
+        c.model_copy(update={"p_adjusted": number_of(p)})
+        for c, p in zip(compared, adjusted, strict=True)
+    ]
+
+
+def _mean(
+    metric: str, way: _Way, names: Sequence[str], rows: Sequence[Correlation | None]
+) -> Correlation:
+    human, statistic, grouping = way
+    there = [r for r in rows if r is not None]
+    base = Correlation(
+        metric=metric,
+        human=human,
+        statistic=statistic,
+        grouping=grouping,
+        value=None,
+        n=sum(r.n for r in there),
+        groups=_groups(there),
+        ties=Ties(
+            metric=_mean_of(r.ties.metric if r else None for r in rows),
+            human=_mean_of(r.ties.human if r else None for r in rows),
+        ),
+        data_sets={name: r and r.value for name, r in zip(names, rows, strict=True)},
+    )
+    lacking = [
+        f"{name} ({'not in its file' if r is None else r.reason})"
+        for name, r in zip(names, rows, strict=True)
+        if r is None or r.value is None
+    ]
+    if lacking:
+        return base.model_copy(update={"reason": f"no value in {listed(lacking, 3)}"})
+    values = [r.value for r in there if r.value is not None]
+    bounds = mean_interval(
+        values, [_interval(r, name) for r, name in zip(there, names, strict=True)]
+    )
+    known = STATISTICS.get(statistic)
+    chance = known.chance if known else None
+    p: Value = _UNTESTED
+    if chance is not None:
+        p = _p([value - chance for value in values], there, names)
+    return base.model_copy(
+        update={
+            "value": fmean(values),
+            **bounds_of(bounds),
+            "interval": bounds.method if isinstance(bounds, Interval) else None,
+            "p": number_of(p),
+            "p_reason": reason_of(p),
+            "test": None
+            if isinstance(p, Missing)
+            else there[0].test
+            if len(there) == 1
+            else METHOD,
+            **{
+                name: _mean_of(getattr(r, name) for r in there)
+                for name in ("cross_fitted", "untied", "constant")
+            },
+        }
+    )
+
+
+def _difference(
+    first: str,
+    second: str,
+    way: _Way,
+    names: Sequence[str],
+    tests: Sequence[Mapping[tuple[str, str], ComparisonResult]],
+) -> ComparisonResult:
+    human, statistic, grouping = way
+    rows = [of.get((first, second)) or _turned(of.get((second, first))) for of in tests]
+    there = [c for c in rows if c is not None and c.difference is not None]
+    base = ComparisonResult(
+        first=first,
+        second=second,
+        human=human,
+        statistic=statistic,
+        grouping=grouping,
+        difference=None,
+        p=None,
+        p_adjusted=None,
+        method=METHOD,
+        n=sum(c.n for c in there),
+        groups=_groups(there),
+    )
+    lacking = [
+        f"{name} ({c.reason if c and c.reason else 'not in its file'})"
+        for name, c in zip(names, rows, strict=True)
+        if c is None or c.difference is None
+    ]
+    if lacking:
+        return base.model_copy(update={"reason": f"no difference in {listed(lacking, 3)}"})
+    gaps = [c.difference for c in there if c.difference is not None]
+    mean = fmean(gaps)
+    p = _p(gaps, there, names)
+    bounds = mean_interval(gaps, [_interval(c, name) for c, name in zip(there, names, strict=True)])
+    one_sided = None if isinstance(p, Missing) else p / 2 if mean >= 0 else 1 - p / 2
+    return base.model_copy(
+        update={
+            "difference": mean,
+            **bounds_of(bounds),
+            "p": number_of(p),
+            "p_one_sided": one_sided,
+            "reason": reason_of(p),
+            "method": there[0].method if len(there) == 1 else METHOD,
+        }
+    )
+
+
+def _turned(c: ComparisonResult | None) -> ComparisonResult | None:
+    """Return a comparison with its metrics exchanged."""
+    if c is None or c.difference is None:
+        return c
+    ends = (None, None) if c.low is None or c.high is None else (-c.high, -c.low)
+    return c.model_copy(update={"difference": -c.difference, "low": ends[0], "high": ends[1]})
+
+
+def _interval(one: Correlation | ComparisonResult, name: str) -> Interval | Missing:
+    if one.low is None or one.high is None:
+        return Missing(f"no interval in {name} ({one.interval_reason or 'none is in its file'})")
+    method = one.interval if isinstance(one, Correlation) else None
+    return Interval(one.low, one.high, method or METHOD)
+
+
+def _p(
+    differences: Sequence[float],
+    rows: Sequence[Correlation | ComparisonResult],
+    names: Sequence[str],
+) -> Value:
+    given, widths = [], []
+    for row, name in zip(rows, names, strict=True):
+        if row.p is None:
+            why = row.p_reason if isinstance(row, Correlation) else row.reason
+            return Missing(f"no p in {name} ({why})")
+        given.append(row.p)
+        widths.append(math.nan if row.low is None or row.high is None else row.high - row.low)
+    return mean_p(differences, given, widths)
+
+
+def _groups(rows: Sequence[Correlation | ComparisonResult]) -> Groups:
+    return Groups(
+        used=sum(r.groups.used for r in rows), dropped=sum(r.groups.dropped for r in rows)
+    )
+
+
+def _mean_of(values: Iterator[float | None]) -> float | None:
+    """Return the mean if every data set has a value."""
+    there = list(values)
+    known = [value for value in there if value is not None]
+    return fmean(known) if known and len(known) == len(there) else None

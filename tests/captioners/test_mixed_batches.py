@@ -1,0 +1,131 @@
+"""Videos with different numbers of frames in one batch write what they write alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from capeval.captioners import Captioned, CaptionRequest
+from capeval.captioners.mixed_batches import JOINED, PACKED
+from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+from tests.captioners import tiny, tiny_newer
+
+Make = Callable[..., TransformersCaptioner]
+Load = Callable[..., LoadedModel]
+
+# Some processors give tensors to numpy in a way that numpy 2 means to end.
+pytestmark = pytest.mark.filterwarnings("ignore:__array:DeprecationWarning")
+
+EQUAL_COUNTS = ("llava-onevision", "llava-video-72b")
+ALL = (*tiny.FAMILIES, *tiny_newer.FAMILIES)
+# No batch of kimi-k2.5 is captioned at all: see test_newer_models.
+MIXING = [family for family in ALL if family not in (*EQUAL_COUNTS, "kimi-k2.5")]
+PROMPTS = (
+    "Describe the video.",
+    "Describe the camera, the street, the man, the red jacket, in detail.",
+    "Answer.",
+    "Describe.",
+)
+
+
+def mixed() -> list[CaptionRequest]:
+    return [
+        tiny.request(f"V{at}", seed=at, frames=frames, prompt=prompt)
+        for at, (frames, prompt) in enumerate(zip((2, 9, 4, 6), PROMPTS, strict=True))
+    ]
+
+
+def captioned(outcomes: Any) -> list[Captioned]:
+    assert all(isinstance(outcome, Captioned) for outcome in outcomes), outcomes
+    return list(outcomes)
+
+
+@pytest.mark.parametrize("family", MIXING)
+async def test_a_mixed_batch_writes_what_its_videos_write_alone(
+    family: str, captioner: Make
+) -> None:
+    assert captioner(family).mixes_frame_counts
+    together = captioned(await captioner(family, batch_size=4).caption(mixed()))
+    assert [c.details["batch"] for c in together] == [4] * 4
+    alone = [
+        captioned(await captioner(family, batch_size=1).caption([request]))[0]
+        for request in mixed()
+    ]
+    assert [c.text for c in together] == [c.text for c in alone]
+    assert [c.usage for c in together] == [c.usage for c in alone]
+    assert len({c.usage.input_tokens for c in together}) == 4
+    assert len({c.text for c in together}) >= 3
+
+
+@pytest.mark.parametrize("family", EQUAL_COUNTS)
+async def test_a_model_that_cannot_pad_gets_equal_frame_counts(
+    family: str, captioner: Make
+) -> None:
+    model = captioner(family, batch_size=4)
+    assert not model.mixes_frame_counts
+    requests = [*mixed(), replace(mixed()[1], index="again")]
+    batches = {c.index: c.details["batch"] for c in captioned(await model.caption(requests))}
+    assert batches == {"V0": 1, "V1": 2, "V2": 1, "V3": 1, "again": 2}
+
+
+def test_the_two_kinds_of_models_do_not_overlap() -> None:
+    assert not PACKED & JOINED
+
+
+async def test_frames_are_made_ready_while_the_model_works(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    prepared, working = threading.Event(), threading.Event()
+
+    class Waits:
+        """Stands for a model that cannot end before the next batch is ready."""
+
+        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
+            working.set()
+            assert prepared.wait(10), "nothing was made ready meanwhile"
+            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
+
+    def inputs(requests: Any) -> Any:
+        if requests[0].index == "second":
+            assert working.wait(10)
+            prepared.set()
+        return loaded.inputs(requests)
+
+    model = TransformersCaptioner(
+        replace(loaded, model=Waits(), inputs=inputs), name="tiny", batch_size=1
+    )
+    assert model.concurrency == 2
+    async with asyncio.timeout(20):
+        first = asyncio.create_task(model.caption([tiny.request("first")]))
+        await asyncio.to_thread(working.wait, 10)
+        second = asyncio.create_task(model.caption([tiny.request("second")]))
+        captioned([*await first, *await second])
+
+
+async def test_a_cancelled_call_that_waits_for_the_model_ends(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    release, ended = threading.Event(), threading.Event()
+
+    class Hangs:
+        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
+            release.wait(10)
+            ended.set()
+            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
+
+    model = TransformersCaptioner(replace(loaded, model=Hangs()), name="tiny", batch_size=1)
+    first = asyncio.create_task(model.caption([tiny.request("first")]))
+    await asyncio.sleep(0.2)
+    second = asyncio.create_task(model.caption([tiny.request("second")]))
+    await asyncio.sleep(0.2)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert not ended.is_set()
+    release.set()
+    captioned(await first)

@@ -1,0 +1,142 @@
+"""What does not decode cleanly is refused unless it is allowed, and HDR is noted."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+
+from capeval.errors import VideoError
+from capeval.video import decoder_named, open_reader, read_policy
+from tests.video.clips import make_clip, numbers
+from tests.video.test_decoding import EXACT, FRONT, VPX
+
+Spoil = Callable[[bytearray, int], None]
+
+
+def zeros(data: bytearray, start: int) -> None:
+    data[start:] = bytes(len(data) - start)
+
+
+def noise(data: bytearray, start: int) -> None:
+    data[start:] = random.Random(1).randbytes(len(data) - start)
+
+
+def bits(data: bytearray, start: int) -> None:
+    rng = random.Random(2)
+    for _ in range(12):
+        data[rng.randrange(start, len(data))] ^= 0x55
+
+
+def cut_off(data: bytearray, start: int) -> None:
+    del data[start:]
+
+
+X265 = {"x265-params": "log-level=none"}
+CLIPS: dict[str, dict[str, Any]] = {
+    "h264.mp4": FRONT,
+    "b_frames.mp4": {"b_frames": 3, "options": {"preset": "veryfast"}, **FRONT},
+    "hevc.mp4": {"codec": "libx265", "options": X265, **FRONT},
+    "h264.mkv": {},
+    "vp8.webm": {"codec": "libvpx", "options": VPX},
+    "vp9.webm": {"codec": "libvpx-vp9", "options": VPX},
+    "live.webm": {
+        "codec": "libvpx-vp9",
+        "options": VPX,
+        "container_options": {"live": "1"},
+    },
+    "h264.ts": {"b_frames": 2, "options": {"preset": "veryfast"}},
+    "mpeg2.m2ts": {"codec": "mpeg2video"},
+    "motion.avi": {"codec": "mjpeg", "pixels": "yuvj420p"},
+}
+
+
+# Flipped bits in the picture data of VP9, and a clean end of a stream that announces no length.
+UNDETECTED: dict[Spoil, set[str]] = {
+    bits: {"vp9.webm", "live.webm", "h264.ts", "mpeg2.m2ts"},
+    cut_off: {"live.webm", "h264.ts", "mpeg2.m2ts"},
+}
+
+
+@pytest.mark.parametrize("spoil", [zeros, noise, bits, cut_off])
+@pytest.mark.parametrize("name", CLIPS)
+def test_a_damaged_tail_is_refused_unless_it_is_allowed(
+    name: str, spoil: Spoil, tmp_path: Path
+) -> None:
+    if name in UNDETECTED.get(spoil, ()):
+        pytest.skip("its format has no means to notice this")
+    path = make_clip(tmp_path / name, 120, **CLIPS[name])
+    assert open_reader("16").read(path).damage == ()
+    data = bytearray(path.read_bytes())
+    spoil(data, int(len(data) * 0.8))
+    path.write_bytes(data)
+    with pytest.raises(VideoError, match=r"does not decode cleanly .*--allow-damaged"):
+        open_reader("16").read(path)
+    try:
+        allowed = open_reader("16", allow_damaged=True).read(path)
+    except VideoError:  # what is left is too little even so
+        return
+    assert allowed.damage
+    assert set(allowed.damage) <= set(allowed.warnings)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_an_intact_video_is_never_refused(name: str, tmp_path: Path) -> None:
+    settings = EXACT[name]
+    if settings.get("codec", "libx264") not in av.codecs_available:
+        pytest.skip(f"this PyAV has no encoder {settings['codec']}")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    frames = open_reader("8").read(make_clip(path, **settings))
+    assert (frames.damage, frames.hdr) == ((), None)
+
+
+def test_two_fields_in_two_packets_are_no_damage(tmp_path: Path) -> None:
+    path = make_clip(
+        tmp_path / "fields.ts",
+        codec="mpeg2video",
+        size=(128, 96),
+        options={"flags": "+ildct+ilme", "field_order": "tt"},
+    )
+    assert open_reader("8").read(path).damage == ()
+
+
+PQ = "colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc:log-level=none"
+HLG = "colorprim=bt2020:transfer=arib-std-b67:colormatrix=bt2020nc:log-level=none"
+
+
+@pytest.mark.parametrize(("kind", "parameters"), [("PQ", PQ), ("HLG", HLG)])
+def test_hdr_without_tone_mapping_is_noted(kind: str, parameters: str, tmp_path: Path) -> None:
+    path = make_clip(
+        tmp_path / "hdr.mp4",
+        24,
+        codec="libx265",
+        pixels="yuv420p10le",
+        options={"x265-params": parameters},
+    )
+    frames = open_reader("4").read(path)
+    assert (frames.hdr, frames.damage) == (kind, ())
+    record = frames.record()
+    assert (record["hdr"], record["tone_mapping"]) == (kind, None)
+    assert frames.warnings == (
+        f"is HDR ({kind}), shown without tone mapping: its colours look pale",
+    )
+
+
+@pytest.mark.skipif(importlib.util.find_spec("decord") is None, reason="decord is not installed")
+def test_damage_is_found_for_decord_too(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "v.mkv", 120)
+    assert numbers(open_reader("2", "decord").read(path).frames) == [0, 119]
+    data = bytearray(path.read_bytes())
+    cut_off(data, int(len(data) * 0.8))
+    path.write_bytes(data)
+    with pytest.raises(VideoError, match=r"does not decode cleanly \(is cut off"):
+        open_reader("2", "decord").read(path)
+    # The decoders themselves show what is left.
+    for name in ("pyav", "decord"):
+        assert decoder_named(name).read(path, read_policy("2")).damage
