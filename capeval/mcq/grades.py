@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 
 class _Part(BaseModel):
@@ -98,7 +99,7 @@ class Circular(_Part):
     incomplete: int
 
 
-class GradedItem(_Part):
+class GradedItem(TypedDict):
     """One response and how it was graded; `correct` is None where it counts nowhere."""
 
     id: str
@@ -149,3 +150,7 @@ class Grades(_Part):
     circular: Circular | None = None
     captioning: dict[str, Any] | None = None
     items: list[GradedItem]
+
+    def __repr__(self) -> str:
+        # The items of a benchmark would fill megabytes.
+        return f"Grades({self.signature!r})"
