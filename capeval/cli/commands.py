@@ -49,6 +49,10 @@ _COMMANDS = {
         "correlate_command:correlate",
         "Correlate metrics with human ratings: does the judge rank captions as humans do?",
     ),
+    "mcq": (
+        "mcq_command:app",
+        "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
+    ),
     "judges": (
         "judges_command:judges",
         "List the judges, what they cost and until when they are offered.",

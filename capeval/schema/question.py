@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -83,7 +83,8 @@ class Likelihoods(BaseModel):
     """Summed negative log-likelihoods of each option, by what was scored, in nats.
 
     `tokens` has the number of tokens of each option under the same names. `symbol` scores the
-    option's symbol, `symbol_text` the symbol with the text, `text` the text alone.
+    option's symbol, `symbol_text` the symbol with the text, `text` the text alone. All are in the
+    order of `Response.options`, whatever the prompt's order was.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,7 +105,9 @@ class Response(BaseModel):
     reason : why there is no reply
     frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
     likelihood : of models that run locally, if it was asked for
-    rotation : by how many places the options were rotated in the prompt
+    rotation : by how many places the options were rotated in the prompt, whose first option is
+        number `rotation` of `options`
+    symbols : how the prompt named the options
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,6 +123,7 @@ class Response(BaseModel):
     frames: Mapping[str, JsonValue] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
     rotation: int = 0
+    symbols: Literal["letters", "numbers", "kana"] = "letters"
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
     @classmethod
@@ -148,7 +152,8 @@ class Response(BaseModel):
     def _gather_tags(cls, value: Any) -> Any:
         if not isinstance(value, dict) or "tags" in value:
             return value
-        own = {name: value[name] for name in value if name in cls.model_fields}
+        fields = cls.__pydantic_fields__
+        own = {name: value[name] for name in value if name in fields}
         return own | {"tags": {name: value[name] for name in value if name not in own}}
 
     @model_serializer(mode="wrap")
@@ -157,6 +162,8 @@ class Response(BaseModel):
         tags = line.pop("tags")
         if not line["rotation"]:
             del line["rotation"]
+        if line["symbols"] == "letters":
+            del line["symbols"]
         return line | {name: tag for name, tag in tags.items() if name not in line}
 
 
