@@ -103,6 +103,14 @@ class _Adapted:
     def mixes_frame_counts(self) -> bool:
         return bool(getattr(self._own, "mixes_frame_counts", False))
 
+    @property
+    def takes_system_prompts(self) -> bool:
+        return bool(getattr(self._own, "takes_system_prompts", False))
+
+    @property
+    def scores_continuations(self) -> bool:
+        return bool(getattr(self._own, "scores_continuations", False))
+
     def _number(self, member: str) -> int:
         what = f"{self.name}: its {member} is not a whole number"
         with blaming(lambda error: UsageError(f"{what}: {describe(error)}")):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.captioners.images import ImageForm, encode
+from capeval.captioners.images import EncodedFrames, ImageForm, encode
 from capeval.captioners.options import GenerateOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
@@ -41,6 +41,7 @@ class EndpointCaptioner:
     concurrency: int = 32
     # The endpoint batches by itself.
     batch_size: ClassVar[int] = 1
+    takes_system_prompts: ClassVar[bool] = True
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -67,10 +68,16 @@ class EndpointCaptioner:
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt = request.index, request.prompt
         about(stage="caption", index=index)
-        encoded = await asyncio.to_thread(encode, request.frames, self.form)
+        is_caption = request.kind == "caption"
+        instruction = self.system if request.system is None else request.system
+        encoded = (
+            await asyncio.to_thread(encode, request.frames, self.form)
+            if len(request.frames)
+            else EncodedFrames((), 0, 0, 0)
+        )
         del request
         content = [*encoded.parts, {"type": "text", "text": prompt}]
-        system = [{"role": "system", "content": self.system}] if self.system else []
+        system = [{"role": "system", "content": instruction}] if instruction else []
         chat = ChatRequest(
             model=self.served,
             messages=(*system, {"role": "user", "content": content}),
@@ -82,7 +89,10 @@ class EndpointCaptioner:
             # Only checked, so that a reply without a caption is not served from the cache.
             with self.asker.one_caption():
                 answer = await self.asker.ask(
-                    chat, lambda reply: caption_in(reply.text), attempts=1, whole=False
+                    chat,
+                    lambda reply: caption_in(reply.text) if is_caption else reply.text,
+                    attempts=1,
+                    whole=False,
                 )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))

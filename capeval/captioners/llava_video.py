@@ -320,8 +320,11 @@ def chat_prompt(
         f"These frames are located at {times}.{last}",
     )
     instruction = gap.join(clauses) + "\n" if timed else ""
+    system = system if request.system is None else request.system
     before = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n"
-    after = f"\n{instruction}{request.prompt}<|im_end|>\n<|im_start|>assistant\n"
+    # A question without a video has neither its place nor its times.
+    shown = f"\n{instruction}" if len(request.frames) else ""
+    after = f"{shown}{request.prompt}<|im_end|>\n<|im_start|>assistant\n"
     return before, after
 
 
@@ -353,10 +356,12 @@ class LlavaVideoInputs:
             "attention_mask": torch.tensor(
                 [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
             ),
-            "pixel_values_videos": self._in_a_batch(
-                [self._pixels(request) for request in requests]
-            ),
+            **self._videos(requests),
         }
+
+    def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
+        videos = [self._pixels(request) for request in requests if len(request.frames)]
+        return {"pixel_values_videos": self._in_a_batch(videos)} if videos else {}
 
     def _in_a_batch(self, videos: Sequence[torch.Tensor]) -> torch.Tensor:
         # Which frames are slow depends on their place in their video; else each frame is embedded

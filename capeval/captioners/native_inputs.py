@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jinja2.exceptions import TemplateError
 from numpy.typing import NDArray
 
 from capeval.captioners.mixed_batches import join
@@ -44,25 +45,13 @@ class NativeInputs:
         return self._batch(requests)
 
     def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
-        texts = [
-            self._processor.apply_chat_template(
-                self._messages(request),
-                tokenize=False,
-                add_generation_prompt=True,
-                **self._template,
-            )
-            for request in requests
-        ]
+        texts = [self._text(request) for request in requests]
         first = self._processor.tokenizer.bos_token
         # As transformers does where it renders the prompt and tokenizes it in one step.
         begun = {"add_special_tokens": False} if first and texts[0].startswith(first) else {}
         batch: dict[str, Any] = self._processor(
             text=texts,
-            videos=[self._frames(*pair) for pair in zip(requests, texts, strict=True)],
-            # Without these some processors sample again, or believe the video has 24 frames a
-            # second.
-            do_sample_frames=False,
-            video_metadata=[_metadata(request) for request in requests],
+            **self._videos(requests, texts),
             padding=True,
             return_tensors="pt",
             **begun,
@@ -76,6 +65,43 @@ class NativeInputs:
             )
         return batch
 
+    def _videos(
+        self, requests: Sequence[CaptionRequest], texts: Sequence[str]
+    ) -> dict[str, Any]:
+        shown = [bool(len(request.frames)) for request in requests]
+        if not any(shown):
+            return {}
+        if not all(shown):
+            raise ValueError("requests with and without frames cannot share a batch")
+        return {
+            "videos": [self._frames(*pair) for pair in zip(requests, texts, strict=True)],
+            # Without these some processors sample again, or believe the video has 24 frames a
+            # second.
+            "do_sample_frames": False,
+            "video_metadata": [_metadata(request) for request in requests],
+        }
+
+    def _text(self, request: CaptionRequest) -> str:
+        if request.system is None:
+            return self._rendered(request.prompt, request, self._system_prompt)
+        try:
+            text = self._rendered(request.prompt, request, request.system)
+        except TemplateError:
+            text = ""
+        if request.system in text:
+            return text
+        # Some templates refuse a system prompt, and others leave it out.
+        return self._rendered(f"{request.system}\n\n{request.prompt}", request, None)
+
+    def _rendered(self, prompt: str, request: CaptionRequest, system: str | None) -> str:
+        text: str = self._processor.apply_chat_template(
+            _messages(prompt, system, has_video=bool(len(request.frames))),
+            tokenize=False,
+            add_generation_prompt=True,
+            **self._template,
+        )
+        return text
+
     def _frames(self, request: CaptionRequest, text: str) -> NDArray[np.uint8]:
         if self._bounds is None:
             return request.frames
@@ -83,13 +109,12 @@ class NativeInputs:
         length = len(self._processor.tokenizer(text)["input_ids"]) - 1
         return self._bounds.scaled(request.frames, text=length)
 
-    def _messages(self, request: CaptionRequest) -> list[dict[str, Any]]:
-        system = [{"role": "system", "content": [{"type": "text", "text": self._system_prompt}]}]
-        user = {
-            "role": "user",
-            "content": [{"type": "video"}, {"type": "text", "text": request.prompt}],
-        }
-        return [*(system if self._system_prompt is not None else []), user]
+
+def _messages(prompt: str, system: str | None, *, has_video: bool) -> list[dict[str, Any]]:
+    first = [{"role": "system", "content": [{"type": "text", "text": system}]}]
+    video = [{"type": "video"}] if has_video else []
+    user = {"role": "user", "content": [*video, {"type": "text", "text": prompt}]}
+    return [*(first if system is not None else []), user]
 
 
 def _metadata(request: CaptionRequest) -> dict[str, Any]:

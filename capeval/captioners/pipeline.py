@@ -7,6 +7,7 @@ similar length together.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -51,13 +52,40 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class Job:
-    """One video to caption."""
+    """One video to caption; other work of the same models has jobs of its own class."""
 
     index: str
     path: Path
     prompt: str
     video: Mapping[str, Any] = field(default_factory=dict)
     """Which file this is: its path in the folder of the videos, and its size in bytes."""
+
+    @property
+    def kind(self) -> Literal["caption", "answer"]:
+        """What the reply is; see `CaptionRequest`."""
+        return "caption"
+
+    def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
+        """Return the frames that the model sees; raises `VideoError`."""
+        return reader.read(self.path, cancel=cancel)
+
+    def request(self, frames: FrameSet) -> CaptionRequest:
+        """Return what the model is given."""
+        return CaptionRequest(
+            index=self.index,
+            prompt=self.prompt,
+            frames=frames.frames,
+            indices=frames.indices,
+            times=frames.times,
+            fps=frames.fps,
+            total_frames=frames.total,
+            duration=frames.duration,
+        )
+
+    def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
+        """Return what is recorded of the frames; `policy` is the reader's."""
+        record = frames.record()
+        return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 Record = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
@@ -69,24 +97,6 @@ class _Read:
     job: Job
     frames: FrameSet
     size: int
-
-    def request(self) -> CaptionRequest:
-        frames = self.frames
-        return CaptionRequest(
-            index=self.job.index,
-            prompt=self.job.prompt,
-            frames=frames.frames,
-            indices=frames.indices,
-            times=frames.times,
-            fps=frames.fps,
-            total_frames=frames.total,
-            duration=frames.duration,
-        )
-
-    def record(self, policy: str) -> dict[str, Any]:
-        """Return what the caption line records of the frames."""
-        record = self.frames.record()
-        return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 async def caption_videos(
@@ -174,7 +184,7 @@ class _Pipeline:
             with blaming(
                 lambda error: _FailedError(describe(error, 300)), passing=(UsageError, VideoError)
             ):
-                frames = await in_thread(partial(self._reader.read, job.path, cancel=self._cancel))
+                frames = await in_thread(partial(job.read, self._reader, self._cancel))
         except UsageError as failure:  # no decoder: no video can be read
             self._stop(failure)
         except VideoError as failure:
@@ -265,9 +275,10 @@ class _Pipeline:
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
-            (read.job, read.record(self._reader.policy), read.frames.warnings) for read in batch
+            (read.job, read.job.record(read.frames, self._reader.policy), read.frames.warnings)
+            for read in batch
         ]
-        requests = [read.request() for read in batch]
+        requests = [read.job.request(read.frames) for read in batch]
         batch.clear()
         started = time.perf_counter()
         returned: Sequence[object]
@@ -291,7 +302,7 @@ class _Pipeline:
                 if isinstance(value, str)
                 else value
             )
-            outcome = _checked(job.index, made, warnings)
+            outcome = _checked(job, made, warnings)
             self._recorded(job, outcome, frames)
             if (error := self._fail_fast.record(outcome)) and not self._stopped:
                 self._stop(error)
@@ -342,9 +353,10 @@ def _as_list(returned: object, count: int) -> Sequence[object]:
 
 
 def _checked(
-    index: str, outcome: object, frame_warnings: tuple[str, ...]
+    job: Job, outcome: object, frame_warnings: tuple[str, ...]
 ) -> Captioned | Uncaptioned:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
+    index = job.index
     try:
         with blaming(
             lambda error: _FailedError(f"a value that raises {describe(error)}"),
@@ -355,6 +367,9 @@ def _checked(
             made = _validated(index, outcome)
     except _FailedError as fault:
         return Uncaptioned(index, one_line(f"the model returned {fault}"))
+    if job.kind == "answer":
+        warnings = (*frame_warnings, *made.warnings)
+        return replace(made, warnings=tuple(dict.fromkeys(warnings)))
     try:
         caption = caption_in(made.text)
     except ReplyError as fault:
@@ -394,11 +409,21 @@ def _validated(index: str, outcome: object) -> Captioned:
             revision=None if values["revision"] is None else _encodable(values["revision"]),
             warnings=tuple(map(_encodable, warnings)),
             details=details,
+            likelihoods=_pairs(values["likelihoods"]),
         )
     except ValidationError as faults:
         raise _FailedError(f"a caption whose usage.{': '.join(complaint(faults))}") from None
     except (TypeError, ValueError) as error:
         raise _FailedError(f"a caption that is not JSON: {one_line(str(error), 120)}") from None
+
+
+def _pairs(values: Any) -> tuple[tuple[float, int], ...] | None:
+    if values is None:
+        return None
+    pairs = tuple((float(total), int(tokens)) for total, tokens in values)
+    if not all(math.isfinite(total) and tokens > 0 for total, tokens in pairs):
+        raise ValueError("a likelihood is not a number")
+    return pairs
 
 
 def _encodable(text: str) -> str:
@@ -415,4 +440,5 @@ _TYPES: Mapping[str, Any] = {
     "revision": str | None,
     "warnings": list | tuple,
     "details": Mapping,
+    "likelihoods": list | tuple | None,
 }

@@ -1,10 +1,14 @@
-"""The captioner protocol: frames and a prompt in, text and token counts out."""
+"""The captioner protocol: frames and a prompt in, text and token counts out.
+
+The same models answer questions: a request is then of the kind "answer", its frames can be none,
+and the likelihoods of texts can be asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CaptionRequest:
-    """One video to caption.
+    """One video to caption, or one question to answer.
 
     `frames` is (n, height, width, 3) uint8 RGB, as decoded; `times` are seconds from the start;
     `fps` and `total_frames` are the video's own, `duration` its length in seconds.
+
+    The reply of the kind "answer" is kept as it is: with its reasoning, or empty. Such a request
+    can have no frames. Its `system` prompt replaces the model's own, and of each text in
+    `continuations` the likelihood as the model's reply is wanted.
     """
 
     index: str
@@ -30,11 +38,18 @@ class CaptionRequest:
     fps: float
     total_frames: int
     duration: float
+    kind: Literal["caption", "answer"] = "caption"
+    system: str | None = None
+    continuations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Captioned:
-    """A caption and its token counts; `warnings` name its faults, if it has any."""
+    """A caption or an answer and its token counts; `warnings` name its faults, if it has any.
+
+    `likelihoods` has the summed negative log-likelihood (in nats) and the number of tokens of each
+    of the request's continuations.
+    """
 
     index: str
     text: str
@@ -45,6 +60,7 @@ class Captioned:
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else the caption line records, such as the image encoding or the system prompt."""
+    likelihoods: tuple[tuple[float, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +79,9 @@ class SimpleCaptioner(Protocol):
     """A minimal captioner: a method `caption` and, for the Python functions, a `name`.
 
     `settings`, `batch_size`, `concurrency` and `aclose` (or `close`) are used where they exist, as
-    `Captioner` explains.
+    `Captioner` explains. So are `takes_system_prompts`, which is true where a request's own system
+    prompt is used (else it is put in front of the prompt), and `scores_continuations`, where
+    likelihoods are returned.
     """
 
     def caption(

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -33,6 +34,7 @@ from capeval.schema import Usage
 from capeval.text import one_line
 
 if TYPE_CHECKING:
+    from capeval.captioners.likelihoods import ContinuationScorer, Score
     from capeval.captioners.load_options import LoadOptions
 
 Outcome = Captioned | Uncaptioned
@@ -47,6 +49,8 @@ class TransformersCaptioner:
 
     # The frames of one batch are made ready while the model works on another.
     concurrency = 2
+    takes_system_prompts = True
+    scores_continuations = True
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class TransformersCaptioner:
         self._loaded, self.name, self._seed = loaded, name, seed
         self._size = BatchSize(batch_size)
         self._memory = MemoryMeter(loaded.devices or (loaded.device,))
+        self._scorer: ContinuationScorer | None = None
         # Neither a processor nor a model is safe to use from two threads.
         self._preparing, self._generating = threading.Lock(), threading.Lock()
 
@@ -204,6 +209,7 @@ class TransformersCaptioner:
                 logits_processor=_penalty(loaded, tokens),
             )
             rows = written.tolist()
+            scores = self._scores(requests, moved)
             peak, free = self._memory.fullest()
             self._size.done(
                 len(requests),
@@ -215,9 +221,38 @@ class TransformersCaptioner:
         prompt = int(moved["input_ids"].shape[1])
         inputs = [int(row.sum()) for row in moved["attention_mask"]]
         return [
-            self._outcome(request, row[:prompt], row[prompt:], tokens, seconds, len(requests))
-            for request, row, tokens in zip(requests, rows, inputs, strict=True)
+            replace(
+                self._outcome(request, row[:prompt], row[prompt:], tokens, seconds, len(requests)),
+                likelihoods=likelihoods,
+            )
+            for request, row, tokens, likelihoods in zip(
+                requests, rows, inputs, scores, strict=True
+            )
         ]
+
+    def _scores(
+        self, requests: Sequence[CaptionRequest], moved: Mapping[str, Any]
+    ) -> list[tuple[Score, ...] | None]:
+        """Return the likelihoods that requests ask for; each is read alone, without padding."""
+        if not any(request.continuations for request in requests):
+            return [None] * len(requests)
+        if self._scorer is None:
+            from capeval.captioners.likelihoods import ContinuationScorer
+
+            self._scorer = ContinuationScorer(self._loaded)
+        found: list[tuple[Score, ...] | None] = []
+        for request in requests:
+            try:
+                alone = moved if len(requests) == 1 else self._alone(request)
+                found.append(self._scorer.score(alone, request.continuations))
+            except ValueError as error:
+                raise _Refused(one_line(str(error), 200)) from error
+        return found
+
+    def _alone(self, request: CaptionRequest) -> dict[str, Any]:
+        loaded = self._loaded
+        batch = loaded.inputs([request])
+        return {name: _moved(name, value, loaded) for name, value in batch.items()}
 
     def _outcome(
         self,
@@ -240,7 +275,7 @@ class TransformersCaptioner:
             warnings.append(f"cut off at {limit} tokens")
         if not text:
             warnings.append("the model wrote nothing")
-        loop = repetition_warning(text)
+        loop = repetition_warning(text) if request.kind == "caption" else None
         if loop:
             warnings.append(loop)
         return Captioned(

@@ -104,6 +104,11 @@ def left_padded(rows: Sequence[Sequence[int]], padding: int) -> dict[str, torch.
     }
 
 
+def user_prompt(request: CaptionRequest) -> str:
+    """Return the prompt of a model without a place for a system prompt, which comes first."""
+    return f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
+
+
 def refuse_placeholder(request: CaptionRequest, *placeholders: str) -> None:
     """Raise `ValueError` where a prompt has the text that stands for a frame."""
     for placeholder in placeholders:
@@ -122,15 +127,20 @@ class Pixels:
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
-    def __call__(self, requests: Sequence[CaptionRequest]) -> torch.Tensor:
-        """Return (frames of all requests, 3, height, width) in float32."""
+    def __call__(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
+        """Return `pixel_values`, (frames of all requests, 3, height, width) in float32.
+
+        Empty where there is no frame.
+        """
         frames = [frame for request in requests for frame in request.frames]
+        if not frames:
+            return {}
         # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
             squares = np.stack(list(pool.map(self._square, frames)))
         values = torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255
         mean, std = (torch.tensor(three)[:, None, None] for three in (self.mean, self.std))
-        return (values - mean) / std
+        return {"pixel_values": (values - mean) / std}
 
     def _square(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return np.asarray(self.scaled(Image.fromarray(frame)))

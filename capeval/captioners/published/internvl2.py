@@ -314,13 +314,14 @@ class InternVL2Inputs:
         rows = [self._tokenizer(self._text(request))["input_ids"] for request in requests]
         return {
             **left_padded(rows, self._tokenizer.pad_token_id),
-            "pixel_values": self._pixels(requests),
+            **self._pixels(requests),
         }
 
     def _text(self, request: CaptionRequest) -> str:
         refuse_placeholder(request, _FRAME)
         frames = len(request.frames)
-        return chat_prompt(request.prompt, frames=frames, tokens=self._tokens, system=self._system)
+        system = self._system if request.system is None else request.system
+        return chat_prompt(request.prompt, frames=frames, tokens=self._tokens, system=system)
 
 
 def _squashed(side: int) -> Callable[[Image.Image], Image.Image]:

@@ -139,7 +139,7 @@ class LongVaInputs:
         rows = [self._ids(request) for request in requests]
         return {
             **left_padded(rows, self._tokenizer.pad_token_id),
-            "pixel_values": self._pixels(requests),
+            **self._pixels(requests),
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:

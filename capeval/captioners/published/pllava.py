@@ -32,6 +32,7 @@ from capeval.captioners.published.checkpoint import (
     require,
     require_placeholder,
     scaled_and_cropped,
+    user_prompt,
 )
 from capeval.captioners.published.pooled_llava import (
     PooledLlavaConfig,
@@ -137,13 +138,15 @@ class PllavaInputs:
         rows = [self._ids(video) for video in videos]
         return {
             **left_padded(rows, self._tokenizer.pad_token_id),
-            "pixel_values": self._pixels(videos),
+            **self._pixels(videos),
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:
         refuse_placeholder(request, _FRAME)
         video = self._frame * len(request.frames)
-        ids = self._tokenizer(chat_prompt(request.prompt, chat=self._chat))["input_ids"]
+        prompt = user_prompt(request)
+        text = chat_prompt(prompt, chat=self._chat, has_video=bool(len(request.frames)))
+        ids = self._tokenizer(text)["input_ids"]
         placeholder = self._frame[0]
         return [one for token in ids for one in (video if token == placeholder else [token])]
 
@@ -154,23 +157,26 @@ def sixteen_frames(request: CaptionRequest) -> CaptionRequest:
     More than 16 are refused: their code would take them for several videos.
     """
     count = len(request.frames)
+    if not count:
+        return request
     if count > _FRAMES:
         raise ValueError(f"the model takes {_FRAMES} frames, not {count}")
     times = 1 if count == _FRAMES else _FRAMES // count + 1
     return replace(request, frames=np.repeat(request.frames, times, axis=0)[:_FRAMES])
 
 
-def chat_prompt(prompt: str, *, chat: bool) -> str:
-    """Return the text with one placeholder for the video.
+def chat_prompt(prompt: str, *, chat: bool, has_video: bool = True) -> str:
+    """Return the text with one placeholder for the video, if there is one.
 
     >>> chat_prompt("What happens?", chat=False)
     'USER: <image>\\n What happens? ASSISTANT:'
     """
+    shown = f"{_FRAME}\n " if has_video else ""
     if not chat:
-        return f"USER: {_FRAME}\n {prompt} ASSISTANT:"
+        return f"USER: {shown}{prompt} ASSISTANT:"
     return (
         "<|im_start|>system\nAnswer the question.<|im_end|>\n"
-        f"<|im_start|>user\n{_FRAME}\n {prompt}<|im_end|>\n<|im_start|>assistant\n"
+        f"<|im_start|>user\n{shown}{prompt}<|im_end|>\n<|im_start|>assistant\n"
     )
 
 

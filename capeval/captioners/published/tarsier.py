@@ -30,6 +30,7 @@ from capeval.captioners.published.checkpoint import (
     rope,
     scaled_and_cropped,
     text_fields,
+    user_prompt,
 )
 from capeval.errors import UsageError
 
@@ -153,13 +154,13 @@ class TarsierInputs:
         rows = [self._ids(request) for request in requests]
         return {
             **left_padded(rows, self._tokenizer.pad_token_id),
-            "pixel_values": self._pixels(requests),
+            **self._pixels(requests),
         }
 
     def _ids(self, request: CaptionRequest) -> list[int]:
         refuse_placeholder(request, _FRAME)
         placeholder = self._frame[0]
-        ids = self._tokenizer(chat_prompt(request.prompt, len(request.frames)))["input_ids"]
+        ids = self._tokenizer(chat_prompt(user_prompt(request), len(request.frames)))["input_ids"]
         return [one for token in ids for one in (self._frame if token == placeholder else [token])]
 
 
@@ -169,7 +170,8 @@ def chat_prompt(prompt: str, frames: int) -> str:
     >>> chat_prompt("What happens?", 2)
     'USER: <image><image>\\nWhat happens? ASSISTANT: '
     """
-    return f"USER: {_FRAME * frames}\n{prompt} ASSISTANT: "
+    shown = f"{_FRAME * frames}\n" if frames else ""
+    return f"USER: {shown}{prompt} ASSISTANT: "
 
 
 def _squashed_then_scaled(side: int) -> Callable[[Image.Image], Image.Image]:

@@ -1,0 +1,88 @@
+"""Likelihoods of given replies, for every tiny model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from capeval.captioners import Captioned, CaptionRequest
+from capeval.captioners.likelihoods import ContinuationScorer
+from capeval.captioners.protocol import LoadedModel
+from capeval.captioners.transformers_backend import TransformersCaptioner
+from tests.captioners import tiny
+
+Make = Callable[..., TransformersCaptioner]
+Load = Callable[..., LoadedModel]
+
+# One token and several, and one that begins as another does.
+TEXTS = ("A", "1", "1 2", "red jacket", "red jacket walks along a street", "camera pans to the left")
+
+
+def asked(index: str = "V1", *, frames: int = 4, seed: int = 0, **more: Any) -> CaptionRequest:
+    made = tiny.request(index, seed=seed, frames=frames or 4, prompt="Describe the man. Answer A.")
+    if not frames:
+        made = replace(made, frames=made.frames[:0], indices=(), times=())
+    return replace(made, kind="answer", continuations=TEXTS, **more)
+
+
+def by_hand(model: LoadedModel, request: CaptionRequest) -> list[tuple[float, int]]:
+    """One forward pass over prompt and reply; the logits before each token of it."""
+    inputs = dict(model.inputs([request]))
+    prompt = inputs["input_ids"].shape[1]
+    found = []
+    for text in request.continuations:
+        reply = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        whole = {**inputs, "input_ids": torch.tensor([[*inputs["input_ids"][0].tolist(), *reply]])}
+        whole["attention_mask"] = torch.ones_like(whole["input_ids"])
+        for name in ("token_type_ids", "mm_token_type_ids", "moe_mm_token_type_ids"):
+            if name in inputs:
+                zeros = torch.zeros((1, len(reply)), dtype=inputs[name].dtype)
+                whole[name] = torch.cat([inputs[name], zeros], dim=1)
+        with torch.inference_mode():
+            logits = model.model(**whole).logits[0]
+        logs = logits.float().log_softmax(-1)
+        total = sum(-float(logs[prompt + n - 1, token]) for n, token in enumerate(reply))
+        found.append((total, len(reply)))
+    return found
+
+
+def families() -> list[str]:
+    from tests.captioners import tiny_newer
+
+    return [*tiny.FAMILIES, *tiny_newer.FAMILIES]
+
+
+@pytest.mark.parametrize("family", families())
+async def test_likelihoods_are_those_of_one_pass_over_the_whole_sequence(
+    family: str, captioner: Make, load: Load
+) -> None:
+    request = asked(frames=16 if family == "pllava" else 4)
+    (outcome,) = await captioner(family).caption([request])
+    assert isinstance(outcome, Captioned), outcome
+    expected = by_hand(load(family), request)
+    assert outcome.likelihoods is not None
+    assert [n for _, n in outcome.likelihoods] == [n for _, n in expected]
+    for (found, _), (total, tokens) in zip(outcome.likelihoods, expected, strict=True):
+        assert found == pytest.approx(total, abs=2e-3 * tokens)
+    assert {1} < {n for _, n in expected}
+
+
+@pytest.mark.parametrize("family", families())
+def test_the_cache_of_the_prompt_is_shared(family: str, load: Load) -> None:
+    model = load(family)
+    scorer = ContinuationScorer(model)
+    request = asked(frames=16 if family == "pllava" else 4)
+    with torch.inference_mode():
+        scorer.score(model.inputs([request]), request.continuations)
+    assert scorer._shares_cache  # noqa: SLF001
+
+
+@pytest.mark.parametrize("family", families())
+async def test_a_question_without_frames_gets_an_answer(family: str, captioner: Make) -> None:
+    (outcome,) = await captioner(family).caption([asked(frames=0)])
+    assert isinstance(outcome, Captioned), outcome
+    assert outcome.likelihoods is not None
