@@ -1,8 +1,8 @@
 """How likely a model in this process finds given replies.
 
 The prompt with its frames is read once, and its cache is shared by all replies. Whether that works
-for a model is tried with its first request: if the whole sequence read at once gives other numbers,
-every reply of this model is read together with the prompt, which is slower.
+for a model is tried with its first request: if the tokens one by one, as the model writes a caption,
+get other numbers, all replies of this model are scored one by one, which is slower.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ Score = tuple[float, int]
 _ROWS = 8
 # Of one token: in half precision alone, neighbouring logits of 20 are 0.06 to 0.13 apart.
 _EXACT, _ROUGH = 1e-3, 0.3
-# Per-token inputs of some processors; what is appended is text, which they call 0.
-_TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids", "moe_mm_token_type_ids")
 
 
 class ContinuationScorer:
@@ -44,7 +42,7 @@ class ContinuationScorer:
         if self._shares_cache is None:
             self._shares_cache = self._can_share(inputs, max(rows, key=len))
         found = self._with_cache(inputs, rows) if self._shares_cache else None
-        return tuple(found or (self._whole(inputs, row) for row in rows))
+        return tuple(found or (self._one_by_one(inputs, row) for row in rows))
 
     def _tokens(self, text: str) -> list[int]:
         tokens: list[int] = self._loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -58,15 +56,10 @@ class ContinuationScorer:
         except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError):
             return False
         tolerance = _EXACT if self._loaded.dtype == torch.float32 else _ROUGH
-        return abs(shared - self._whole(inputs, row)[0]) <= tolerance * len(row)
+        return abs(shared - self._one_by_one(inputs, row)[0]) <= tolerance * len(row)
 
     def _with_cache(self, inputs: Mapping[str, Any], rows: Sequence[list[int]]) -> list[Score]:
-        loaded = self._loaded
-        config = copy.deepcopy(loaded.generation)
-        config.update(
-            max_new_tokens=1, do_sample=False, return_dict_in_generate=True, output_logits=True
-        )
-        read = loaded.model.generate(**inputs, generation_config=config)
+        read = self._loaded.model.generate(**inputs, generation_config=self._config(1))
         first = read.logits[0][0].float().log_softmax(-1)
         scores: list[Score] = []
         for at in range(0, len(rows), _ROWS):
@@ -90,31 +83,60 @@ class ContinuationScorer:
         added = [row[:-1] + [padding] * (longest - len(row) + 1) for row in rows]
         ids = torch.cat([prompt.expand(count, -1), torch.tensor(added, device=device)], dim=1)
         # Padding is behind what is scored, which therefore does not see it.
-        mask = torch.ones_like(ids)
         shared = copy.deepcopy(cache)
         shared.batch_repeat_interleave(count)
-        given: dict[str, Any] = {"attention_mask": mask, "past_key_values": shared}
-        positions = model._prepare_position_ids_for_generation(ids, {**given, "input_ids": ids})  # noqa: SLF001 - as `generate` goes on from a cache
         prepared = model.prepare_inputs_for_generation(
             ids,
             next_sequence_length=longest,
             is_first_iteration=False,
             use_cache=True,
-            position_ids=positions,
-            **given,
+            attention_mask=torch.ones_like(ids),
+            past_key_values=shared,
+            position_ids=self._positions(inputs, count, longest),
         )
         return model(**prepared, return_dict=True).logits.float().log_softmax(-1)
 
-    def _whole(self, inputs: Mapping[str, Any], row: list[int]) -> Score:
-        """Return the score of a row that is read together with the prompt."""
-        added = torch.tensor([row], device=self._loaded.device)
-        whole = dict(inputs)
-        whole["input_ids"] = torch.cat([inputs["input_ids"], added], dim=1)
-        whole["attention_mask"] = torch.ones_like(whole["input_ids"])
-        for name in _TOKEN_TYPES:
-            if name in whole:
-                zeros = torch.zeros_like(added, dtype=whole[name].dtype)
-                whole[name] = torch.cat([whole[name], zeros], dim=1)
-        logits = self._loaded.model(**whole, logits_to_keep=len(row) + 1, return_dict=True).logits
-        logs = logits[0, -len(row) - 1 : -1].float().log_softmax(-1)
-        return float(-logs.gather(1, added[0, :, None]).sum()), len(row)
+    def _positions(self, inputs: Mapping[str, Any], rows: int, places: int) -> torch.Tensor:
+        """Return the positions behind the prompt, counted on from its last as `generate` does."""
+        others = {name: value for name, value in inputs.items() if name != "input_ids"}
+        positions: torch.Tensor = self._loaded.model._prepare_position_ids_for_generation(  # noqa: SLF001 - has no public name
+            inputs["input_ids"], others
+        )
+        steps = torch.arange(1, places + 1, device=positions.device)
+        # (rows, places), or with an axis in front for time, height and width.
+        shape = (*positions.shape[:-2], rows, places)
+        return (positions[..., -1:] + steps).expand(shape)
+
+    def _one_by_one(self, inputs: Mapping[str, Any], row: list[int]) -> Score:
+        """Return the score of a row that the model is made to write."""
+        config = self._config(len(row))
+        forced = _Forced(int(inputs["input_ids"].shape[1]), row)
+        written = self._loaded.model.generate(
+            **inputs, generation_config=config, logits_processor=[forced]
+        )
+        # These are the logits as they were before any token was forced.
+        logs = [logits[0].float().log_softmax(-1) for logits in written.logits]
+        return float(-sum(log[token] for log, token in zip(logs, row, strict=True))), len(row)
+
+    def _config(self, tokens: int) -> Any:
+        config = copy.deepcopy(self._loaded.generation)
+        config.update(
+            max_new_tokens=tokens,
+            do_sample=False,
+            repetition_penalty=None,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        return config
+
+
+class _Forced:
+    """Lets a model write only one token at each place."""
+
+    def __init__(self, prompt: int, row: Sequence[int]) -> None:
+        self._prompt, self._row = prompt, row
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        forced = torch.full_like(scores, -float("inf"))
+        forced[:, self._row[input_ids.shape[1] - self._prompt]] = 0
+        return forced
