@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
+    from capeval.api.mcq_answering import mcq_answer as mcq_answer
+    from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
     from capeval.api.mcq_exchange import mcq_export as mcq_export
     from capeval.api.mcq_exchange import mcq_export_async as mcq_export_async
     from capeval.api.mcq_exchange import mcq_import as mcq_import
@@ -85,6 +87,7 @@ _HOMES = {
     "capeval.api.leaderboards": "leaderboard leaderboard_async",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
+    "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
     "capeval.api.mcq_exchange": "mcq_export mcq_export_async mcq_import mcq_import_async",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.plotting": "plot plot_async",

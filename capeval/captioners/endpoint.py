@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from capeval.captioners.caption_cleanup import CUT_OFF, caption_in
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.captioners.images import EncodedFrames, ImageForm, encode
-from capeval.captioners.options import GenerateOptions
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner
 from capeval.config import CONFIG
@@ -123,7 +123,7 @@ class EndpointCaptioner:
 
 @asynccontextmanager
 async def open_endpoint(
-    entry: ModelEntry | None, options: GenerateOptions, on_notice: Callable[[str], None]
+    entry: ModelEntry | None, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
     """Open an endpoint's captioner; without an entry it is the endpoint's only model."""
     base_url = options.base_url or (entry and entry.base_url) or endpoint_url(None)
@@ -164,7 +164,7 @@ async def open_endpoint(
 
 
 def _key(
-    entry: ModelEntry | None, options: GenerateOptions, base_url: str
+    entry: ModelEntry | None, options: CaptionerOptions, base_url: str
 ) -> tuple[str | None, str]:
     """Return the key for an address, and the advice on how to set one.
 
@@ -190,7 +190,7 @@ def _key(
 
 
 async def _served(
-    entry: ModelEntry | None, options: GenerateOptions, asker: Asker
+    entry: ModelEntry | None, options: CaptionerOptions, asker: Asker
 ) -> tuple[ModelEntry, str]:
     """Return the entry, and the endpoint's name for its model."""
     if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):

@@ -65,9 +65,7 @@ class NativeInputs:
             )
         return batch
 
-    def _videos(
-        self, requests: Sequence[CaptionRequest], texts: Sequence[str]
-    ) -> dict[str, Any]:
+    def _videos(self, requests: Sequence[CaptionRequest], texts: Sequence[str]) -> dict[str, Any]:
         shown = [bool(len(request.frames)) for request in requests]
         if not any(shown):
             return {}

@@ -1,4 +1,4 @@
-"""The options of generating."""
+"""The options of a captioner, and of generating captions."""
 
 from dataclasses import KW_ONLY
 from pathlib import Path
@@ -31,18 +31,14 @@ Attention = Literal["sdpa", "eager", "flash_attention_2", "flash_attention_3", "
 
 
 @declares
-class GenerateOptions(ModelOptions):
-    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
+class CaptionerOptions(ModelOptions):
+    """Which model sees which frames: what generating captions and answering questions share.
 
     Parameters
     ----------
     model : A model of the catalogue, hf:ORG/NAME, a folder such as ./ours, or a server's name for
         its model.
-    annotations : Annotations (JSON or JSONL) that list the videos. By default the bundled sample.
     base_url : An OpenAI-compatible endpoint, such as http://localhost:8000/v1.
-    prompt : The prompt for every video, in a file. By default the annotations' question where they
-        have one, else tuna-cap-v1.
-    prompt_text : The prompt for every video, itself.
     max_new_tokens : Tokens a caption may have. By default the catalogue's, 1024 for most.
     temperature : Above 0, captions are drawn at random. By default the catalogue's, 0 for most.
     revision : A commit, tag or branch of the model on the hub. By default the catalogue's, else the
@@ -53,12 +49,9 @@ class GenerateOptions(ModelOptions):
         flex_attention. By default sdpa.
     batch_size : Videos at a time on a device: a number or auto.
     device : The device: cuda, mps or cpu. By default the best available.
-    videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
-    run : The name of the run. By default the model's.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
         qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
     decoder : The decoder: pyav or decord.
-    shuffle : Show the frames in a random order, drawn with --seed.
     seed : The seed of --shuffle, and of captions drawn at random in this process.
     allow_damaged : Caption what is left of videos that do not decode cleanly.
     readers : Videos that are decoded at a time.
@@ -66,8 +59,6 @@ class GenerateOptions(ModelOptions):
         By default the catalogue's, jpeg for most.
     jpeg_quality : The quality of JPEGs.
     max_side : Shrink frames for an endpoint to this many pixels. By default they are not shrunk.
-    shard : Do part I of N; the last part to finish merges all.
-    merge : Merge the shards of --run that exist, and stop.
     client : Replaces the network, for tests and recordings.
     progress : Receives the status after every video.
     """
@@ -75,11 +66,8 @@ class GenerateOptions(ModelOptions):
     model: "str | Captioner | SimpleCaptioner | None" = option(
         None, note="Or a `Captioner` of your own.", method="caption", panel=MODEL, metavar="NAME"
     )
-    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
     base_url: str | None = option(None, panel=MODEL, metavar="URL")
-    prompt: str | Path | None = option(None, panel=MODEL, metavar="FILE")
-    prompt_text: str | None = option(None, panel=MODEL, metavar="TEXT")
     max_new_tokens: int | None = option(None, panel=MODEL, metavar="N", min=1)
     temperature: float | None = option(None, panel=MODEL, metavar="T", min=0, max=5)
     revision: str | None = option(None, panel=MODEL, metavar="NAME")
@@ -87,24 +75,47 @@ class GenerateOptions(ModelOptions):
     attn: Attention | None = option(None, panel=MODEL, metavar="NAME")
     batch_size: int | Literal["auto"] = option("auto", panel=MODEL, metavar="N", min=1, max=4096)
     device: str | None = option(None, panel=MODEL, metavar="NAME")
-    videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
-    run: str | None = option(None, panel=INPUTS, metavar="NAME")
     frames: "str | int | FrameReader | None" = option(
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
-    shuffle: bool | int | None = option(
-        False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
-    )
     seed: int = option(0, panel=FRAMES, metavar="N", min=0)
     allow_damaged: bool = option(False, panel=FRAMES)
     readers: int = option(DEFAULT_READERS, panel=LIMITS, metavar="N", min=1, max=256)
     images: ImageKind | None = option(None, panel=FRAMES, metavar="KIND")
     jpeg_quality: int = option(90, panel=FRAMES, metavar="N", min=1, max=100)
     max_side: int | None = option(None, panel=FRAMES, metavar="PIXELS", min=16)
-    shard: str | None = option(None, panel=MACHINES, metavar="I/N")
-    merge: bool = option(False, panel=MACHINES)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = option(300.0, panel=LIMITS, metavar="SECONDS", min=0.1, max=86_400)
     client: "ChatClient | None" = python_only(None, method="complete", shown=False)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
+
+
+@declares
+class GenerateOptions(CaptionerOptions):
+    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
+
+    Parameters
+    ----------
+    annotations : Annotations (JSON or JSONL) that list the videos. By default the bundled sample.
+    prompt : The prompt for every video, in a file. By default the annotations' question where they
+        have one, else tuna-cap-v1.
+    prompt_text : The prompt for every video, itself.
+    videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
+    run : The name of the run. By default the model's.
+    shuffle : Show the frames in a random order, drawn with --seed.
+    shard : Do part I of N; the last part to finish merges all.
+    merge : Merge the shards of --run that exist, and stop.
+    """
+
+    annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
+    _: KW_ONLY
+    prompt: str | Path | None = option(None, panel=MODEL, metavar="FILE")
+    prompt_text: str | None = option(None, panel=MODEL, metavar="TEXT")
+    videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
+    shuffle: bool | int | None = option(
+        False, note="A number is such a seed, too.", kind=bool, min=0, panel=FRAMES
+    )
+    shard: str | None = option(None, panel=MACHINES, metavar="I/N")
+    merge: bool = option(False, panel=MACHINES)

@@ -352,9 +352,7 @@ def _as_list(returned: object, count: int) -> Sequence[object]:
     return [*returned]
 
 
-def _checked(
-    job: Job, outcome: object, frame_warnings: tuple[str, ...]
-) -> Captioned | Uncaptioned:
+def _checked(job: Job, outcome: object, frame_warnings: tuple[str, ...]) -> Captioned | Uncaptioned:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
     index = job.index
     try:

@@ -19,7 +19,7 @@ from capeval.captioners.catalogue import (
     model_folder,
     read_catalogue,
 )
-from capeval.captioners.options import GenerateOptions
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioner
 from capeval.config import CONFIG
@@ -49,7 +49,7 @@ class OpenCaptioner:
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
-def choose_model(options: GenerateOptions) -> ModelEntry | None:
+def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     """Return the catalogue's entry for the options; None where only the endpoint knows it."""
     catalogue = read_catalogue(CONFIG)
     name = options.model
@@ -87,7 +87,7 @@ def choose_model(options: GenerateOptions) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    options: GenerateOptions, *, on_notice: Callable[[str], None] = lambda _: None
+    options: CaptionerOptions, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[OpenCaptioner]:
     """Open a captioner; its model or connections close with the block."""
     entry = choose_model(options)
@@ -122,16 +122,16 @@ _IN_PROCESS = ("device", "batch_size", "revision", "dtype", "attn")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
-def _given(options: GenerateOptions, *names: str) -> dict[str, Any]:
+def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:
     """Return the options of these names that are not the defaults."""
     values = {name: getattr(options, name) for name in names}
     return {n: value for n, value in values.items() if value != getattr(_DEFAULTS, n)}
 
 
-_DEFAULTS = GenerateOptions()
+_DEFAULTS = CaptionerOptions()
 
 
-def _refuse(called: str, options: GenerateOptions, *names: str) -> None:
+def _refuse(called: str, options: CaptionerOptions, *names: str) -> None:
     """Raise `UsageError` for options that a captioner would ignore."""
     for name in _given(options, *names):
         why = ", which is for endpoints" if name in _OF_IMAGES else "; set it on the object"
@@ -142,7 +142,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def load_arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
+def load_arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
     """Return how a model of this process is loaded: as its entry says, unless an option does.
 
     The result is for `TransformersCaptioner.load`.
@@ -175,7 +175,7 @@ def _sampling(temperature: float) -> dict[str, Any] | None:
     return whole if temperature else None
 
 
-def _arguments(entry: ModelEntry, options: GenerateOptions) -> dict[str, Any]:
+def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
     """Return what a plugin is made with: its options, and what is set of the common ones."""
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
@@ -202,9 +202,16 @@ class GenerationEstimate:
 
 
 async def estimate_generation(
-    work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner
+    work: Sequence[Job],
+    reader: FrameReader,
+    opened: OpenCaptioner,
+    *,
+    written: int = _CAPTION_TOKENS,
 ) -> GenerationEstimate:
-    """Return the expected cost of captioning `work`; reads up to three of its videos."""
+    """Return the expected cost of captioning `work`; reads up to three of its videos.
+
+    `written` is how many tokens a reply has.
+    """
     if opened.base_url is None:  # a model in this process
         return GenerationEstimate(len(work), 0, Usage(), 0.0)
     price = opened.meter.price(opened.priced)
@@ -213,7 +220,7 @@ async def estimate_generation(
     tokens, frames, seen = 0, 0, 0
     for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
         try:
-            read = await in_thread(partial(reader.read, job.path))
+            read = await in_thread(partial(job.read, reader))
         except CapevalError:
             continue  # reported when it is captioned
         count, height, width = read.frames.shape[:3]
@@ -225,7 +232,7 @@ async def estimate_generation(
     usage = Usage(
         calls=len(work),
         input_tokens=len(work) * tokens + asked,
-        output_tokens=len(work) * _CAPTION_TOKENS,
+        output_tokens=len(work) * written,
     )
     return GenerationEstimate(len(work), frames, usage, price.cost(usage))
 

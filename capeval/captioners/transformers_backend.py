@@ -23,7 +23,7 @@ from capeval.captioners.devices import (
     release,
     require_generate_extra,
 )
-from capeval.captioners.options import GenerateOptions
+from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.captioners.selection import OpenCaptioner, load_arguments
 from capeval.captioners.written_text import written_text
@@ -292,7 +292,7 @@ class TransformersCaptioner:
 
 @asynccontextmanager
 async def open_transformers(
-    entry: ModelEntry, options: GenerateOptions, on_notice: Callable[[str], None]
+    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block."""
     load = partial(

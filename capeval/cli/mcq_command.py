@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from capeval.api.mcq_options import ExportOptions, GradeOptions, ImportOptions
+from capeval.cli.mcq_answer_command import answer
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
 from capeval.cli.output import Output
 from capeval.text import counted
@@ -15,6 +16,9 @@ app = typer.Typer(
     help="Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
     no_args_is_help=True,
 )
+
+
+app.command()(answer)
 
 
 @app.command()

@@ -108,6 +108,7 @@ class Response(BaseModel):
     rotation : by how many places the options were rotated in the prompt, whose first option is
         number `rotation` of `options`
     symbols : how the prompt named the options
+    call : what produced the reply: the model, the prompt's hash, the tokens, ...
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -124,6 +125,7 @@ class Response(BaseModel):
     likelihood: Likelihoods | None = None
     rotation: int = 0
     symbols: Literal["letters", "numbers", "kana"] = "letters"
+    call: Mapping[str, JsonValue] = Field(default_factory=dict)
     tags: Mapping[str, Tag] = Field(default_factory=dict)
 
     @classmethod
@@ -162,6 +164,8 @@ class Response(BaseModel):
         tags = line.pop("tags")
         if not line["rotation"]:
             del line["rotation"]
+        if not line["call"]:
+            del line["call"]
         if line["symbols"] == "letters":
             del line["symbols"]
         return line | {name: tag for name, tag in tags.items() if name not in line}

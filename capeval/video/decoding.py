@@ -81,9 +81,13 @@ class FrameReader(Protocol):
 
 
 def open_reader(
-    policy: str, decoder: str = "pyav", *, shuffle: int | None = None, allow_damaged: bool = False
+    policy: str | Policy,
+    decoder: str = "pyav",
+    *,
+    shuffle: int | None = None,
+    allow_damaged: bool = False,
 ) -> FrameReader:
-    """Return the reader for a policy in the syntax of `--frames`; `shuffle` is a seed.
+    """Return the reader for a policy, or one in the syntax of `--frames`; `shuffle` is a seed.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
 
@@ -92,7 +96,7 @@ def open_reader(
     UsageError, MissingExtra
         The policy or the decoder is unknown, or the decoder is not installed.
     """
-    chosen = read_policy(policy)
+    chosen = read_policy(policy) if isinstance(policy, str) else policy
     if shuffle is not None:
         chosen = Shuffled(chosen, shuffle)
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)

@@ -21,7 +21,14 @@ Make = Callable[..., TransformersCaptioner]
 Load = Callable[..., LoadedModel]
 
 # One token and several, and one that begins as another does.
-TEXTS = ("A", "1", "1 2", "red jacket", "red jacket walks along a street", "camera pans to the left")
+TEXTS = (
+    "A",
+    "1",
+    "1 2",
+    "red jacket",
+    "red jacket walks along a street",
+    "camera pans to the left",
+)
 
 
 def asked(index: str = "V1", *, frames: int = 4, seed: int = 0, **more: Any) -> CaptionRequest:
@@ -85,7 +92,7 @@ def test_the_shared_cache_gives_what_the_tokens_one_by_one_give(family: str, loa
     request = asked(frames=16 if family == "pllava" else 4)
     with torch.inference_mode():
         shared = scorer.score(model.inputs([request]), request.continuations)
-        was_shared, scorer._shares_cache = scorer._shares_cache, False  # noqa: SLF001
+        was_shared, scorer._shares_cache = scorer._shares_cache, False
         alone = scorer.score(model.inputs([request]), request.continuations)
     assert was_shared == (family not in RECURRENT)
     assert [n for _, n in shared] == [n for _, n in alone]

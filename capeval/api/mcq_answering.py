@@ -1,0 +1,211 @@
+"""`capeval.mcq_answer`: questions in, responses out. The command runs the same session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from capeval.api.mcq_answer_options import AnswerOptions
+from capeval.api.sync_async import blocking
+from capeval.captioners.selection import (
+    GenerationEstimate,
+    OpenCaptioner,
+    choose_model,
+    estimate_generation,
+    open_captioner,
+)
+from capeval.errors import UsageError
+from capeval.files.annotations import split_format
+from capeval.files.videos import VideoFolder
+from capeval.mcq.answer_plan import AnswerPlan, Asking, chosen_questions, plan_answers
+from capeval.mcq.answering import Answers, answer_run
+from capeval.mcq.frames import ReaderFor, SharedReader, Shown
+from capeval.mcq.prompting import takes_subtitles
+from capeval.mcq.questions import FORMATS, load_questions, select
+from capeval.mcq.subtitles import SubtitleFiles
+from capeval.options import takes
+from capeval.runs.engine import Progress
+from capeval.runs.folder import RunFolder
+from capeval.runs.shards import Shard
+from capeval.runs.sources import run_name
+from capeval.schema.question import Question
+from capeval.text import counted, listed
+from capeval.video import FrameReader, open_reader
+
+# Tokens of a letter or a short sentence; models that reason write more.
+_REPLY_TOKENS = 16
+Notices = Callable[[str], None]
+
+
+@takes(AnswerOptions)
+async def mcq_answer_async(options: AnswerOptions) -> Answers:
+    """Let a video-language model answer multiple-choice questions; `capeval.mcq_grade` grades them.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        Answering had to stop; what was done is kept.
+    """
+    async with open_answering(options) as session:
+        answers = await session.run(options.progress)
+    if answers.stopped:
+        raise answers.stopped
+    return answers
+
+
+mcq_answer = blocking(mcq_answer_async)
+
+
+class AnsweringSession:
+    """One model and the run that it answers; `plan` is what the run lacks."""
+
+    def __init__(self, options: AnswerOptions, asking: Asking, opened: OpenCaptioner) -> None:
+        self.opened, self.asking = opened, asking
+        captioner = opened.captioner
+        if options.likelihood and not getattr(captioner, "scores_continuations", False):
+            raise UsageError(
+                f"--likelihood is for models in this process; {captioner.name} returns none"
+            )
+        self._readers = options.readers
+        name = options.run or asking.folder_name(captioner.name)
+        folder = Path(options.runs) / "mcq" / asking.benchmark
+        self._run = RunFolder(folder / run_name(name))
+        self.plan: AnswerPlan = plan_answers(self._run, asking, captioner)
+
+    async def estimate(self) -> GenerationEstimate:
+        """Return the expected cost; reads up to three videos and calls nothing."""
+        reader = _reader_of_jobs()
+        return await estimate_generation(self.plan.todo, reader, self.opened, written=_REPLY_TOKENS)
+
+    async def run(self, progress: Progress | None = None) -> Answers:
+        """Ask what is left."""
+        meter = self.opened.meter
+        return await answer_run(
+            self._run,
+            self.asking,
+            self.opened.captioner,
+            progress=progress,
+            readers=self._readers,
+            dollars=lambda: meter.spent,
+        )
+
+
+@asynccontextmanager
+async def open_answering(
+    options: AnswerOptions, *, on_notice: Notices = lambda _: None
+) -> AsyncIterator[AnsweringSession]:
+    """Check the inputs, then open the model; it or its connections go with the block."""
+    entry = choose_model(options)
+    # Everything that can be wrong is found before a model is loaded or called.
+    asking = _asking(options, entry.frames if entry else "32", on_notice)
+    async with open_captioner(options, on_notice=on_notice) as opened:
+        yield AnsweringSession(options, asking, opened)
+
+
+def _asking(options: AnswerOptions, default: str, on_notice: Notices) -> Asking:
+    if options.questions is None:
+        raise UsageError("name the questions with --questions")
+    path = str(options.questions)
+    questions = load_questions(path, on_notice)
+    among = select(questions, tuple(options.where)) if options.where else questions
+    shard = Shard.read(options.shard) if options.shard else None
+    chosen = chosen_questions(
+        among, only=tuple(options.only), limit=options.limit, shard=shard, of=questions
+    )
+    if not chosen:
+        raise UsageError("no question is left; check --only, --where and --shard")
+    own = options.frames
+    given = None if own is None or isinstance(own, str | int) else own
+    view = Shown(
+        frames=None if own is None else given.policy if given is not None else str(own),
+        default=default,
+        order=options.order,
+        single=options.single,
+        blind=options.blind,
+        seed=options.seed,
+    )
+    videos = None if options.blind else _videos(options, path)
+    if videos is not None:
+        VideoFolder(videos)
+    return Asking(
+        questions=questions,
+        chosen=chosen,
+        path=path,
+        videos=videos,
+        view=view,
+        reader_for=None if options.blind else _readers(options, view, chosen, given),
+        decoder="none" if options.blind else given.decoder if given else options.decoder,
+        symbols=options.symbols,
+        circular=options.circular,
+        likelihood=options.likelihood,
+        subtitles=_subtitles(options, chosen, on_notice),
+        shard=shard,
+    )
+
+
+def _videos(options: AnswerOptions, path: str) -> Path:
+    if options.videos is not None:
+        return Path(options.videos)
+    _, file = split_format(path, FORMATS)
+    folder = file if file.is_dir() else file.parent
+    # TOMATO's repository has its videos beside the folder of the questions.
+    for found in (folder / "videos", folder.parent / "videos"):
+        if found.is_dir():
+            return found
+    return folder
+
+
+def _readers(
+    options: AnswerOptions, view: Shown, chosen: tuple[Question, ...], given: FrameReader | None
+) -> ReaderFor:
+    def opened(policy: object) -> FrameReader:
+        return open_reader(
+            policy,  # type: ignore[arg-type]
+            options.decoder,
+            allow_damaged=options.allow_damaged,
+        )
+
+    if view.single:
+        readers = {question.id: opened(view.single_frame(question)) for question in chosen}
+        return lambda question: readers[question.id]
+    policies = {view.policy_name(question) for question in chosen}
+    shared = {
+        policy: SharedReader(given if given is not None else opened(policy)) for policy in policies
+    }
+    return lambda question: shared[view.policy_name(question)]
+
+
+def _subtitles(
+    options: AnswerOptions, chosen: tuple[Question, ...], on_notice: Notices
+) -> SubtitleFiles | None:
+    if options.subtitles is None:
+        return None
+    if options.blind:
+        raise UsageError("--blind shows no frames, and --subtitles are those at the frames")
+    without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
+    if without:
+        raise UsageError(f"--subtitles: the prompt of {listed(without)} has no place for them")
+    files = SubtitleFiles(Path(options.subtitles))
+    videos = list(dict.fromkeys(question.video for question in chosen))
+    # All are read now, so that a damaged file stops nothing half-way.
+    lacking = [video for video in videos if not files.of(video)]
+    if len(lacking) == len(videos):
+        raise UsageError(
+            f"--subtitles: {files!r} has none of {counted(len(videos), 'video')}, "
+            f"such as {videos[0]}"
+        )
+    if lacking:
+        on_notice(
+            f"{counted(len(lacking), 'video')} of {len(videos):,} without subtitles: their prompt "
+            "does not mention subtitles"
+        )
+    return files
+
+
+def _reader_of_jobs() -> FrameReader:
+    from capeval.mcq.answering import NoReader
+
+    return NoReader()

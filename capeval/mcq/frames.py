@@ -1,0 +1,208 @@
+"""Which frames a question is asked with: all, shuffled, a single one or none."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from capeval.errors import UsageError, VideoError
+from capeval.schema.question import Question
+from capeval.text import listed, nearest, shown
+from capeval.video import FrameReader, FrameSet, Given, Middle, Policy
+from capeval.video.choice import Choice
+from capeval.video.frames import Timeline
+
+Order = Literal["ordered", "shuffled"]
+
+_DEFAULTS: Mapping[str, str] = {"tomato": "16"}
+"""The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
+
+TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of a video the model sees.
+
+    Attributes
+    ----------
+    frames : the policy after `--frames`; None takes the benchmark's own
+    default : the policy of the model's entry in the catalogue
+    single : first, middle, random, an index, or column:NAME
+    """
+
+    frames: str | None = None
+    default: str = "32"
+    order: Order = "ordered"
+    single: str | None = None
+    blind: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse combinations that contradict each other, and what `--single` cannot be."""
+        if self.blind and (self.single or self.frames or self.order == "shuffled"):
+            raise UsageError("--blind shows no frames; omit --frames, --single and --order")
+        if self.single and (self.frames or self.order == "shuffled"):
+            raise UsageError("--single shows one frame; omit --frames and --order")
+        if self.single and not re.fullmatch(
+            r"first|middle|random|[0-9]{1,9}|column:.+", self.single, re.ASCII
+        ):
+            raise UsageError(
+                f"--single {shown(self.single)}: must be first, middle, random, the index of a "
+                "frame from 0, or column:NAME"
+            )
+
+    def policy_name(self, question: Question) -> str:
+        """Return the policy of a question as it is recorded."""
+        if self.blind:
+            return "none"
+        if self.single:
+            return f"single {self.single}"
+        return self.frames or _DEFAULTS.get(question.benchmark, self.default)
+
+    @property
+    def label(self) -> str:
+        """How the name of a run's folder says it, apart from the policy."""
+        if self.blind:
+            return "blind"
+        seeded = f"-seed{self.seed}" if self.seed else ""
+        if self.single:
+            return self.single.replace(":", "-") + (seeded if self.single == "random" else "")
+        return f"shuffled{seeded}" if self.order == "shuffled" else ""
+
+    def single_frame(self, question: Question) -> Policy:
+        """Return the policy that takes the single frame of a question; raises `UsageError`."""
+        match (self.single or "").partition(":"):
+            case ("first", _, _):
+                return Given((0,))
+            case ("middle", _, _):
+                return Middle()
+            case ("random", _, _):
+                return RandomFrame(_seeded(self.seed, question))
+            case ("column", _, name):
+                return Given((_index_in(question, name),))
+            case (index, _, _):
+                return Given((int(index),))
+
+    def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
+        """Return the frames in the order in which the model sees them."""
+        count = len(frames)
+        if self.order == "ordered" or count < 2:
+            return frames
+        rng = np.random.default_rng(_seeded(self.seed, question))
+        order = np.arange(count)
+        while (order[:-1] < order[1:]).all():
+            rng.shuffle(order)
+        return replace(
+            frames,
+            frames=frames.frames[order],
+            indices=tuple(frames.indices[n] for n in order),
+            times=tuple(frames.times[n] for n in order),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a run records of it, apart from the policy."""
+        drawn = self.order == "shuffled" or self.single == "random"
+        return {
+            "order": self.order,
+            "single": self.single,
+            "blind": self.blind,
+            **({"seed": self.seed} if drawn else {}),
+        }
+
+
+@dataclass(frozen=True)
+class RandomFrame:
+    """One frame, each as likely as any other."""
+
+    seed: int
+
+    def choose(self, timeline: Timeline) -> Choice:
+        """Choose it; the same seed and number of frames give the same one."""
+        return Choice((int(np.random.default_rng(self.seed).integers(timeline.total)),))
+
+    def __str__(self) -> str:
+        return "random"
+
+
+def _seeded(seed: int, question: Question) -> int:
+    """Return a seed of a question's own: neighbours are independent, reruns are the same."""
+    text = f"{seed}\0{question.benchmark}\0{question.id}\0{question.video}"
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
+
+
+def _index_in(question: Question, name: str) -> int:
+    if name not in question.tags:
+        tags = sorted(question.tags)
+        raise UsageError(
+            f"--single column:{name}: question {shown(question.id)} has no such field; it has "
+            f"{listed(tags, 12) or 'none'}{nearest(name, tags)}"
+        )
+    value = question.tags[name]
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise UsageError(
+            f"--single column:{name}: question {shown(question.id)}: must be the index of a "
+            f"frame from 0, not {shown(value)}"
+        )
+    return value
+
+
+def no_frames() -> FrameSet:
+    """Return the frames of a question without its video."""
+    return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
+
+
+class SharedReader:
+    """Reads the frames of a video once for the questions about it that follow each other.
+
+    `keep` videos are kept.
+    """
+
+    def __init__(self, reader: FrameReader, keep: int = 2) -> None:
+        self._reader, self._keep = reader, keep
+        self._lock = threading.Lock()
+        self._reads: dict[Path, Future[FrameSet]] = {}
+
+    @property
+    def policy(self) -> str:
+        """The policy of the reader."""
+        return self._reader.policy
+
+    @property
+    def decoder(self) -> str:
+        """The decoder of the reader."""
+        return self._reader.decoder
+
+    def read(self, path: Path, *, cancel: threading.Event | None = None) -> FrameSet:
+        """Return the frames of a video; raises `VideoError`."""
+        with self._lock:
+            waiting = self._reads.pop(path, None)
+            future = waiting or Future()
+            self._reads[path] = future
+            while len(self._reads) > self._keep:
+                del self._reads[next(iter(self._reads))]
+        if waiting is None:
+            try:
+                future.set_result(self._reader.read(path, cancel=cancel))
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+        try:
+            return future.result()
+        except VideoError as error:
+            # Each question gets an error of its own: a traceback grows with every raise.
+            raise error.with_traceback(None) from None
+
+
+ReaderFor = Callable[[Question], FrameReader]

@@ -1,0 +1,129 @@
+"""One question as a job of the captioners' pipeline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from capeval.captioners.pipeline import Job
+from capeval.captioners.protocol import CaptionRequest
+from capeval.mcq.frames import Shown, no_frames
+from capeval.mcq.prompting import Prompt, question_prompt, scored_texts
+from capeval.mcq.subtitles import Cue, subtitles_at
+from capeval.schema.question import Likelihoods, Question
+from capeval.video import FrameReader, FrameSet
+
+ASKED = "asked"
+"""The key under which `QuestionJob.record` puts what belongs to the call, not to the frames."""
+
+
+def key_of(question: str, rotation: int) -> str:
+    """Return how messages and outcomes name one rotation of a question.
+
+    >>> key_of("count/7", 0), key_of("count/7", 2)
+    ('count/7', 'count/7 (rotation 2)')
+    """
+    return f"{question} (rotation {rotation})" if rotation else question
+
+
+@dataclass(frozen=True)
+class QuestionJob(Job):
+    """One rotation of a question; `reader` is None where it is asked without the video.
+
+    With `folds_system`, a system prompt is put in front of the prompt.
+    """
+
+    question: Question = field(kw_only=True)
+    rotation: int = field(default=0, kw_only=True)
+    shown: Shown = field(kw_only=True)
+    reader: FrameReader | None = field(kw_only=True)
+    policy: str = field(kw_only=True)
+    symbols: str = field(default="letters", kw_only=True)
+    cues: Sequence[Cue] = field(default=(), kw_only=True)
+    has_likelihood: bool = field(default=False, kw_only=True)
+    folds_system: bool = field(default=False, kw_only=True)
+
+    @property
+    def kind(self) -> Literal["caption", "answer"]:
+        """An answer is kept as it is."""
+        return "answer"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options in the prompt's order."""
+        options = self.question.options
+        return options[self.rotation :] + options[: self.rotation]
+
+    def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
+        """Return the frames by the question's own reader, in the order of the prompt."""
+        del reader
+        if self.reader is None:
+            return no_frames()
+        return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
+
+    def asked(self, frames: FrameSet) -> Prompt:
+        """Return the prompt for these frames."""
+        return question_prompt(
+            self.question,
+            self.options,
+            frames=None if self.reader is None else len(frames),
+            policy=self.policy,
+            symbols=self.symbols,
+            subtitles=subtitles_at(self.cues, frames.times),
+        )
+
+    def request(self, frames: FrameSet) -> CaptionRequest:
+        """Return what the model is given.
+
+        Shuffled frames get the times of the ordered ones: some models are shown the times.
+        """
+        prompt = self.asked(frames)
+        folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
+        texts = scored_texts(self.options, self.symbols) if self.has_likelihood else {}
+        return CaptionRequest(
+            index=self.index,
+            prompt=folded if self.folds_system else prompt.text,
+            frames=frames.frames,
+            indices=tuple(sorted(frames.indices)),
+            times=tuple(sorted(frames.times)),
+            fps=frames.fps,
+            total_frames=frames.total,
+            duration=frames.duration,
+            kind="answer",
+            system=None if self.folds_system else prompt.system,
+            continuations=tuple(text for several in texts.values() for text in several),
+        )
+
+    def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
+        """Return what a response records of its frames, in the order in which they were shown."""
+        del policy
+        shown = self.shown
+        record: dict[str, Any] = {"policy": self.policy}
+        if self.reader is not None:
+            record = super().record(frames, self.policy)
+            record |= {"order": shown.order}
+        if shown.single:
+            record["single"] = shown.single
+        if self.cues:
+            record["subtitles"] = len(subtitles_at(self.cues, frames.times))
+        prompt = self.asked(frames)
+        return {**record, ASKED: {"template": prompt.template, "prompt": prompt.hash}}
+
+    def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
+        """Return the scores of the request's continuations, in the order of the options."""
+        count = len(self.question.options)
+        names = [*scored_texts(self.options, self.symbols)]
+        if len(scores) != count * len(names):
+            raise ValueError("the model did not score every option")
+        sums: dict[str, tuple[float, ...]] = {}
+        tokens: dict[str, tuple[int, ...]] = {}
+        for at, name in enumerate(names):
+            of = scores[at * count : (at + 1) * count]
+            # The prompt's first option is number `rotation`.
+            turned = [of[(n - self.rotation) % count] for n in range(count)]
+            sums[name] = tuple(total for total, _ in turned)
+            tokens[name] = tuple(number for _, number in turned)
+        found: Mapping[str, Any] = {**sums, "tokens": tokens}
+        return Likelihoods(**found)
