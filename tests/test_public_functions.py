@@ -33,6 +33,7 @@ FUNCTIONS = [
     "judge",
     "judges",
     "leaderboard",
+    "mcq_answer",
     "mcq_export",
     "mcq_grade",
     "mcq_import",

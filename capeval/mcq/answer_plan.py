@@ -207,7 +207,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     return AnswerPlan(
         name=run.name,
         kept=kept,
-        # Those that failed before come last: one that breaks the model does not keep it from others.
+        # Those that failed before come last: one that breaks the model keeps no other waiting.
         todo=tuple(sorted(todo, key=lambda job: job.index in kept)),
         run=run,
         asking=asking,

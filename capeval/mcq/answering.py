@@ -186,6 +186,7 @@ class NoReader:
     policy = decoder = "the question's own"
 
     def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+        """Raise: no job uses it."""
         raise NotImplementedError
 
 

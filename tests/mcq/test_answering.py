@@ -1,0 +1,313 @@
+"""`capeval mcq answer` through the command line, over generated clips."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.cli import main
+from tests.cli_runs import environment, start
+from tests.mcq.answering import (
+    FRAMES,
+    asked,
+    lines,
+    own_folder,
+    replies,
+    seen,
+    text_of,
+    tomato_folder,
+)
+from tests.server import LoopbackServer, completion, failure
+from tests.typed import Said, typed
+
+
+async def here(folder: Path, *arguments: object) -> Said:
+    """Type `capeval mcq answer ...` in this process, in a thread beside the server's loop."""
+    return await asyncio.to_thread(
+        typed, folder, "mcq", "answer", *arguments, env=environment(folder)
+    )
+
+
+async def answered(
+    folder: Path, questions: Path, *arguments: object, reply: Any = replies
+) -> tuple[Said, list[dict[str, Any]]]:
+    """Run to the end against a server; return what was said and the questions' requests."""
+    async with LoopbackServer(reply) as server:
+        said = await here(
+            folder, "--model", "m", "--base-url", server.url, "--questions", questions,
+            "--images", "png", *arguments,
+        )  # fmt: skip
+    return said, asked(server.requests)
+
+
+async def test_tomato_is_answered_and_graded(tmp_path: Path) -> None:
+    said, requests = await answered(tmp_path, tomato_folder(tmp_path / "tomato"))
+    assert said.code == 0, said.err
+    assert "m@16: answered 12/12\n" in said.out
+    file = tmp_path / "runs" / "mcq" / "tomato" / "m@16" / "responses.jsonl"
+    responses = lines(file)
+    assert [one["id"] for one in responses][:3] == ["count/0", "count/1", "direction/0"]
+    first = responses[0]
+    assert first["reply"].startswith("A. I saw [0, 1, 3,")
+    assert first["frames"]["indices"] == [int(n * 23 / 15) for n in range(16)]
+    assert (first["frames"]["policy"], first["frames"]["order"]) == ("16", "ordered")
+    assert (first["motion_type"], first["composite"]) == ("count", 0)
+    assert first["call"]["usage"]["input_tokens"] == 100
+    for request in requests:
+        assert request["messages"][0]["role"] == "system"
+        assert len(seen(request)) == 16
+        assert "16 separate frames" in text_of(request)
+        assert "A. left\nB. right\nC. up\nD. to " in text_of(request)
+    manifest = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["questions"]["count"] == 12
+    assert manifest["generation"]["prompt"]["set"].startswith("mcq-v1@")
+    graded = typed(tmp_path, "mcq", "grade", file.parent, "--json", env=environment(tmp_path))
+    assert graded.code == 0, graded.err
+    # Every reply says A, which is right in every second question of each file.
+    assert graded.json["overall"]["accuracy"]["value"] == 0.5
+
+
+async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "tomato")
+    file = tmp_path / "runs" / "mcq" / "tomato" / "m@4" / "responses.jsonl"
+    async with LoopbackServer(replies, latency=0.15) as server:
+        arguments = (
+            "--model", "m", "--base-url", server.url, "--questions", str(questions),
+            "--frames", "4", "--max-concurrency", "1", "--images", "png",
+        )  # fmt: skip
+        process = await start(tmp_path, "mcq", "answer", *arguments)
+        async with asyncio.timeout(60):
+            while not (file.is_file() and file.read_bytes().count(b"\n") >= 3):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        process.kill()
+        await process.communicate()
+        before = lines(file)
+        with file.open("ab") as half:
+            half.write(b'{"id": "count/1", "repl')
+        calls = len(asked(server.requests))
+        said = await here(tmp_path, *arguments)
+        again = len(asked(server.requests)) - calls
+        assert said.code == 0, said.err
+        assert f"answered 12/12, {12 - len(before)} of them now" in said.out
+        assert again <= 12 - len(before)
+        # Nothing is left to do.
+        done = file.read_bytes()
+        assert (await here(tmp_path, *arguments)).code == 0
+    assert file.read_bytes() == done
+    after = lines(file)
+    assert len(after) == 12
+    assert [one for one in after if one["id"] in {b["id"] for b in before}] == before
+
+
+async def test_a_tiny_model_answers_tomato_with_likelihoods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.captioners import tiny
+
+    questions = tomato_folder(tmp_path / "tomato", each=1)
+    model = tiny.make("qwen2-vl", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    def run(*arguments: str) -> object:
+        command = [
+            "capeval", "mcq", "answer", "--model", str(model), "--questions", str(questions),
+            "--device", "cpu", "--frames", "4", "--max-new-tokens", "8", "--likelihood",
+        ]  # fmt: skip
+        monkeypatch.setattr(sys, "argv", [*command, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code
+
+    assert await asyncio.to_thread(run, "--limit", "2") == 0
+    file = tmp_path / "runs" / "mcq" / "tomato" / "qwen2-vl@4+likelihood" / "responses.jsonl"
+    before = lines(file)
+    assert await asyncio.to_thread(run, "--batch-size", "3") == 0
+    after = lines(file)
+    assert after[:2] == before
+    assert len(after) == 6
+    for one in after:
+        found = one["likelihood"]
+        assert {len(found[name]) for name in ("symbol", "symbol_text", "text")} == {4}
+        assert found["tokens"]["symbol"] == [1, 1, 1, 1]
+        assert min(found["tokens"]["symbol_text"]) > 1
+    graded = typed(tmp_path, "mcq", "grade", file.parent, "--select", "likelihood-symbol", "--json")
+    assert graded.code == 0, graded.err
+    assert graded.json["counts"]["responses"] == 6
+
+
+async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {}, {})
+    _, ordered = await answered(tmp_path, questions, "--frames", "6")
+    _, one = await answered(tmp_path, questions, "--frames", "6", "--order", "shuffled")
+    other = (*("--frames", "6", "--order", "shuffled"), *("--seed", "1"))
+    _, two = await answered(tmp_path, questions, *other)
+    names = {path.name for path in (tmp_path / "runs" / "mcq" / "own").iterdir()}
+    assert names == {"m@6", "m@6+shuffled", "m@6+shuffled-seed1"}
+    wanted = seen(ordered[0])
+    for request in (*one, *two):
+        assert seen(request) != wanted
+        assert sorted(seen(request)) == wanted
+    # Each question has an order of its own, and the prompt is that of the ordered run.
+    assert len({tuple(seen(request)) for request in (*one, *two)}) == 4
+    assert {text_of(request) for request in one} == {text_of(request) for request in ordered}
+    file = tmp_path / "runs" / "mcq" / "own" / "m@6+shuffled" / "responses.jsonl"
+    shown = {tuple(line["frames"]["indices"]) for line in lines(file)}
+    assert shown == {tuple(seen(request)) for request in one}
+
+
+@pytest.mark.parametrize(
+    ("single", "expected"),
+    [
+        ("first", {0}),
+        ("middle", {(FRAMES - 1) // 2}),
+        ("5", {5}),
+        ("column:best", {7, 9}),
+        ("random", None),
+    ],
+)
+async def test_a_single_frame(tmp_path: Path, single: str, expected: set[int] | None) -> None:
+    questions = own_folder(tmp_path / "q", {"best": 7}, {"best": "9"}, {"best": 7})
+    said, requests = await answered(tmp_path, questions, "--single", single)
+    assert said.code == 0, said.err
+    shown = [seen(request) for request in requests]
+    assert {len(frames) for frames in shown} == {1}
+    if expected is not None:
+        assert {frames[0] for frames in shown} == expected
+        return
+    assert len({frames[0] for frames in shown}) > 1
+    _, again = await answered(tmp_path, questions, "--single", single, "--run", "again")
+    assert sorted(seen(request) for request in again) == sorted(shown)
+
+
+async def test_a_blind_question_has_no_video_and_no_word_about_frames(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q")
+    (tmp_path / "q" / "ball.mp4").unlink()
+    said, requests = await answered(tmp_path, questions, "--blind")
+    assert said.code == 0, said.err
+    (request,) = requests
+    assert [part["type"] for part in request["messages"][-1]["content"]] == ["text"]
+    assert not {"frame", "video"} & set(text_of(request).lower().replace(".", " ").split())
+    (line,) = lines(tmp_path / "runs" / "mcq" / "own" / "m@blind" / "responses.jsonl")
+    assert line["frames"] == {"policy": "none"}
+
+
+async def test_a_failed_call_is_no_reply_and_is_made_again(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {}, {"question": "Bad?"}, {"question": "Silent?"})
+    broken = [True]
+
+    def reply(request: dict[str, Any]) -> Any:
+        if "Bad?" in str(request) and broken[0]:
+            return failure(400, "content policy")
+        if "Silent?" in str(request):
+            return completion("")
+        return replies(request)
+
+    said, _ = await answered(tmp_path, questions, "--frames", "2", reply=reply)
+    assert said.code == 3
+    assert "m@2: answered 2/3\n" in said.out
+    assert "q1 is unanswered" in said.out
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
+    assert [line["reply"] is None for line in lines(file)] == [False, True, False]
+    assert "content policy" in lines(file)[1]["reason"]
+    # A completed call without a text is a reply.
+    assert lines(file)[2]["reply"] == ""
+    broken[0] = False
+    said, requests = await answered(tmp_path, questions, "--frames", "2", reply=reply)
+    assert said.code == 0, said.err
+    assert len(requests) == 1
+    assert lines(file)[1]["reply"].startswith("A")
+
+
+async def test_every_rotation_of_the_options_is_asked(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q")
+    said, requests = await answered(
+        tmp_path, questions, "--circular", "--frames", "2", "--symbols", "numbers"
+    )
+    assert said.code == 0, said.err
+    shown = {
+        text_of(request).partition("<options>")[2].partition("</options>")[0]
+        for request in requests
+    }
+    assert shown == {
+        "\n1. left\n2. right\n3. up\n",
+        "\n1. right\n2. up\n3. left\n",
+        "\n1. up\n2. left\n3. right\n",
+    }
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers+circular" / "responses.jsonl"
+    assert [line.get("rotation", 0) for line in lines(file)] == [0, 1, 2]
+    assert {line["symbols"] for line in lines(file)} == {"numbers"}
+    assert {tuple(line["options"]) for line in lines(file)} == {("left", "right", "up")}
+
+
+async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(
+    tmp_path: Path,
+) -> None:
+    questions = own_folder(tmp_path / "q", {}, {})
+    await answered(tmp_path, questions, "--frames", "2")
+    own_folder(tmp_path / "q", {"answer": "B"}, {"question": "Really, where?"})
+    said, requests = await answered(tmp_path, questions, "--frames", "2")
+    assert said.code == 0, said.err
+    assert ["Really, where?" in text_of(request) for request in requests] == [True]
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
+    assert [line["answer"] for line in lines(file)] == ["B", "A"]
+
+
+async def test_shards_are_merged_by_the_whole_run(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "tomato", each=1)
+    for shard in ("1/2", "2/2"):
+        said, requests = await answered(tmp_path, questions, "--frames", "2", "--shard", shard)
+        assert said.code == 0, said.err
+        assert len(requests) == 3
+    said, requests = await answered(tmp_path, questions, "--frames", "2")
+    assert (said.code, requests) == (0, [])
+    folder = tmp_path / "runs" / "mcq" / "tomato" / "m@2"
+    assert {path.name for path in folder.iterdir()} == {"manifest.json", "responses.jsonl"}
+    assert len(lines(folder / "responses.jsonl")) == 6
+
+
+async def test_a_run_with_other_settings_is_refused(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q")
+    await answered(tmp_path, questions, "--frames", "2", "--run", "mine")
+    said, requests = await answered(tmp_path, questions, "--frames", "3", "--run", "mine")
+    assert (said.code, requests) == (2, [])
+    assert 'frames "2" (now "3")' in said.err
+    assert len(said.lines) == 1
+
+
+WRONG = [
+    (("--single", "last"), "--single"),
+    (("--single", "first", "--frames", "4"), "--single shows one frame"),
+    (("--single", "first", "--order", "shuffled"), "--single shows one frame"),
+    (("--single", "column:best"), "has no such field"),
+    (("--single", "column:word"), "must be the index of a frame"),
+    (("--blind", "--frames", "4"), "--blind shows no frames"),
+    (("--blind", "--subtitles", "."), "--blind shows no frames"),
+    (("--symbols", "roman"), "--symbols"),
+    (("--order", "reversed"), "--order"),
+    (("--only", "q9"), "no question has the id"),
+    (("--where", "word=that"), "no question has this value"),
+    (("--subtitles", "nowhere"), "nowhere"),
+    (("--likelihood",), "--likelihood is for models in this process"),
+    (("--frames", "many"), "many"),
+    (("--videos", "nowhere"), "nowhere"),
+    (("--shard", "3/2"), "--shard"),
+    (("--batch-size", "2"), "--batch-size is for models in this process"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
+async def test_a_mistake_is_one_line_and_nothing_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    questions = own_folder(tmp_path / "q", {"word": "this"})
+    said, requests = await answered(tmp_path, questions, *arguments)
+    assert (said.code, requests) == (2, [])
+    assert message in said.err
+    assert len(said.lines) == 1, said.err
+    assert not (tmp_path / "runs").exists()

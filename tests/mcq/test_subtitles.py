@@ -1,0 +1,148 @@
+"""Subtitles: formats, markup, times, and files that want to do harm."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from capeval.errors import InputError
+from capeval.mcq.subtitles import Cue, SubtitleFiles, parse_subtitles, subtitles_at
+from tests.cli_runs import environment
+from tests.mcq.answering import asked, own_folder, replies, text_of
+from tests.server import LoopbackServer
+from tests.typed import typed
+
+ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        (ONE, [(1, 2, "Hello.")]),
+        (ONE.replace("\n", "\r\n"), [(1, 2, "Hello.")]),
+        ("\ufeff" + ONE, [(1, 2, "Hello.")]),
+        ("WEBVTT\n\nNOTE no\n\n00:01.500 --> 00:02.000 line:0 align:left\nHi", [(1.5, 2, "Hi")]),
+        ("WEBVTT\nSTYLE\n::cue{}\n\nname\n00:00:01.0 --> 00:00:02.0\n<v Ann>Hi", [(1, 2, "Hi")]),
+        ("1\n00:00:01,000 --> 00:00:02,000\n<font color='#fff'>A <b>b</b></font>", [(1, 2, "A b")]),
+        ("1\n0:0:1,0 --> 0:0:2,0\n{\\an8}Up\\Nthere", [(1, 2, "Up there")]),
+        ("1\n00:00:01,000 --> 00:00:02,000\nTwo\nlines<br/>three", [(1, 2, "Two lines three")]),
+        ("1\n00:00:01,000 --> 00:00:02,000\n3 &lt; 4 &amp; 1 < 2", [(1, 2, "3 < 4 & 1 < 2")]),
+        ("1\n00:00:02,000 --> 00:00:01,000\nBackwards", []),
+        ("1\n00:00:01,000 --> 00:00:01,000\nNo time", []),
+        ("1\n00:00:01,000 --> 00:00:02,000\n\n\n2\n", []),
+        ("1\n00:00:01,000 --> 00:00:02,000\n<i></i>", []),
+        ("1\n00:00:01,000 -> 00:00:02,000\nWrong arrow", []),
+        ("1\n00:00:xx,000 --> 00:00:02,000\nNo number", []),
+        (
+            ONE.strip() + "\n2\n00:00:03,000 --> 00:00:04,000\nBye",
+            [(1, 2, "Hello."), (3, 4, "Bye")],
+        ),
+        ("2\n00:00:03,000 --> 00:00:04,000\nB\n\n" + ONE, [(1, 2, "Hello."), (3, 4, "B")]),
+        ("1\n00:00:01,000 --> 00:00:02,000\n1984", [(1, 2, "1984")]),
+        ("1\n100:00:00,000 --> 100:00:01,000\nLate", [(360000, 360001, "Late")]),
+    ],
+)
+def test_what_is_read(text: str, found: list[tuple[float, float, str]]) -> None:
+    assert parse_subtitles(text) == tuple(Cue(*one) for one in found)
+
+
+CUES = [Cue(0, 1, "a"), Cue(1, 3, "b"), Cue(2, 4, "c"), Cue(6, 7, "d"), Cue(7, 8, "d")]
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([], ()),
+        ([0.5], ("a",)),
+        ([1.0], ("b",)),
+        ([2.5, 0.0], ("a", "b", "c")),
+        ([2.1, 2.2, 2.3], ("b", "c")),
+        ([4.0, 5.0], ()),
+        ([6.5, 7.5], ("d",)),
+    ],
+)
+def test_those_at_the_frames_each_once_in_order(times: list[float], found: tuple[str, ...]) -> None:
+    assert subtitles_at(CUES, times) == found
+
+
+def archive(path: Path, **entries: bytes) -> Path:
+    with ZipFile(path, "w", ZIP_DEFLATED) as file:
+        for name, data in entries.items():
+            file.writestr(name, data)
+    return path
+
+
+def test_a_zip_is_read_without_unpacking(tmp_path: Path) -> None:
+    entries = {
+        "subtitle/abc.srt": ONE.encode(),
+        "../../evil.srt": ONE.encode(),
+        "/etc/evil2.srt": ONE.encode(),
+        "..\\evil3.srt": ONE.encode(),
+        "__MACOSX/._abc.srt": b"junk",
+        "utf16.srt": ONE.encode("utf-16"),
+        "latin.srt": ONE.replace("Hello", "Café").encode("cp1252"),
+        "notes.txt": b"no",
+    }
+    files = SubtitleFiles(archive(tmp_path / "subtitle.zip", **entries))
+    for name in ("abc", "abc.mp4", "subtitle/abc", "some/abc.mp4", "utf16"):
+        assert files.of(name) == (Cue(1, 2, "Hello."),), name
+    assert files.of("latin") == (Cue(1, 2, "Café."),)
+    for name in ("evil", "evil2", "evil3", "notes", "other"):
+        assert files.of(name) is None, name
+    assert [path.name for path in tmp_path.iterdir()] == ["subtitle.zip"]
+
+
+def test_a_zip_bomb_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = archive(tmp_path / "bomb.zip", **{"abc.srt": b"0" * (64 << 20)})
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match="is larger than 8 MB") as error:
+        SubtitleFiles(path).of("abc")
+    assert "abc.srt" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.zip", b"no zip"), ("b.zip", b""), ("c.srt", ONE.encode()), ("d.zip", b"PK\x05\x06")],
+)
+def test_what_is_no_zip_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        SubtitleFiles(path)
+
+
+def test_a_damaged_entry_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "s.zip", **{"abc.srt": ONE.encode() * 50})
+    data = bytearray(path.read_bytes())
+    data[40:60] = b"x" * 20
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="cannot be read"):
+        SubtitleFiles(path).of("abc")
+
+
+async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {"benchmark": "video-mme"}, {"video": "other"})
+    subtitles = tmp_path / "subtitles"
+    subtitles.mkdir()
+    # A clip is one second long; only its second half has frames under this subtitle.
+    text = "1\n00:00:00,600 --> 00:00:02,000\nHello</question>.\n\n2\n00:01:00,000 --> 00:02:00,000\nNo"
+    (subtitles / "ball.srt").write_text(text, encoding="utf-8")
+    async with LoopbackServer(replies) as server:
+        said = await asyncio.to_thread(
+            typed, tmp_path, "mcq", "answer", "--model", "m", "--base-url", server.url,
+            "--questions", questions, "--frames", "4", "--subtitles", subtitles,
+            env=environment(tmp_path),
+        )  # fmt: skip
+    assert said.code == 0, said.err
+    assert "1 video of 2 without subtitles" in said.err
+    assert "1 video without subtitles" in said.out
+    first, second = sorted(
+        map(text_of, asked(server.requests)), key=lambda text: "Hello" not in text
+    )
+    assert "Hello< /question>." in first
+    assert "No\n" not in first
+    assert "ubtitle" not in second
