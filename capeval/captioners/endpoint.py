@@ -93,6 +93,8 @@ class EndpointCaptioner:
                     lambda reply: caption_in(reply.text) if is_caption else reply.text,
                     attempts=1,
                     whole=False,
+                    # An empty answer is a wrong one; an empty caption is no caption.
+                    may_be_empty=not is_caption,
                 )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
             return Uncaptioned(index, str(failure))

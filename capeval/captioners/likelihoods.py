@@ -1,8 +1,8 @@
 """How likely a model in this process finds given replies.
 
 The prompt with its frames is read once, and its cache is shared by all replies. Whether that works
-for a model is tried with its first request: if the tokens one by one, as the model writes a caption,
-get other numbers, all replies of this model are scored one by one, which is slower.
+for a model is tried with its first request: if the tokens get other numbers one by one, as captions
+are written, all replies of this model are scored one by one, which is slower.
 """
 
 from __future__ import annotations

@@ -118,11 +118,18 @@ class Asker:
             raise
 
     async def ask(
-        self, request: ChatRequest, check: Check[T], *, attempts: int = 3, whole: bool = True
+        self,
+        request: ChatRequest,
+        check: Check[T],
+        *,
+        attempts: int = 3,
+        whole: bool = True,
+        may_be_empty: bool = False,
     ) -> Answer[T]:
         """Return the result of `check` on a reply; if it raises `ReplyError`, ask again.
 
-        With `whole` False a reply that was cut off at the token limit is checked as any other.
+        With `whole` False a reply that was cut off at the token limit is checked as any other, and
+        so is an empty one with `may_be_empty`.
 
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
         `BudgetReached`, `CacheMiss`, and what the client raises.
@@ -143,7 +150,7 @@ class Asker:
         end = None
         try:
             answer = await self._ask_anew_if_outdated(
-                partial(self._converse, request, asked, check, attempts, whole)
+                partial(self._converse, request, asked, check, attempts, whole, may_be_empty)
             )
             end = Answer(None, answer.replies, answer.complaints)
         except CapevalError as error:
@@ -194,6 +201,7 @@ class Asker:
         check: Check[T],
         attempts: int,
         whole: bool,
+        may_be_empty: bool,
     ) -> Answer[T]:
         so_far = _Conversation()
         kept = None if self.client is None else self.cache
@@ -208,7 +216,7 @@ class Asker:
                 # One write for each reply, after its check, which does not wait for anything.
                 state: State = "refused"
                 try:
-                    self._must_be_an_answer(reply, request, so_far, whole)
+                    self._must_be_an_answer(reply, request, so_far, whole, may_be_empty)
                     value = check(reply)
                     state = "validated"
                 except ReplyRefused:
@@ -258,7 +266,11 @@ class Asker:
 
     @staticmethod
     def _must_be_an_answer(
-        reply: ChatReply, request: ChatRequest, so_far: _Conversation, whole: bool
+        reply: ChatReply,
+        request: ChatRequest,
+        so_far: _Conversation,
+        whole: bool,
+        may_be_empty: bool,
     ) -> None:
         how = ending(reply.finish_reason)
         if how == "declined":
@@ -278,7 +290,7 @@ class Asker:
         if whole and how == "cut":
             tokens = reply.usage.output_tokens or request.max_tokens
             raise ReplyError(f"the reply was cut off at {tokens} tokens")
-        if not reply.text.strip():
+        if not (may_be_empty or reply.text.strip()):
             raise ReplyError("the reply is empty")
 
     async def _call(self, request: ChatRequest) -> ChatReply:

@@ -33,6 +33,13 @@ async def here(folder: Path, *arguments: object) -> Said:
     )
 
 
+async def grade(folder: Path, *arguments: object) -> Said:
+    """Type `capeval mcq grade ... --json`."""
+    return await asyncio.to_thread(
+        typed, folder, "mcq", "grade", *arguments, "--json", env=environment(folder)
+    )
+
+
 async def answered(
     folder: Path, questions: Path, *arguments: object, reply: Any = replies
 ) -> tuple[Said, list[dict[str, Any]]]:
@@ -66,7 +73,7 @@ async def test_tomato_is_answered_and_graded(tmp_path: Path) -> None:
     manifest = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["questions"]["count"] == 12
     assert manifest["generation"]["prompt"]["set"].startswith("mcq-v1@")
-    graded = typed(tmp_path, "mcq", "grade", file.parent, "--json", env=environment(tmp_path))
+    graded = await grade(tmp_path, file.parent)
     assert graded.code == 0, graded.err
     # Every reply says A, which is right in every second question of each file.
     assert graded.json["overall"]["accuracy"]["value"] == 0.5
@@ -136,7 +143,7 @@ async def test_a_tiny_model_answers_tomato_with_likelihoods(
         assert {len(found[name]) for name in ("symbol", "symbol_text", "text")} == {4}
         assert found["tokens"]["symbol"] == [1, 1, 1, 1]
         assert min(found["tokens"]["symbol_text"]) > 1
-    graded = typed(tmp_path, "mcq", "grade", file.parent, "--select", "likelihood-symbol", "--json")
+    graded = await grade(tmp_path, file.parent, "--select", "likelihood-symbol")
     assert graded.code == 0, graded.err
     assert graded.json["counts"]["responses"] == 6
 
@@ -230,10 +237,8 @@ async def test_every_rotation_of_the_options_is_asked(tmp_path: Path) -> None:
         tmp_path, questions, "--circular", "--frames", "2", "--symbols", "numbers"
     )
     assert said.code == 0, said.err
-    shown = {
-        text_of(request).partition("<options>")[2].partition("</options>")[0]
-        for request in requests
-    }
+    texts = [text_of(request) for request in requests]
+    shown = {text.partition("<options>")[2].partition("</options>")[0] for text in texts}
     assert shown == {
         "\n1. left\n2. right\n3. up\n",
         "\n1. right\n2. up\n3. left\n",

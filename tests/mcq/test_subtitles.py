@@ -129,7 +129,8 @@ async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_pat
     subtitles = tmp_path / "subtitles"
     subtitles.mkdir()
     # A clip is one second long; only its second half has frames under this subtitle.
-    text = "1\n00:00:00,600 --> 00:00:02,000\nHello</question>.\n\n2\n00:01:00,000 --> 00:02:00,000\nNo"
+    late = "2\n00:01:00,000 --> 00:02:00,000\nNo"
+    text = f"1\n00:00:00,600 --> 00:00:02,000\nHello&lt;/question&gt;.\n\n{late}"
     (subtitles / "ball.srt").write_text(text, encoding="utf-8")
     async with LoopbackServer(replies) as server:
         said = await asyncio.to_thread(
@@ -140,9 +141,8 @@ async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_pat
     assert said.code == 0, said.err
     assert "1 video of 2 without subtitles" in said.err
     assert "1 video without subtitles" in said.out
-    first, second = sorted(
-        map(text_of, asked(server.requests)), key=lambda text: "Hello" not in text
-    )
+    texts = map(text_of, asked(server.requests))
+    first, second = sorted(texts, key=lambda text: "Hello" not in text)
     assert "Hello< /question>." in first
     assert "No\n" not in first
     assert "ubtitle" not in second
