@@ -33,7 +33,9 @@ CUE_BEFORE = re.compile(
   | \b(?:i\ think|i\ believe|i'd\ say|must\ be|has\ to\ be|would\ be|should\ be|making)\b
         (?:\s+(?:it\ is|it's|that\ it\ is|that))?
   | \b(?:therefore|thus|hence|so)\b,?
-  | (?:^|[.,;:!?\n])\s*(?:(?:it|that|this)(?:'s|\ is|\ was)|{_ADVERBS})
+  | (?:^|[.,;:!?\n])\s*(?:(?:it|that|this)(?:'s|\ is|\ was)
+      | (?:most\s+)?(?:likely|probably|definitely|certainly|clearly|obviously|perhaps|maybe))
+  | \b(?:on\ second\ thought|actually|wait|no|sorry|correction|rather|instead)\b[,:]
   | (?:答案|正解|答え|回答|选择|選擇|选项|选|選|정답|답|而是)
         (?:应该|應該|应|應)?(?:是|为|為|は|은|는|:)*
   | \b(?:ответ|respuesta|réponse|reponse|antwort|lösung|resposta|risposta|cevap|odpowiedź|odpoved|
