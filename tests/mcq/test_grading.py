@@ -499,3 +499,23 @@ async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> N
         assert found.decided_by == {"model": 30, "symbol": 1}
         again = await capeval.mcq_grade_async(file, **options)
     assert again == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "1", "id": "2"}', 'the key "id" is duplicated'),
+        ('{"id": NaN}', "NaN is not a number in JSON"),
+        ('{"id": 1e999}', "1e999 is not a number in JSON"),
+        ("[1]", "must be a JSON object"),
+        ('{"id": ', "broken JSON"),
+    ],
+)
+def test_broken_lines_are_refused_with_their_number(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(line(1, "C")) + "\n" + text + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2") as error:
+        capeval.mcq_grade(file)
+    assert message in str(error.value)
