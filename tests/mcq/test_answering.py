@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import capeval
+from capeval.captioners import Captioned, CaptionRequest
 from capeval.cli import main
+from capeval.schema import Usage
+from capeval.video import FrameSet
 from tests.cli_runs import environment, start
 from tests.mcq.answering import (
     FRAMES,
@@ -24,6 +30,7 @@ from tests.mcq.answering import (
 )
 from tests.server import LoopbackServer, completion, failure
 from tests.typed import Said, typed
+from tests.video.clips import numbers
 
 
 async def here(folder: Path, *arguments: object) -> Said:
@@ -316,3 +323,100 @@ async def test_a_mistake_is_one_line_and_nothing_is_written(
     assert message in said.err
     assert len(said.lines) == 1, said.err
     assert not (tmp_path / "runs").exists()
+
+
+class Scoring:
+    """A captioner that scores what it is given; the text alone decides the number."""
+
+    name = "scoring"
+    scores_continuations = True
+
+    def __init__(self, *, takes_system_prompts: bool = False) -> None:
+        self.takes_system_prompts = takes_system_prompts
+        self.requests: list[CaptionRequest] = []
+
+    def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned]:
+        self.requests += requests
+        return [
+            Captioned(
+                request.index, "B", Usage(), 0.0, self.name,
+                likelihoods=tuple((float(sum(map(ord, t))), len(t)) for t in request.continuations),
+            )
+            for request in requests
+        ]  # fmt: skip
+
+
+def score(text: str) -> float:
+    return float(sum(map(ord, text)))
+
+
+def test_likelihoods_are_in_the_order_of_the_options_in_every_rotation(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q")
+    made = capeval.mcq_answer(
+        Scoring(), questions, frames=2, circular=True, likelihood=True, runs=tmp_path / "runs"
+    )
+    assert (made.asked, made.new, dict(made.unanswered)) == (3, 3, {})
+    for one in made.responses:
+        assert one.likelihood is not None
+        assert one.likelihood.text == tuple(score(text) for text in ("left", "right", "up"))
+        # Option n is called by its place in the prompt.
+        called = ["ABC"[(n - one.rotation) % 3] for n in range(3)]
+        assert one.likelihood.symbol == tuple(map(score, called))
+        pairs = zip(called, ("left", "right", "up"), strict=True)
+        assert one.likelihood.symbol_text == tuple(score(f"{a}. {b}") for a, b in pairs)
+        assert one.likelihood.tokens["text"] == (4, 5, 2)
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_system_prompt_reaches_captioners_that_have_no_place_for_it(
+    tmp_path: Path, takes: bool
+) -> None:
+    captioner = Scoring(takes_system_prompts=takes)
+    questions = tomato_folder(tmp_path / "tomato", each=1)
+    capeval.mcq_answer(captioner, questions, limit=1, runs=tmp_path / "runs")
+    (request,) = captioner.requests
+    assert request.kind == "answer"
+    assert (request.system is not None) == takes
+    assert ("You are an expert" in request.prompt) != takes
+
+
+def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> None:
+    captioner = Scoring()
+    questions = own_folder(tmp_path / "q")
+    made = capeval.mcq_answer(
+        captioner, questions, frames=6, order="shuffled", runs=tmp_path / "runs"
+    )
+    (request,) = captioner.requests
+    assert list(request.times) == sorted(request.times)
+    assert list(request.indices) == sorted(request.indices)
+    assert numbers(request.frames) == made.responses[0].frames["indices"]
+    assert numbers(request.frames) != list(request.indices)
+
+
+def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Path) -> None:
+    class Silent(Scoring):
+        def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned]:
+            return [Captioned(r.index, "A", Usage(), 0.0, self.name) for r in requests]
+
+    made = capeval.mcq_answer(
+        Silent(), own_folder(tmp_path / "q"), frames=2, likelihood=True, runs=tmp_path / "runs"
+    )
+    assert "did not score every option" in made.unanswered["q0"]
+    assert made.responses[0].reply is None
+
+
+def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
+    reads: list[str] = []
+
+    class Counting:
+        policy, decoder = "2", "fake"
+
+        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+            reads.append(path.stem)
+            return FrameSet(np.zeros((2, 4, 6, 3), np.uint8), (0, 1), (0.0, 0.5), 2, 2.0, 1.0)
+
+    questions = own_folder(tmp_path / "q", {}, {}, {"video": "other"}, {})
+    capeval.mcq_answer(
+        Scoring(), questions, frames=Counting(), circular=True, readers=1, runs=tmp_path / "runs"
+    )
+    assert sorted(reads) == ["ball", "other"]
