@@ -85,8 +85,8 @@ def for_design(protocol: Protocol, design: Design, metrics: int) -> tuple[Protoc
     pairs = design.systems * (design.systems - 1) // 2
     if max(design.videos, _FEW_VIDEOS) * pairs * metrics > _AFFORDABLE:
         return protocol, (
-            "soft pairwise accuracy of so many captions, systems and metrics takes long and is left out: "
-            "see --statistic soft_accuracy"
+            "soft pairwise accuracy of so many captions, systems and metrics takes long and is "
+            "left out: see --statistic soft_accuracy"
         )
     return replace(protocol, pairs=(*protocol.pairs, *more)), None
 

@@ -32,8 +32,8 @@ _MOST_BYTES = 256 << 20
 _MOST_TAGS = 20_000_000
 # A row is in memory at once: every cell of the widest row with its formula, value and style.
 _MOST_TAGS_IN_A_ROW = 8 * _MOST_COLUMNS
-# The longest that programs write, with all namespaces of a sheet, has about 2 KiB. Attributes of one
-# with millions take minutes to read.
+# The longest that programs write, with all namespaces of a sheet, has about 2 KiB. One with
+# millions of attributes takes minutes to read.
 _LONGEST_TAG = 64 << 10
 # Excel shows and stores 15 digits; beyond them, whole numbers are not written out.
 _EXACT = 1e15

@@ -169,10 +169,19 @@ STATISTICS: dict[str, Statistic] = {
 def statistic_of(which: Statistic | str) -> Statistic:
     """Return a statistic, by its name if that is given.
 
+    Raises
+    ------
+    ValueError
+        There is none of this name.
+
     >>> statistic_of("kendall_b").words
     'Kendall tau-b'
     """
-    return STATISTICS[which] if isinstance(which, str) else which
+    if isinstance(which, Statistic):
+        return which
+    if which not in STATISTICS:
+        raise ValueError(f"the statistic {which!r} is unknown; one of {', '.join(STATISTICS)}")
+    return STATISTICS[which]
 
 
 def correlate_arrays(
@@ -188,7 +197,8 @@ def correlate_arrays(
     Raises
     ------
     ValueError
-        The arrays differ in length or hold a value that is not finite.
+        The arrays differ in length or hold a value that is not finite; there is no such statistic;
+        the threshold is negative or not a number.
 
     >>> correlate_arrays([1, 2, 3], [3, 2, 1], "spearman")
     -1.0
@@ -196,6 +206,8 @@ def correlate_arrays(
     Missing(reason='the metric is constant')
     """
     statistic = statistic_of(which)
+    if not threshold >= 0:
+        raise ValueError(f"the threshold is {threshold}; it must be 0 or more")
     x, y = as_pairs(metric, human)
     value = float(statistic.rows(x[None], y[None], threshold=threshold)[0])
     return known(value, why_missing(x, y, statistic))

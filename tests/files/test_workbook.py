@@ -253,7 +253,9 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaa">]><worksheet>&a;</worksheet>'
 def test_a_part_that_is_not_in_utf_8_is_refused(tmp_path: Path, part: bytes) -> None:
     name = "xl/worksheets/sheet1.xml"
     path = raw_workbook(tmp_path / "h.xlsx", "", parts={name: part})
-    with pytest.raises(InputError, match=r'a part that is not in UTF-8 \("xl/worksheets/sheet1.xml'):
+    with pytest.raises(
+        InputError, match=r'a part that is not in UTF-8 \("xl/works'
+    ):
         load_human(path)
 
 
@@ -294,7 +296,7 @@ def test_a_tag_with_very_many_attributes_is_refused(
 
 @pytest.mark.parametrize("before", [0, 1_000_000, 1_048_400])
 def test_long_texts_are_no_long_tags(tmp_path: Path, before: int) -> None:
-    text = " " * before + two_rows(row(3, cell("A3", "a > \" b" * 20_000), RATING.format(3)))
+    text = " " * before + two_rows(row(3, cell("A3", 'a > " b' * 20_000), RATING.format(3)))
     table = read_table(raw_workbook(tmp_path / "h.xlsx", text))
     assert len(table.columns["video_id"][1]) == 139_999 + 1
 
