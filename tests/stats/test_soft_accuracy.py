@@ -247,7 +247,8 @@ def test_many_systems_are_worked_on_in_blocks(monkeypatch: pytest.MonkeyPatch) -
 def test_too_many_systems_are_refused_however_few_the_videos(systems: int, draws: int) -> None:
     rng = np.random.default_rng(0)
     design = Design(np.repeat(np.arange(2), systems), np.tile(np.arange(systems), 2))
-    one, two = (Pair(*rng.normal(size=(2, 2 * systems)), design) for _ in range(2))
+    x, y, z = rng.normal(size=(3, 2 * systems))
+    one, two = Pair.of(x, z, design), Pair.of(y, z, design)
     reason = Missing(f"{systems} systems are too many to compare each with each")
     assert soft_accuracy(one, draws=draws).value == reason
     assert compare_soft(one, two, draws=draws).difference == reason
