@@ -253,9 +253,7 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaa">]><worksheet>&a;</worksheet>'
 def test_a_part_that_is_not_in_utf_8_is_refused(tmp_path: Path, part: bytes) -> None:
     name = "xl/worksheets/sheet1.xml"
     path = raw_workbook(tmp_path / "h.xlsx", "", parts={name: part})
-    with pytest.raises(
-        InputError, match=r'a part that is not in UTF-8 \("xl/works'
-    ):
+    with pytest.raises(InputError, match=r'a part that is not in UTF-8 \("xl/works'):
         load_human(path)
 
 
