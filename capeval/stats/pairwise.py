@@ -35,6 +35,8 @@ _FOLD_PAIRS = [(a, b) for a in range(_FOLDS) for b in range(a, _FOLDS)]
 _BLOCK = 1_000_000
 _SLICE = 4_000_000
 _SHORT = 64
+# Ranges of gaps by which the pairs beyond the last useful threshold are left unsorted.
+_RANGES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,11 @@ class _Pairs:
     used: Floats
     rng: np.random.Generator
 
+    @cached_property
+    def widest(self) -> float:
+        """The largest difference that there can be."""
+        return float(np.ptp(self.x))
+
     def blocks(self) -> Iterable[_Block]:
         return self._kept if self.used.sum() <= _SLICE else self._made()
 
@@ -269,22 +276,36 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
     # At threshold 0: every pair whose metrics are equal is a tie, every other is not.
     at_zero, counts = np.zeros(len(labels)), np.zeros(len(labels))
     sample, positive = [], 0
+    exact = bool((pairs.weight == 1).all())
+    won, lost = np.zeros((2, (_RANGES + 1) * len(labels)))
     for block in pairs.blocks():
         right = np.where(block.gap == 0, block.tied, block.ordered) * block.weight
         at_zero += np.bincount(block.label, weights=right, minlength=len(labels))
         counts += np.bincount(block.label, minlength=len(labels))
-        turning = block.gap[(block.gap > 0) & (block.tied | block.ordered)]
+        turns = (block.gap > 0) & (block.tied | block.ordered)
+        turning = block.gap[turns]
         positive += len(turning)
         sample.append(turning[::97])
+        if exact and len(turning):
+            place = (turning / pairs.widest * _RANGES).astype(np.int32)
+            place = place * len(labels) + block.label[turns]
+            tied = block.tied[turns]
+            won += np.bincount(place[tied], minlength=len(won))
+            lost += np.bincount(place[~tied], minlength=len(lost))
     trained = (trains[1:] @ counts > 0) | (counts == 0)
     reached = trains @ at_zero
     best, thresholds = reached.copy(), np.zeros(len(trains))
+    # Sums of fractions depend on their order, so that all have to be added.
+    last = np.inf
+    if exact:
+        shape = (_RANGES + 1, len(labels))
+        last = pairs.widest * _last_useful(trains, reached, won.reshape(shape), lost.reshape(shape))
     slices = -(-positive // _SLICE)
     edges = [0.0]
     if slices > 1:
         inner = np.quantile(np.concatenate(sample), np.arange(1, slices) / slices)
-        edges += np.unique(inner[inner > 0]).tolist()
-    edges.append(np.inf)
+        edges += np.unique(inner[(inner > 0) & (inner < last)]).tolist()
+    edges += [last] if last else []
     for low, high in pairwise(edges):
         gaps, gains, kinds = _slice(pairs, low, high)
         if not len(gaps):
@@ -305,6 +326,24 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
                 best[number], thresholds[number] = score[place], gaps[those[place]]
             reached[number] += gained[-1]
     return trained, thresholds, best
+
+
+def _last_useful(trains: Floats, reached: Floats, won: Floats, lost: Floats) -> float:
+    """Return the share of the widest gap above which no threshold is the best; 0 if none is.
+
+    Parameters
+    ----------
+    trains : (thresholds, labels)
+    reached : (thresholds,), with the threshold 0
+    won, lost : (ranges, labels) pairs that a threshold above their gaps wins and loses
+    """
+    gained = trains @ won.T
+    ends = reached[:, None] + np.cumsum(gained - trains @ lost.T, axis=1)
+    most = ends + trains @ lost.T
+    least = np.maximum(reached, ends.max(axis=1))[:, None]
+    useful = ((most >= least) & (gained > 0)).any(axis=0)
+    # A little more, lest rounding puts a gap into the range above its own.
+    return (int(np.flatnonzero(useful)[-1]) + 1.001) / _RANGES if useful.any() else 0.0
 
 
 def _slice(pairs: _Pairs, low: float, high: float) -> tuple[Floats, Floats, NDArray[np.int8]]:
