@@ -69,7 +69,7 @@ def _jackknife() -> Callable[[], object]:
     design = _one_each(1_000_000)
     return lambda: (
         correlate_arrays(x, y, "kendall_b"),
-        interval(x, y, design, "kendall_b", "pooled"),
+        interval(Pair.of(x, y, design).by("kendall_b", "pooled")),
     )
 
 
@@ -79,8 +79,7 @@ def _estimates() -> Callable[[], object]:
 
     def work() -> object:
         pair = Pair.of(x, y, design)
-        ways = [(x, y, design, statistic, "pooled") for statistic in STATISTICS]
-        return [interval(*way, ci="analytic", pair=pair) for way in ways]
+        return [interval(pair.by(name, "pooled"), ci="analytic") for name in STATISTICS]
 
     return work
 
@@ -88,13 +87,13 @@ def _estimates() -> Callable[[], object]:
 def _bootstrap() -> Callable[[], object]:
     x, y = _scores(687)
     design = _one_each(687)
-    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+    return lambda: interval(Pair.of(x, y, design).by("kendall_b", "pooled"), draws=10_000)
 
 
 def _tied_bootstrap() -> Callable[[], object]:
     x, y = _scores(687, levels=10)
     design = _one_each(687)
-    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+    return lambda: interval(Pair.of(x, y, design).by("kendall_b", "pooled"), draws=10_000)
 
 
 def _two_metrics(grouping: GroupingName) -> Callable[[], object]:
@@ -155,7 +154,7 @@ def _grid_of_six() -> Callable[[], object]:
 def _calibration() -> Callable[[], object]:
     x, y = _scores(5_000)
     design, rounded = _one_each(5_000), y.round()
-    return lambda: calibrate(x, rounded, design, "pooled")
+    return lambda: calibrate(Pair.of(x, rounded, design), "pooled")
 
 
 def _command() -> Callable[[], object]:

@@ -159,14 +159,13 @@ def coefficients(matrix: ArrayLike) -> dict[Coefficient, Value]:
 
 
 def coefficient_intervals(
-    matrices: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+    matrices: Floats, *, draws: int = 10_000, seed: int = 0
 ) -> dict[Coefficient, Interval | Missing]:
     """Return percentile bootstrap intervals of all coefficients, over whole videos.
 
     Parameters
     ----------
     matrices : (videos, labels, labels), as of `confusion_by_video`
-    confidence : between 0 and 1
     draws : number of resamples
     seed : of `numpy.random.default_rng`
 
@@ -181,7 +180,7 @@ def coefficient_intervals(
     rng = np.random.default_rng(seed)
     sums = [counts @ flat for counts in draw_counts(videos, draws, rng)]
     found = _all(np.concatenate(sums).reshape(draws, k, k))
-    return {name: percentiles(values, confidence) for name, values in found.items()}
+    return {name: percentiles(values) for name, values in found.items()}
 
 
 def _all(matrices: NDArray[Any]) -> dict[Coefficient, Floats]:

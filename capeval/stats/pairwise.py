@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.design import Design, same_sized
+from capeval.stats.design import same_sized
 from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
@@ -82,15 +82,7 @@ def constant_accuracy(human: ArrayLike, group: Ints) -> Value:
     return float((tied[some] / (sizes * (sizes - 1) / 2)).mean())
 
 
-def calibrate(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    by: Grouping | str,
-    *,
-    seed: int = 0,
-    pair: Pair | None = None,
-) -> Calibration:
+def calibrate(pair: Pair, by: Grouping | str, *, seed: int = 0) -> Calibration:
     """Return acc_eq with its threshold, found in-sample and across videos.
 
     One threshold serves all groups: the one that makes the mean over groups highest, of 0 and all
@@ -104,25 +96,16 @@ def calibrate(
 
     Parameters
     ----------
-    metric, human : (n,), finite
-    design : of the same n rows
-    grouping : `system` is never calibrated: its means are too few
+    by : `system` is never calibrated: its means are too few
     seed : of the generator that deals the videos
-    pair : of these very scores, if more is taken of them
 
-    Raises
-    ------
-    ValueError
-        The lengths differ or a value is not finite.
-
-    >>> design = Design.of(range(4))
-    >>> found = calibrate([1, 2, 9, 10], [1, 1, 2, 2], design, "pooled")
+    >>> from capeval.stats.design import Design
+    >>> found = calibrate(Pair.of([1, 2, 9, 10], [1, 1, 2, 2], Design.of(range(4))), "pooled")
     >>> found.value, found.threshold, found.untied, found.constant
     (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
     """
     grouping = grouping_of(by)
-    made = Pair.of(metric, human, design) if pair is None else pair
-    return made.kept(("calibrated", grouping, seed), lambda: _made(made, grouping, seed))
+    return pair.kept(("calibrated", grouping, seed), lambda: _made(pair, grouping, seed))
 
 
 def _made(pair: Pair, grouping: Grouping, seed: int) -> Calibration:
@@ -287,11 +270,11 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
         positive += len(turning)
         sample.append(turning[::97])
         if exact and len(turning):
-            place = (turning / pairs.widest * _RANGES).astype(np.int32)
-            place = place * len(labels) + block.label[turns]
+            ranges = (turning / pairs.widest * _RANGES).astype(np.int32)
+            cells = ranges * len(labels) + block.label[turns]
             tied = block.tied[turns]
-            won += np.bincount(place[tied], minlength=len(won))
-            lost += np.bincount(place[~tied], minlength=len(lost))
+            won += np.bincount(cells[tied], minlength=len(won))
+            lost += np.bincount(cells[~tied], minlength=len(lost))
     trained = (trains[1:] @ counts > 0) | (counts == 0)
     reached = trains @ at_zero
     best, thresholds = reached.copy(), np.zeros(len(trains))
@@ -310,14 +293,14 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
         gaps, gains, kinds = _slice(pairs, low, high)
         if not len(gaps):
             continue
-        tied = bool((gaps[1:] == gaps[:-1]).any())
+        repeated = bool((gaps[1:] == gaps[:-1]).any())
         for number, train in enumerate(trains > 0):
             those = np.flatnonzero(train[kinds])
             if not len(those):
                 continue
             gained = np.cumsum(gains[those])
             score = reached[number] + gained
-            if tied:
+            if repeated:
                 # A threshold takes in all pairs of one gap together.
                 ends = gaps[those]
                 score[:-1][ends[1:] == ends[:-1]] = -np.inf

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one, percentiles
+from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, Counts, coins, same_draws, too_few
-from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS
+from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS, permutation_p
 from capeval.stats.system_differences import percentile_p
 from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
@@ -237,9 +237,7 @@ def _agreement(metric: Floats, human: Floats) -> float:
     return float(1 - gaps[~np.isnan(gaps)].mean()) if (~np.isnan(gaps)).any() else float("nan")
 
 
-def _order_p(
-    metric: Floats, human: Floats, observed: float, seed: int, draws: int
-) -> PValue | Missing:
+def _order_p(metric: Floats, human: Floats, observed: float, seed: int, draws: int) -> PValue:
     """Return p by giving the metric's systems other names, in every way for up to 6."""
     systems = len(metric)
     exact = systems <= EVERY_ORDER
@@ -258,16 +256,7 @@ def _order_p(
         with np.errstate(invalid="ignore"):
             parts.append(1 - np.where(there, gaps, 0.0).sum(axis=(1, 2)) / there.sum(axis=(1, 2)))
     values = np.concatenate(parts)
-    values = values[~np.isnan(values)]
-    if not exact:
-        centre = (values.sum() + observed) / (len(values) + 1)
-        extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
-        p = add_one(int(extreme.sum()), len(values))
-        return PValue(p, "permutation of systems", add_one(0, len(values)))
-    moved = np.abs(values - values.mean())
-    p = float((moved >= abs(observed - values.mean()) - _SLACK).mean())
-    least = float((moved >= moved.max() - _SLACK).mean())
-    return PValue(p, "exact permutation of systems", least)
+    return permutation_p(observed, values[~np.isnan(values)], None, "of systems", exact=exact)
 
 
 def _limit(sums: Floats, squares: Floats) -> Floats:
