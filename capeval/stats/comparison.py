@@ -31,6 +31,8 @@ from capeval.stats.system_differences import system_difference
 from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
+# A worse metric is one of which p, adjusted, does not exceed this.
+_ALPHA = 0.05
 _UNASKED = Missing("no interval was asked for")
 _UNMOVED = Missing("no video moves the difference")
 # Fisher's scale is infinite at 1.
@@ -286,9 +288,7 @@ def holm(p_values: Sequence[Value]) -> list[Value]:
     return result
 
 
-def rank_clusters(
-    values: Sequence[Value], p_values: Sequence[Sequence[Value]], *, alpha: float = 0.05
-) -> list[int | None]:
+def rank_clusters(values: Sequence[Value], p_values: Sequence[Sequence[Value]]) -> list[int | None]:
     """Return the cluster of each metric, from 1 for the best; None for one without a value.
 
     From the best down, a metric opens a new cluster when it is worse than every member of the
@@ -298,7 +298,6 @@ def rank_clusters(
     ----------
     values : (metrics,)
     p_values : (metrics, metrics), two-sided, adjusted; the diagonal is not read
-    alpha : what p must not exceed
 
     >>> rank_clusters([0.5, 0.3, 0.45], [[1, 0.01, 0.2], [0.01, 1, 0.04], [0.2, 0.04, 1]])
     [1, 2, 1]
@@ -308,7 +307,7 @@ def rank_clusters(
     cluster, members = 1, list[int]()
     for _, place in sorted(there):
         tests = [p_values[place][other] for other in members]
-        if members and all(not isinstance(p, Missing) and p <= alpha for p in tests):
+        if members and all(not isinstance(p, Missing) and p <= _ALPHA for p in tests):
             cluster, members = cluster + 1, []
         members.append(place)
         result[place] = cluster

@@ -63,7 +63,7 @@ class Estimate:
         values = self.values[self.use]
         if len(values):
             return float(values.mean())
-        if len(self.use) == 1:
+        if len(self.use) <= 1:
             return missing_of(*self.pair.sides(self.grouping)[:2], self.statistic)
         smallest = self.statistic.smallest
         return Missing(f"none of {len(self.use)} groups has {smallest} captions that differ")

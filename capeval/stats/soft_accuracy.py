@@ -20,7 +20,7 @@ from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, Counts, coins, same_draws, too_few
 from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS, permutation_p
-from capeval.stats.system_differences import percentile_p
+from capeval.stats.system_differences import p_and_interval
 from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
 SOFT_ACCURACY = "soft_accuracy"
@@ -33,7 +33,6 @@ _CELLS = 20_000_000
 # Cells of matrices of systems that are worked on at once.
 _CHUNK = 1_000_000
 _SLACK = 1e-9
-_CONFIDENCE = 0.95
 UNASKED = Missing("no interval was asked for")
 
 
@@ -127,10 +126,7 @@ def compare_soft(
         return found(few, few)
     draws = max(draws, resamples)
     gaps = resampled_soft(first, draws, seed) - resampled_soft(second, draws, seed)
-    bounds = percentiles(gaps[None], _CONFIDENCE, units=design.videos, around=difference)
-    if isinstance(bounds, Missing):
-        return found(bounds, bounds)
-    return found(percentile_p(gaps[None], design.videos, around=difference), bounds)
+    return found(*p_and_interval(gaps[None], design.videos, difference))
 
 
 def resampled_soft(pair: Pair, draws: int, seed: int) -> Floats:
@@ -174,7 +170,7 @@ def _interval(pair: Pair, value: float, draws: int, seed: int) -> Interval | Mis
     if pair.design.videos < FEWEST:
         return too_few(pair.design.videos, pair.design)
     values = resampled_soft(pair, draws, seed)
-    return percentiles(values, _CONFIDENCE, units=pair.design.videos, around=value)
+    return percentiles(values, units=pair.design.videos, around=value)
 
 
 def _unusable(pair: Pair) -> Missing | None:

@@ -13,9 +13,9 @@ from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.significance import p_value
-from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Interval, PValue
-from tests.stats.making import compared, scores
+from tests.stats.making import compared, correlate_arrays, scores
 
 TOPIC = Grouping(
     "topic",

@@ -13,9 +13,9 @@ from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.statistic import KENDALL_B, Statistic, correlate_arrays
+from capeval.stats.statistic import KENDALL_B, Statistic
 from capeval.stats.values import Floats, GroupingName, Interval, PValue
-from tests.stats.making import compared, scores
+from tests.stats.making import compared, correlate_arrays, scores
 
 
 def _somers(pairs: PairCounts) -> Floats:

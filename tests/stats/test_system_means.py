@@ -9,9 +9,8 @@ from capeval.stats import system_means
 from capeval.stats.design import Design
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
-from capeval.stats.statistic import correlate_arrays
 from capeval.stats.values import Interval
-from tests.stats.making import scores
+from tests.stats.making import correlate_arrays, scores
 
 
 def test_means_of_systems_over_many_videos_come_from_their_normal_distribution(
