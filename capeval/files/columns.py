@@ -267,6 +267,9 @@ def choose(
         if role in strict:
             meant = []
         fitting = spelled or [name for name in meant if _fits(table, role, name, choice)]
+        if not fitting and role == "score" and len(meant) == 1 and _mostly_numbers(table, meant[0]):
+            # Reading it names the cell that is no number.
+            fitting = meant
         if len(fitting) == 1:
             columns[role] = fitting[0]
             free.remove(fitting[0])
@@ -359,6 +362,12 @@ def _fits(table: InputTable, role: str, name: str, choice: Choice) -> bool:
         "label": _is_label,
     }
     return bool(texts) and all(map(test.get(role, bool), texts))
+
+
+def _mostly_numbers(table: InputTable, name: str) -> bool:
+    """Return whether more than half of a column's cells with something in them are numbers."""
+    numbers = [_is_number(str(cell)) for cell in table.columns[name] if not is_unrated(cell)]
+    return sum(numbers) > len(numbers) / 2
 
 
 def _counts_rows(texts: Sequence[str]) -> bool:

@@ -111,7 +111,7 @@ def _one_metric(table: InputTable, name: str, choice: Choice) -> Chosen:
 def _may_be_metric(header: Collection[str], name: str, mapped: Mapping[str, str]) -> bool:
     """Return whether a sheet with these columns may be meant."""
     values = {"score", "value", folded(name)}
-    return any(may_be(one, "video_id") for one in header) and any(
+    return any(may_be(one, "video_id") or one == mapped.get("video_id") for one in header) and any(
         folded(one) in values or one == mapped.get("score") for one in header
     )
 

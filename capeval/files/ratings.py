@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
@@ -211,7 +211,7 @@ def load_human(
     asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised)
     mapped = asked.choice.mapped
     check_mapped(mapped, ROLES)
-    table = read_table(path, lambda header: may_be_human({*header, *mapped}))
+    table = read_table(path, lambda header: may_be_human(_renamed(header, mapped)))
     if not others:
         check_all_found(mapped, {table.file: table.columns})
     header = tuple(table.columns)
@@ -227,6 +227,11 @@ def load_human(
     found = replace(found, header=header)
     more = _not_standardised(found) if standardised else ()
     return replace(found, warnings=(*found.warnings, *more))
+
+
+def _renamed(header: Collection[str], mapped: Mapping[str, str]) -> set[str]:
+    """Return the columns of a sheet, and capeval's names of those among them that are mapped."""
+    return {*header, *(role for role, name in mapped.items() if name in header)}
 
 
 def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> RatingTable:

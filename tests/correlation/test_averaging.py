@@ -137,6 +137,26 @@ def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None
     assert "c" not in {c[side] for c in found["comparisons"] for side in ("first", "second")}
     said = correlate(tmp_path, "--average", f"{one},{two}")
     assert "no value in y (not in its file)" in " ".join(said.out.split())
+    assert "y lacks c, so there is no average of it" in said.err
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ("A,d", '; "a" and "A" may be one metric; a metric must have the same name in all: '),
+        ("d,e", "no metric is in every file; a metric must have the same name in all: x has a, b"),
+    ],
+)
+def test_data_sets_without_a_common_metric_have_no_average(
+    tmp_path: Path, metrics: str, told: str
+) -> None:
+    one = data_set(tmp_path, "x", seed=0, metrics="a,b")
+    two = data_set(tmp_path, "y", seed=1, metrics=metrics)
+    done = correlate(tmp_path, "--average", f"{one},{two}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: y/correlations.json: no metric is in every file")
+    assert told in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_metric_without_a_value_in_one_data_set_has_no_average(tmp_path: Path) -> None:

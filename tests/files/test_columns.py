@@ -341,3 +341,12 @@ def test_any_header_is_read_or_refused_in_one_line(
         assert len(table.notices) <= 1
     assert told.startswith(f"{path}: " if told else "")
     assert told.isprintable()
+
+
+def test_one_bad_cell_of_a_synonym_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, table_of("video_id,MOS", "v1,4", "v2,n.d.", "v3,3"))
+    with pytest.raises(InputError, match=r'line 3: MOS: "n\.d\." is not a number'):
+        load_human(path)
+    words = written(tmp_path, table_of("video_id,MOS", "v1,good", "v2,bad", "v3,3"))
+    with pytest.raises(InputError, match='the column "score" is missing'):
+        load_human(words)

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from capeval.errors import InputError
+from capeval.files.columns import Choice
 from capeval.files.metrics import load_metrics
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.files.table_reading import read_spreadsheet, read_table
@@ -91,6 +92,17 @@ def test_the_sheet_with_the_table_is_found(tmp_path: Path) -> None:
     )
     found = load_human(notes_first)
     assert found.notices == (f'{notes_first}: reads the sheet "Old" and ignores "First"',)
+
+
+def test_the_sheet_with_the_mapped_columns_is_found(tmp_path: Path) -> None:
+    notes = [["Segment", "remark"], ["v", "dark"]]
+    rated = [["Segment", "system", "Points"], ["v", "a", 1]]
+    path = save_workbook(tmp_path / "h.xlsx", notes, others={"Ratings": rated})
+    mapped = {"video_id": "Segment", "score": "Points"}
+    found = load_human(path, choice=Choice(mapped))
+    assert list(found.keys) == [("v", "a")]
+    metric = load_metrics(path, "m", Choice(mapped))
+    assert metric.metrics[0].scores == {("v", "a"): 1.0}
 
 
 @pytest.mark.parametrize(
