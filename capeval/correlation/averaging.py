@@ -207,7 +207,8 @@ def average(data_sets: Sequence[DataSet], protocol: Protocol) -> Correlations:
                 "signature": one.found.signature,
             }
             for one in data_sets
-        }
+        },
+        "settings": {"protocol": protocol.name},
     }
     fields = {
         "capeval": "correlate",
@@ -385,7 +386,7 @@ def _difference(
     tests: Sequence[Mapping[tuple[str, str], ComparisonResult]],
 ) -> ComparisonResult:
     human, statistic, grouping = way
-    rows = [of.get((first, second)) or _turned(of.get((second, first))) for of in tests]
+    rows = [of.get((first, second)) or turned(of.get((second, first))) for of in tests]
     there = [c for c in rows if c is not None and c.difference is not None]
     base = ComparisonResult(
         first=first,
@@ -424,12 +425,21 @@ def _difference(
     )
 
 
-def _turned(c: ComparisonResult | None) -> ComparisonResult | None:
+def turned(c: ComparisonResult | None) -> ComparisonResult | None:
     """Return a comparison with its metrics exchanged."""
     if c is None or c.difference is None:
         return c
     ends = (None, None) if c.low is None or c.high is None else (-c.high, -c.low)
-    return c.model_copy(update={"difference": -c.difference, "low": ends[0], "high": ends[1]})
+    return c.model_copy(
+        update={
+            "first": c.second,
+            "second": c.first,
+            "difference": -c.difference,
+            "low": ends[0],
+            "high": ends[1],
+            "p_one_sided": None if c.p_one_sided is None else 1 - c.p_one_sided,
+        }
+    )
 
 
 def _interval(one: Correlation | ComparisonResult, name: str) -> Interval | Missing:

@@ -106,6 +106,7 @@ def outlier_warnings(results: Sequence[Correlation]) -> list[str]:
         more = f", and {counted(others, 'other value')} much" if others else ""
         lines.append(
             f"{who}: leaving out {system} changes the {r.grouping} {STATISTICS[r.statistic].words} "
-            f"of {r.metric} from {r.value:.3f} to {left:.3f}{more}: see --exclude-system"
+            f"of {r.metric} from {r.value:.3f} to {left:.3f}{more}; "
+            f"to leave it out: --exclude-system {system}"
         )
     return lines
