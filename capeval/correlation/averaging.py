@@ -141,9 +141,8 @@ def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
         for earlier in data_sets:
             if same := [digest for digest in human if digest in earlier.human]:
                 raise InputError(
-                    f"has the human file of {earlier.human[same[0]]} ({earlier.path}); an average "
-                    "is of different data sets",
-                    file=path,
+                    f"{path} and {earlier.path} have the same human ratings "
+                    f"({earlier.human[same[0]]}); an average is of different data sets"
                 )
         data_sets.append(one)
     return data_sets

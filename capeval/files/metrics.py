@@ -31,11 +31,25 @@ class MetricScores:
 
 @dataclass(frozen=True)
 class MetricFile:
-    """The metrics of a file, the names of all its columns, and notices about those it reads."""
+    """The metrics of a file, the names of all its columns, and those it reads.
+
+    `hint` is what to do about an ignored column; `usual` are names that need no notice.
+    """
 
     metrics: list[MetricScores]
     header: tuple[str, ...]
-    notices: tuple[str, ...]
+    chosen: Chosen
+    hint: str
+    usual: tuple[str, ...]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Notices about synonyms that are read and columns that are ignored."""
+        return self.notices_besides(())
+
+    def notices_besides(self, also_read: Collection[str]) -> tuple[str, ...]:
+        """Return the notices of a file of which some columns are read as something else too."""
+        return self.chosen.notices(self.hint, also_read, self.usual)
 
 
 def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> MetricFile:
@@ -75,10 +89,9 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
             scores.signatures.append(signature)
     for metric, scores in found.items():
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
-    usual = () if stored else (name, "score")
+    usual = ("index",) if stored else (name, "score")
     hint = "" if stored else " (to read one as a metric: --metric COLUMN=FILE)"
-    notices = chosen.notices(hint, usual=("index", *usual) if stored else usual)
-    return MetricFile([*found.values()], tuple(table.columns), notices)
+    return MetricFile([*found.values()], tuple(table.columns), chosen, hint, usual)
 
 
 def _stored(table: InputTable, choice: Choice) -> Chosen:

@@ -192,6 +192,7 @@ def load_human(
     missing: IfMissing = "error",
     standardised: bool = False,
     others: bool = False,
+    also_read: Sequence[str] = (),
 ) -> RatingTable | LabelTable:
     """Read a human file.
 
@@ -202,13 +203,14 @@ def load_human(
     missing : whether a row without a rating is an error, or left out with a warning
     standardised : read the Z-scores of direct assessments instead of the raw scores
     others : whether a mapped column may be absent, because another file may have it
+    also_read : columns that are read as something else, so that no notice says they are ignored
 
     Raises
     ------
     InputError, UsageError
         The file or the mapping of its columns is not valid.
     """
-    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised)
+    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised, also_read)
     mapped = asked.choice.mapped
     check_mapped(mapped, ROLES)
     table = read_table(path, lambda header: may_be_human(_renamed(header, mapped)))
@@ -263,7 +265,7 @@ def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> Ra
         ratings if len(rated) == len(humans) else ratings[rated],
         {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns},
         (*warnings, *left_out),
-        chosen.notices(HINT, asked.metric_columns),
+        chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
         chosen.columns,
     )
 
@@ -276,7 +278,7 @@ def _long(table: InputTable, asked: HumanRequest) -> RatingTable:
     return replace(
         _ratings(table, asked),
         warnings=warnings,
-        notices=chosen.notices(HINT, asked.metric_columns),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
         columns=chosen.columns,
     )
 
@@ -303,7 +305,7 @@ def _direct_assessment(table: InputTable, asked: HumanRequest) -> RatingTable:
     return replace(
         _ratings(read, asked),
         warnings=(*warnings, *unrated),
-        notices=chosen.notices(HINT, [*asked.metric_columns, *IGNORED], USUAL),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read, *IGNORED], USUAL),
         columns=chosen.columns,
     )
 
@@ -389,7 +391,7 @@ def _labels(table: InputTable, asked: HumanRequest) -> LabelTable:
         table.lines,
         strata_of(table, keys) if stratified else None,
         warnings,
-        chosen.notices(),
+        chosen.notices(also_read=asked.also_read),
         chosen.columns,
         sheet=table.sheet,
     )

@@ -123,7 +123,7 @@ def test_averages_can_be_averaged(sets: tuple[Path, list[str]]) -> None:
     assert by_key(found)[key]["value"] == pytest.approx(((x + y) / 2 + z) / 2)
     done = correlate(folder, "--average", f"first.json,{files[0]}")
     assert (done.code, done.out) == (2, "")
-    assert "x/correlations.json: has the human file of first: x (first.json)" in done.err
+    assert "x/correlations.json and first.json have the same human ratings (first: x)" in done.err
 
 
 def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None:
