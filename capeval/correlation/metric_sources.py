@@ -159,8 +159,9 @@ def judged_runs(
     # What to do comes first: a long message is cut.
     raise InputError(
         (f"{hint}; " if hint else "") + f"its judged runs are {listed(known, 3)}, but human "
-        f"raters rated {listed(rated, 3)}: `system` in the human file must be the name of a run or the "
-        "model of its captions; rename one of them, or name other metrics with --metric NAME=PATH",
+        f"raters rated {listed(rated, 3)}: `system` in the human file must be the name of a "
+        "run or the model of its captions; rename one of them, or name other metrics with --metric "
+        "NAME=PATH",
         file=runs,
     )
 

@@ -218,7 +218,7 @@ def test_the_screen_shows_means_ranks_and_data_sets(sets: tuple[Path, list[str]]
         (("--average", "raters.json"), "raters.json: keeps raters apart"),
         (("--average", "x/correlations.json", "--human", "h.csv"), "--human has no effect on an"),
         (("--average", "x/correlations.json", "--seed", "1"), "--seed has no effect on an average"),
-        (("--average", "x/correlations.json,x/correlations.json"), "has the human file of"),
+        (("--average", "x/correlations.json,x/correlations.json"), "have the same human ratings"),
         (("--average", "x/correlations.json,other.json"), "has no statistic of a human score in"),
         (("--average", "x/correlations.json", "--out", "x/correlations.json"), "--out"),
         ((), "name the file of human ratings with --human, or files of results with --average"),

@@ -66,13 +66,18 @@ def of_human(human: str, rater: str | None) -> str:
     return f"human {name}" + (f" of {one_line(rater)}" if rater else "")
 
 
-def shown_reason(text: object) -> str:
+def shown_reason(text: object, grouping: GroupingName | None = None) -> str:
     """Return the reason of a missing value, with statistics by the names that tables have.
 
     >>> shown_reason("1 pair; kendall_b needs 2")
     '1 pair; Kendall tau-b needs 2'
+    >>> shown_reason("1 pair; kendall_b needs 2", "system")
+    '1 system; Kendall tau-b needs 2'
     """
     found = one_line(str(text))
+    if grouping is not None and grouping_of(grouping).means:
+        # The pairs are of the two means of a system.
+        found = re.sub(r"^(\d+) pair(s?);", r"\1 system\2;", found)
     for name, words in STATISTIC_WORDS.items():
         found = found.replace(name, words)
     return found

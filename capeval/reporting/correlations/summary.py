@@ -141,7 +141,7 @@ def _left_out(table: ElementTable) -> list[str]:
 def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
-        return f"no {name} ({shown_reason(result.reason)})"
+        return f"no {name} ({shown_reason(result.reason, result.grouping)})"
     text = f"{name} {bounded(result.value, result.low, result.high)}"
     if result.statistic == "acc_eq":
         # Its p belongs to the accuracy without threshold, which is not shown here.

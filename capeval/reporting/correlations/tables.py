@@ -61,7 +61,11 @@ def print_correlations(
     full : all tables; otherwise the main statistic of one human score by grouping, and the
         elements. Formats other than "table" always have all.
     """
-    tables, notes = correlation_tables(found) if form != "table" or full else _short(found)
+    if form == "table" and not full:
+        tables, notes = _short(found)
+    else:
+        # In LaTeX, each table is on its own.
+        tables, notes = correlation_tables(found, each=form == "latex")
     pages = [Page(tables, notes=notes, signatures=[found.signature])]
     if form != "table":
         print_line(rendered(pages, form), console)
@@ -114,19 +118,23 @@ def _is_protocol(found: Correlations) -> bool:
     return found.inputs.get("settings", {}).get("protocol", EVERYTHING.name) in PROTOCOLS
 
 
-def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
-    """Return all tables and the notes below them."""
-    tables = [*element_tables(found.elements), *value_tables(found.results)]
+def correlation_tables(found: Correlations, *, each: bool = False) -> tuple[list[Table], list[str]]:
+    """Return all tables and the notes below them; `each` table of values with its own legend."""
+    tables = [*element_tables(found.elements), *value_tables(found.results, each=each)]
     if found.published:
         tables.append(_published(found.published))
     compared, untested = comparison_tables(found)
     ceilings, lines = ceiling_tables(found)
     missing = lines_of_missing(
-        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, r.reason)
+        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, _reason(r))
         for r in found.results
         if r.value is None
     )
     return [*tables, *compared, *ceilings], [*missing, *untested, *lines]
+
+
+def _reason(r: Correlation) -> str:
+    return shown_reason(r.reason, r.grouping)
 
 
 def _missing_causes(found: Correlations) -> list[str]:
@@ -134,13 +142,13 @@ def _missing_causes(found: Correlations) -> list[str]:
     causes: dict[str, list[Correlation]] = {}
     for r in found.results:
         if r.value is None:
-            causes.setdefault(_cause(str(r.reason)), []).append(r)
+            causes.setdefault(_cause(_reason(r)), []).append(r)
     lines = []
     for those in sorted(causes.values(), key=len, reverse=True):
         r = those[0]
         lines.append(
             f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
-            f"{'has' if len(those) == 1 else 'have'} no value: {shown_reason(r.reason)} (such as "
+            f"{'has' if len(those) == 1 else 'have'} no value: {_reason(r)} (such as "
             f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
             f"{of_human(r.human, r.rater)})"
         )
@@ -153,8 +161,9 @@ def _cause(reason: str) -> str:
     >>> _cause("1 pair; kendall_b needs 2") == _cause("2 pairs; spearman needs 3")
     True
     """
-    general = re.sub("|".join(STATISTIC_WORDS), "statistic", reason)
-    return re.sub(r"\b(group|pair|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
+    names = map(re.escape, (*STATISTIC_WORDS.values(), *STATISTIC_WORDS))
+    general = re.sub("|".join(names), "statistic", reason)
+    return re.sub(r"\b(group|pair|system|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
 
 
 def _published(rows: Sequence[Published]) -> Table:

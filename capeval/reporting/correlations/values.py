@@ -181,8 +181,11 @@ def shown_briefly(r: Correlation) -> bool:
     return not grouping_of(r.grouping).means or r.n >= SEVERAL * max(len(r.data_sets), 1)
 
 
-def value_tables(results: Sequence[Correlation]) -> list[Table]:
-    """Return a table for each human score and grouping, then those of acc_eq, then one legend."""
+def value_tables(results: Sequence[Correlation], *, each: bool = False) -> list[Table]:
+    """Return a table for each human score and grouping, then those of acc_eq, then one legend.
+
+    `each` repeats below a table what concerns it.
+    """
     known: set[str] = set()
     tables: list[Table] = []
     accuracies: list[Table] = []
@@ -199,6 +202,13 @@ def value_tables(results: Sequence[Correlation]) -> list[Table]:
                 note = " ".join(footnotes(same, known))
                 tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
         accuracies += _accuracies(who, [r for r in those if r.statistic == ACC_EQ.name], rank)
+    if each:
+        rank_note = _RANK if ranks else ""
+        for table in (*tables, *accuracies):
+            accuracy = _ACCURACY if table in accuracies else ""
+            legend = [table.note, _legend(results), accuracy, rank_note]
+            table.note = " ".join(filter(None, legend))
+        return [*tables, *accuracies]
     tables += accuracies
     if tables:
         legend = [tables[-1].note, _legend(results), _ACCURACY if accuracies else ""]

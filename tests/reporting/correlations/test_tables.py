@@ -490,3 +490,18 @@ def test_differences_have_their_method_their_intervals_and_why_there_is_none() -
     assert rows["clair − meteor"][0] == "+0.781 [+0.581, +0.981]"
     # The file has lexical-1 − clair: turned, with the p of the other side.
     assert rows["clair − lexical-1:f1"] == ["+0.319 [+0.119, +0.519]", "0.006", "0.999"]
+
+
+def test_each_table_of_values_has_its_legend_in_latex() -> None:
+    found = correlations(SIX)
+    assert shown(found, "latex").count("the share of the compared pairs") == 3
+    assert shown(found, "markdown").count("the share of the compared pairs") == 1
+
+
+def test_too_few_systems_are_not_called_pairs() -> None:
+    lost = {"value": None, "low": None, "high": None, "reason": "1 pair; kendall_b needs 2"}
+    found = of_systems()
+    results = tuple(r.model_copy(update=lost) for r in found.results)
+    for full in (True, False):
+        text = shown(found.model_copy(update={"results": results}), "table", full=full)
+        assert "1 system; Kendall tau-b needs 2" in " ".join(text.split())
