@@ -53,8 +53,8 @@ def test_values_are_read_as_csv_has_them(tmp_path: Path) -> None:
     assert found.ratings.tolist() == [[1, 0.25, 2.5]]
     (notice,) = found.notices
     assert notice == (
-        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (name those with '
-        "metrics' scores with --metric-columns)"
+        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (to read one as a '
+        "metric: --metric-columns COLUMN)"
     )
 
 
@@ -165,7 +165,7 @@ def test_which_sheet_is_meant_is_never_guessed(
             [],
             "row 4: video_id, system: v, a is duplicated (row 2 and this row)",
         ),
-        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing; '),
+        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing ('),
         ([[*HEADER, "score"], ["v", "a", 1, 2]], [], 'row 1: the column "score" is duplicated'),
         ([HEADER], [], "row 1: has no rows below its header"),
         ([[None, "video_id"], ["v"]], [], 'row 1: the column "score" is missing; '),
