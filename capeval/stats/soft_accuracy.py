@@ -24,7 +24,7 @@ from capeval.stats.system_differences import p_and_interval
 from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
 SOFT_ACCURACY = "soft_accuracy"
-WORDS = "Soft pairwise accuracy"
+WORDS = "soft pairwise accuracy"
 
 # As in the authors' program; p of a pair is then right to .016 and less.
 _DRAWS = 1_000
