@@ -97,7 +97,7 @@ NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos
 
 PRECISION_NOTE = (
     f"Intervals of precision from fewer than {FEWEST_FOR_PRECISION} videos can be too narrow: "
-    "where 8% of the captions have precision 0, they cover 80-85% instead of 95%"
+    "where 8% of the captions have precision 0, they cover 83-90% instead of 95%."
 )
 """The note on such an interval, once per page."""
 
