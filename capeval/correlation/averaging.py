@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,6 +29,7 @@ from capeval.correlation.result import (
     number_of,
     reason_of,
 )
+from capeval.correlation.result_checks import check_rows
 from capeval.correlation.video_level import clustered
 from capeval.errors import InputError
 from capeval.files.id_hints import look_alike
@@ -39,6 +42,7 @@ from capeval.stats.values import GroupingName, Interval, Missing, Value
 from capeval.text import complaint, counted, cut, listed, shown
 from capeval.version import __version__
 
+_SHA256 = re.compile("[0-9a-f]{64}")
 METHOD = "of independent data sets"
 
 _Way = tuple[str, str, GroupingName]
@@ -59,17 +63,28 @@ class DataSet:
         """The hashes of the human files, each with the name of its data set."""
         inner = self.found.inputs.get("data_sets")
         if isinstance(inner, dict):
-            return {
+            digests = {
                 digest: f"{self.name}: {name}"
                 for name, one in inner.items()
-                for digest in one["human"]
+                for digest in _digests(one["human"])
             }
-        return {self.found.inputs["human"]["sha256"]: self.name}
+        else:
+            digests = {self.found.inputs["human"]["sha256"]: self.name}
+        return {digest: digests[digest] for digest in _digests([*digests])}
 
     @property
     def raters(self) -> str:
         """How ratings were aggregated."""
         return self.found.raters.combined
+
+
+def _digests(value: Any) -> list[str]:
+    """Return hashes; TypeError if they are none, or no list of them."""
+    if not isinstance(value, list) or not value:
+        raise TypeError
+    if not all(isinstance(one, str) and _SHA256.fullmatch(one) for one in value):
+        raise TypeError
+    return value
 
 
 def load_correlations(path: Path) -> Correlations:
@@ -78,8 +93,8 @@ def load_correlations(path: Path) -> Correlations:
     Raises
     ------
     InputError
-        The file is not strict JSON or no `correlations.json`; a key is unknown or missing; a value
-        is outside its interval, or a p is none.
+        The file is not strict JSON or no `correlations.json`; a key is unknown or missing; a number
+        is not possible; a row is repeated, or two contradict each other.
     """
     text = read_text(path)
     content = parse_json(text, file=path)
@@ -90,31 +105,8 @@ def load_correlations(path: Path) -> Correlations:
     except ValidationError as faults:
         field, message = complaint(faults)
         raise InputError(message, file=path, field=field[:200]) from None
-    for number, one in enumerate(found.results, start=1):
-        if flaw := _flaw(one.value, one.low, one.high, one.p):
-            raise InputError(flaw, file=path, field=f"results.{number}")
-    for number, test in enumerate(found.comparisons, start=1):
-        if flaw := _flaw(test.difference, test.low, test.high, test.p):
-            raise InputError(flaw, file=path, field=f"comparisons.{number}")
+    check_rows(found, path)
     return found
-
-
-def _flaw(value: float | None, low: float | None, high: float | None, p: float | None) -> str:
-    slack = 1e-9
-    if value is not None and abs(value) > 2 + slack:
-        return f"has the value {value:g}, which is none of a correlation"
-    if (low is None) != (high is None):
-        return "has one end of an interval"
-    if low is not None and high is not None and (value is None or not low <= high):
-        return "has an interval that cannot be right"
-    if (
-        value is not None
-        and low is not None
-        and high is not None
-        and not low - slack <= value <= high + slack
-    ):
-        return f"has the value {value:g} outside its interval"
-    return "" if p is None or 0 < p <= 1 else f"has p = {p:g}"
 
 
 def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
@@ -127,6 +119,12 @@ def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
     """
     data_sets: list[DataSet] = []
     for path, name in zip(paths, _names(paths), strict=True):
+        for other in data_sets:
+            if path.exists() and path.samefile(other.path):
+                raise InputError(
+                    f"is the same file as {other.path}; an average is of different data sets",
+                    file=path,
+                )
         found = load_correlations(path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         one = DataSet(name, path, digest, found)

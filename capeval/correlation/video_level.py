@@ -38,6 +38,7 @@ from capeval.stats.groupings import POOLED, grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
+from capeval.stats.percentiles import bootstrap_p
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
@@ -64,6 +65,8 @@ _LEAVE_OUT = 20_000
 # Permutations for a comparison, and the p that the best comparison must be able to reach.
 _PERMUTATIONS = 1_000
 _REACHED = 0.01
+# Of 95% intervals.
+_TAIL = 0.05
 # For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
 
@@ -121,6 +124,7 @@ def analyse(
         for way in settings.protocol.pairs:
             results += found[way][0]
             comparisons += found[way][1]
+        warnings += _coarse(scores, settings, found)
     least = pairs / (permutations + 1)
     if least > _REACHED and comparisons:
         warnings.append(
@@ -215,11 +219,13 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
     return result
 
 
+def _who(scores: _Scores) -> str:
+    of = f" of {scores.rater}" if scores.rater else ""
+    return f"human {HUMAN_WORDS.get(scores.human, scores.human)}{of}"
+
+
 def _warnings(scores: _Scores) -> list[str]:
-    videos = scores.design.videos
-    who = f"human {HUMAN_WORDS.get(scores.human, scores.human)}" + (
-        f" of {scores.rater}" if scores.rater else ""
-    )
+    videos, who = scores.design.videos, _who(scores)
     found = []
     if videos < FEW:
         what = ("video" if scores.design.repeats else "caption") + ("" if videos == 1 else "s")
@@ -240,6 +246,23 @@ def _warnings(scores: _Scores) -> list[str]:
                 "--full --statistic acc_eq"
             )
     return found
+
+
+def _coarse(scores: _Scores, settings: Settings, found: dict[_Way, _Found]) -> list[str]:
+    """Return a warning if no bootstrap p can be below .05, whatever the interval excludes."""
+    draws, videos = settings.bootstrap_resamples, scores.design.videos
+    resampled = any(
+        any(r.test == "bootstrap of videos" for r in results)
+        or any(c.method == "bootstrap" and c.p is not None for c in tests)
+        for results, tests in found.values()
+    )
+    if not resampled or (least := bootstrap_p(np.ones(draws), videos)) <= _TAIL:
+        return []
+    warning = (
+        f"{_who(scores)}: {draws} resamples of {videos} videos: no p by resampling can be below "
+        f"{least:.2g}, even where the interval excludes 0; leave --resamples out, or raise it"
+    )
+    return [warning]
 
 
 def _one_way(

@@ -96,10 +96,17 @@ class Statistic:
         y : (rows, n) or (1, n)
         threshold : the largest difference of `x` that is a tie, for statistics of pairs
 
+        Raises
+        ------
+        ValueError
+            The threshold is negative or not a number.
+
         >>> metric = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
         >>> SPEARMAN.rows(metric, metric[:1]).tolist()
         [1.0, -1.0]
         """
+        if not threshold >= 0:
+            raise ValueError(f"the threshold is {threshold}; it must be 0 or more")
         if x.shape[1] < self.smallest:
             return np.full(len(x), np.nan)
         return self.values(self.kind.rows(x, y, threshold))
@@ -169,10 +176,19 @@ STATISTICS: dict[str, Statistic] = {
 def statistic_of(which: Statistic | str) -> Statistic:
     """Return a statistic, by its name if that is given.
 
+    Raises
+    ------
+    ValueError
+        There is none of this name.
+
     >>> statistic_of("kendall_b").words
     'Kendall tau-b'
     """
-    return STATISTICS[which] if isinstance(which, str) else which
+    if isinstance(which, Statistic):
+        return which
+    if which not in STATISTICS:
+        raise ValueError(f"the statistic {which!r} is unknown; one of {', '.join(STATISTICS)}")
+    return STATISTICS[which]
 
 
 def why_missing(metric: Floats, human: Floats, statistic: Statistic) -> str:

@@ -397,11 +397,13 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path, line: str,
             "the statistic soft_accuracy is by system only: --grouping system",
         ),
         (("--metric", "m=other.csv"), "none of its 24 captions has a score of m"),
-        (("--metric", "m=metric.csv", "--metric", "m=metric.csv"), "m has two scores of"),
+        (("--metric", "m=metric.csv", "--metric", "m=metric.csv"), "m=metric.csv is named twice"),
+        (("--metric", "m=metric.csv", "--metric", "m=again.csv"), "m has two scores of"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(tmp_path: Path, typed: tuple[str, ...], told: str) -> None:
     ratings(tmp_path)
+    (tmp_path / "again.csv").write_bytes((tmp_path / "metric.csv").read_bytes())
     (tmp_path / "other.csv").write_text("video_id,system,score\nw,s,1\n", "utf-8")
     done = correlate(tmp_path, "--human", "human.csv", *typed)
     assert (done.code, done.out) == (2, "")

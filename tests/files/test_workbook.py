@@ -244,6 +244,73 @@ def test_what_no_program_writes_is_refused_in_one_line(
     assert "\n" not in str(raised.value)
 
 
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaa">]><worksheet>&a;</worksheet>'
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        BOMB.encode("utf-16"),
+        BOMB.encode("utf-16-le"),
+        b"\n\0" + BOMB.encode("utf-16-le"),
+        BOMB.encode("utf-16-be"),
+        b"\0 " + BOMB.encode("utf-16-be"),
+        BOMB.encode("utf-32"),
+        BOMB.encode("utf-32-be"),
+        b"<worksheet/>\0",
+        b'<?xml version="1.0" encoding="utf-7"?><worksheet/>',
+        b"\xef\xbb\xbf<?xml version='1.0' encoding = 'EBCDIC-CP-US'?><worksheet/>",
+    ],
+)
+def test_a_part_that_is_not_in_utf_8_is_refused(tmp_path: Path, part: bytes) -> None:
+    name = "xl/worksheets/sheet1.xml"
+    path = raw_workbook(tmp_path / "h.xlsx", "", parts={name: part})
+    with pytest.raises(InputError, match=r'a part that is not in UTF-8 \("xl/works'):
+        load_human(path)
+
+
+def test_a_wide_encoding_is_refused_whatever_the_name_of_the_part(tmp_path: Path) -> None:
+    parts = {"xl/media/image1.png": BOMB.encode("utf-16")}
+    with pytest.raises(InputError, match="is not in UTF-8"):
+        load_human(raw_workbook(tmp_path / "h.xlsx", two_rows(""), parts=parts))
+
+
+@pytest.mark.parametrize(
+    "start", ['<?xml version="1.0" encoding="UTF-8" standalone="yes"?>', "<?xml version='1.0'?>\n"]
+)
+def test_pictures_and_declarations_that_programs_write_are_accepted(
+    tmp_path: Path, start: str
+) -> None:
+    # Zeros between what looks like two tags, and the name of a printer in UTF-16.
+    parts = {
+        "xl/media/image1.emf": b"\1\0\0\0<" + b"\0" * 200_000 + b"<",
+        "xl/printerSettings/printerSettings1.bin": "HP LaserJet".encode("utf-16-le"),
+    }
+    sheet = f'{start}<worksheet xmlns="{MAIN}">{two_rows("")}</worksheet>'
+    assert len(read_table(raw_workbook(tmp_path / "h.xlsx", sheet, parts=parts))) == 1
+
+
+def attributes(number: int, value: str) -> str:
+    return " ".join(f'a{n}="{value}"' for n in range(number))
+
+
+@pytest.mark.parametrize("value", ["", ">", "'>"])
+@pytest.mark.parametrize("before", [0, 1_000_000, 1_048_000])
+def test_a_tag_with_very_many_attributes_is_refused(
+    tmp_path: Path, value: str, before: int
+) -> None:
+    sheet = " " * before + two_rows(f'<row r="3" {attributes(12_000, value)}/>')
+    with pytest.raises(InputError, match="has an XML tag above 64 KiB; open it"):
+        load_human(raw_workbook(tmp_path / "h.xlsx", sheet))
+
+
+@pytest.mark.parametrize("before", [0, 1_000_000, 1_048_400])
+def test_long_texts_are_no_long_tags(tmp_path: Path, before: int) -> None:
+    text = " " * before + two_rows(row(3, cell("A3", 'a > " b' * 20_000), RATING.format(3)))
+    table = read_table(raw_workbook(tmp_path / "h.xlsx", text))
+    assert len(table.columns["video_id"][1]) == 139_999 + 1
+
+
 def test_a_declared_size_with_few_cells_costs_nothing(tmp_path: Path) -> None:
     sheet = '<dimension ref="A1:XFD1048576"/>' + two_rows(
         row(1_048_576, cell("A1048576", "w"), RATING.format(1_048_576))
