@@ -129,6 +129,8 @@ def protocol(
         for statistic, grouping in whole.pairs
         if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
+    if not taken and not name and {*statistics} == {SOFT_ACCURACY}:
+        raise UsageError(f"the statistic {SOFT_ACCURACY} is by system only: --grouping system")
     if not taken:
         pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.pairs)
         raise UsageError(

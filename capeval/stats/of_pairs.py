@@ -94,6 +94,10 @@ class Pairs:
         def counted(name: str) -> Floats:
             if name == "score":
                 return form(signs(x, threshold) * signs(y))
+            if name == "agreeing" and not threshold and len(x) in distinct.values():
+                # Without pairs tied on both sides it is a sum of the others; all are whole numbers.
+                untied_pairs = count("untied_x") + count("untied_y") - count("pairs")
+                return np.asarray(count("score") + untied_pairs) / 2
             if name == "agreeing":
                 right = (signs(x, threshold) == signs(y)).astype(np.int8)
                 np.fill_diagonal(right, 0)

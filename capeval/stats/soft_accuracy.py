@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one, percentiles
+from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, Counts, coins, same_draws, too_few
-from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS
-from capeval.stats.system_differences import percentile_p
+from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS, permutation_p
+from capeval.stats.system_differences import p_and_interval
 from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
 SOFT_ACCURACY = "soft_accuracy"
-WORDS = "Soft pairwise accuracy"
+WORDS = "soft pairwise accuracy"
 
 # As in the authors' program; p of a pair is then right to .016 and less.
 _DRAWS = 1_000
@@ -33,7 +33,6 @@ _CELLS = 20_000_000
 # Cells of matrices of systems that are worked on at once.
 _CHUNK = 1_000_000
 _SLACK = 1e-9
-_CONFIDENCE = 0.95
 UNASKED = Missing("no interval was asked for")
 
 
@@ -127,10 +126,7 @@ def compare_soft(
         return found(few, few)
     draws = max(draws, resamples)
     gaps = resampled_soft(first, draws, seed) - resampled_soft(second, draws, seed)
-    bounds = percentiles(gaps[None], _CONFIDENCE, units=design.videos, around=difference)
-    if isinstance(bounds, Missing):
-        return found(bounds, bounds)
-    return found(percentile_p(gaps[None], design.videos, around=difference), bounds)
+    return found(*p_and_interval(gaps[None], design.videos, difference))
 
 
 def resampled_soft(pair: Pair, draws: int, seed: int) -> Floats:
@@ -174,7 +170,7 @@ def _interval(pair: Pair, value: float, draws: int, seed: int) -> Interval | Mis
     if pair.design.videos < FEWEST:
         return too_few(pair.design.videos, pair.design)
     values = resampled_soft(pair, draws, seed)
-    return percentiles(values, _CONFIDENCE, units=pair.design.videos, around=value)
+    return percentiles(values, units=pair.design.videos, around=value)
 
 
 def _unusable(pair: Pair) -> Missing | None:
@@ -237,9 +233,7 @@ def _agreement(metric: Floats, human: Floats) -> float:
     return float(1 - gaps[~np.isnan(gaps)].mean()) if (~np.isnan(gaps)).any() else float("nan")
 
 
-def _order_p(
-    metric: Floats, human: Floats, observed: float, seed: int, draws: int
-) -> PValue | Missing:
+def _order_p(metric: Floats, human: Floats, observed: float, seed: int, draws: int) -> PValue:
     """Return p by giving the metric's systems other names, in every way for up to 6."""
     systems = len(metric)
     exact = systems <= EVERY_ORDER
@@ -258,16 +252,7 @@ def _order_p(
         with np.errstate(invalid="ignore"):
             parts.append(1 - np.where(there, gaps, 0.0).sum(axis=(1, 2)) / there.sum(axis=(1, 2)))
     values = np.concatenate(parts)
-    values = values[~np.isnan(values)]
-    if not exact:
-        centre = (values.sum() + observed) / (len(values) + 1)
-        extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
-        p = add_one(int(extreme.sum()), len(values))
-        return PValue(p, "permutation of systems", add_one(0, len(values)))
-    moved = np.abs(values - values.mean())
-    p = float((moved >= abs(observed - values.mean()) - _SLACK).mean())
-    least = float((moved >= moved.max() - _SLACK).mean())
-    return PValue(p, "exact permutation of systems", least)
+    return permutation_p(observed, values[~np.isnan(values)], None, "of systems", exact=exact)
 
 
 def _limit(sums: Floats, squares: Floats) -> Floats:

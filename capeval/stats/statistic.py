@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from capeval.stats.concordance import PairCounts
 from capeval.stats.of_moments import Moments, MomentSums
 from capeval.stats.of_pairs import Pairs
 from capeval.stats.resampling import Counts
-from capeval.stats.values import Floats, Missing, Value, as_pairs, known
+from capeval.stats.values import Floats, Missing
 
 
 class Kind(Protocol):
@@ -173,32 +173,6 @@ def statistic_of(which: Statistic | str) -> Statistic:
     'Kendall tau-b'
     """
     return STATISTICS[which] if isinstance(which, str) else which
-
-
-def correlate_arrays(
-    metric: ArrayLike, human: ArrayLike, which: Statistic | str, *, threshold: float = 0.0
-) -> Value:
-    """Return a statistic of two arrays.
-
-    Parameters
-    ----------
-    metric, human : (n,), finite
-    threshold : as for `Statistic.rows`
-
-    Raises
-    ------
-    ValueError
-        The arrays differ in length or hold a value that is not finite.
-
-    >>> correlate_arrays([1, 2, 3], [3, 2, 1], "spearman")
-    -1.0
-    >>> correlate_arrays([1, 1], [1, 2], "kendall_b")
-    Missing(reason='the metric is constant')
-    """
-    statistic = statistic_of(which)
-    x, y = as_pairs(metric, human)
-    value = float(statistic.rows(x[None], y[None], threshold=threshold)[0])
-    return known(value, why_missing(x, y, statistic))
 
 
 def why_missing(metric: Floats, human: Floats, statistic: Statistic) -> str:

@@ -123,7 +123,7 @@ def test_averages_can_be_averaged(sets: tuple[Path, list[str]]) -> None:
     assert by_key(found)[key]["value"] == pytest.approx(((x + y) / 2 + z) / 2)
     done = correlate(folder, "--average", f"first.json,{files[0]}")
     assert (done.code, done.out) == (2, "")
-    assert "x/correlations.json: has the human file of first: x (first.json)" in done.err
+    assert "x/correlations.json and first.json have the same human ratings (first: x)" in done.err
 
 
 def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None:
@@ -137,6 +137,26 @@ def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None
     assert "c" not in {c[side] for c in found["comparisons"] for side in ("first", "second")}
     said = correlate(tmp_path, "--average", f"{one},{two}")
     assert "no value in y (not in its file)" in " ".join(said.out.split())
+    assert "y lacks c, so there is no average of it" in said.err
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ("A,d", '; "a" and "A" may be one metric; a metric must have the same name in all: '),
+        ("d,e", "no metric is in every file; a metric must have the same name in all: x has a, b"),
+    ],
+)
+def test_data_sets_without_a_common_metric_have_no_average(
+    tmp_path: Path, metrics: str, told: str
+) -> None:
+    one = data_set(tmp_path, "x", seed=0, metrics="a,b")
+    two = data_set(tmp_path, "y", seed=1, metrics=metrics)
+    done = correlate(tmp_path, "--average", f"{one},{two}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: y/correlations.json: no metric is in every file")
+    assert told in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_metric_without_a_value_in_one_data_set_has_no_average(tmp_path: Path) -> None:
@@ -198,7 +218,7 @@ def test_the_screen_shows_means_ranks_and_data_sets(sets: tuple[Path, list[str]]
         (("--average", "raters.json"), "raters.json: keeps raters apart"),
         (("--average", "x/correlations.json", "--human", "h.csv"), "--human has no effect on an"),
         (("--average", "x/correlations.json", "--seed", "1"), "--seed has no effect on an average"),
-        (("--average", "x/correlations.json,x/correlations.json"), "has the human file of"),
+        (("--average", "x/correlations.json,x/correlations.json"), "have the same human ratings"),
         (("--average", "x/correlations.json,other.json"), "has no statistic of a human score in"),
         (("--average", "x/correlations.json", "--out", "x/correlations.json"), "--out"),
         ((), "name the file of human ratings with --human, or files of results with --average"),

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from capeval.errors import InputError
+from capeval.files.columns import Choice
 from capeval.files.metrics import load_metrics
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.files.table_reading import read_spreadsheet, read_table
@@ -52,8 +53,8 @@ def test_values_are_read_as_csv_has_them(tmp_path: Path) -> None:
     assert found.ratings.tolist() == [[1, 0.25, 2.5]]
     (notice,) = found.notices
     assert notice == (
-        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (name those with '
-        "metrics' scores with --metric-columns)"
+        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (to read one as a '
+        "metric: --metric-columns COLUMN)"
     )
 
 
@@ -91,6 +92,17 @@ def test_the_sheet_with_the_table_is_found(tmp_path: Path) -> None:
     )
     found = load_human(notes_first)
     assert found.notices == (f'{notes_first}: reads the sheet "Old" and ignores "First"',)
+
+
+def test_the_sheet_with_the_mapped_columns_is_found(tmp_path: Path) -> None:
+    notes = [["Segment", "remark"], ["v", "dark"]]
+    rated = [["Segment", "system", "Points"], ["v", "a", 1]]
+    path = save_workbook(tmp_path / "h.xlsx", notes, others={"Ratings": rated})
+    mapped = {"video_id": "Segment", "score": "Points"}
+    found = load_human(path, choice=Choice(mapped))
+    assert list(found.keys) == [("v", "a")]
+    metric = load_metrics(path, "m", Choice(mapped))
+    assert metric.metrics[0].scores == {("v", "a"): 1.0}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +165,7 @@ def test_which_sheet_is_meant_is_never_guessed(
             [],
             "row 4: video_id, system: v, a is duplicated (row 2 and this row)",
         ),
-        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing; '),
+        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing ('),
         ([[*HEADER, "score"], ["v", "a", 1, 2]], [], 'row 1: the column "score" is duplicated'),
         ([HEADER], [], "row 1: has no rows below its header"),
         ([[None, "video_id"], ["v"]], [], 'row 1: the column "score" is missing; '),

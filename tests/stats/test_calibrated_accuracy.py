@@ -12,8 +12,6 @@ from scipy import stats
 
 from capeval.stats.concordance import agreeing_pairs, concordance, concordance_within
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
-from capeval.stats.groupings import grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.jackknife import video_influence, without_each_video
 from capeval.stats.jackknife_error import jackknife_error
@@ -62,7 +60,9 @@ def test_the_jackknife_with_a_threshold_is_as_wide_as_the_bootstrap(grouping: Gr
     widths = []
     ways: tuple[Kind, ...] = ("bootstrap", "analytic")
     for ci in ways:
-        found = interval(good, human, design, ACC_EQ, grouping, ci=ci, draws=2_000, threshold=0.7)
+        found = interval(
+            Pair.of(good, human, design).by(ACC_EQ, grouping, threshold=0.7), ci=ci, draws=2_000
+        )
         assert isinstance(found, Interval)
         widths.append(found.high - found.low)
     assert widths[0] == pytest.approx(widths[1], rel=0.08)
@@ -72,20 +72,18 @@ def test_the_jackknife_with_a_threshold_is_as_wide_as_the_bootstrap(grouping: Gr
 def test_influence_with_a_threshold_is_of_the_value(grouping: GroupingName) -> None:
     good, _, human, design = _scores(30, 3)
     pair = Pair.of(good, human, design)
-    by = grouping_of(grouping)
-    found = video_influence(pair, ACC_EQ, by, threshold=0.7)
+    found = video_influence(pair.by(ACC_EQ, grouping, threshold=0.7))
     assert not isinstance(found, Missing)
-    expected = grouped(good, human, design, ACC_EQ, grouping, threshold=0.7).value
+    expected = Pair.of(good, human, design).by(ACC_EQ, grouping, threshold=0.7).value
     assert found[0] == pytest.approx(expected)
-    use = pair.used(ACC_EQ, by, threshold=0.7)
-    left = without_each_video(pair, ACC_EQ, by, use, 0.7)
+    left = without_each_video(pair.by(ACC_EQ, grouping, threshold=0.7))
     assert not isinstance(left, Missing)
     assert np.corrcoef(left, found[0] - found[1])[0, 1] > 0.99
 
 
 def test_more_captions_than_are_resampled_have_an_interval() -> None:
     good, _, human, design = _scores(400, 4)
-    found = interval(good, human, design, ACC_EQ, "pooled", threshold=0.7)
+    found = interval(Pair.of(good, human, design).by(ACC_EQ, "pooled", threshold=0.7))
     assert isinstance(found, Interval)
     assert found.method == "jackknife"
     assert found.high - found.low < 0.1
@@ -99,7 +97,7 @@ def test_metrics_are_compared_with_their_own_thresholds(grouping: GroupingName) 
 
     def values(rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[float]:
         given = [
-            grouped(x[rows], human[rows], design.take(rows), ACC_EQ, grouping, threshold=t).value
+            Pair.of(x[rows], human[rows], design.take(rows)).by(ACC_EQ, grouping, threshold=t).value
             for x, t in zip((good, poor), ties, strict=True)
         ]
         return [one for one in given if isinstance(one, float)]

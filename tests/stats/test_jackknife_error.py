@@ -7,8 +7,8 @@ import numpy as np
 from capeval.stats.comparison import compare
 from capeval.stats.design import Design
 from capeval.stats.groupings import POOLED
-from capeval.stats.jackknife import without_each_video
-from capeval.stats.jackknife_error import jackknife_error, without_two_videos
+from capeval.stats.jackknife import without_each_video, without_two_videos
+from capeval.stats.jackknife_error import jackknife_error
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import KENDALL_B
 from capeval.stats.values import Floats, Missing
@@ -25,8 +25,8 @@ def test_the_corrected_variance_is_that_of_simulated_differences() -> None:
         pairs = [Pair.of(true + rng.normal(size=videos), human, design) for _ in range(2)]
         whole, each, both = [], [], []
         for pair in pairs:
-            without = without_each_video(pair, KENDALL_B, POOLED, use)
-            without_two = without_two_videos(pair, KENDALL_B, POOLED, use)
+            without = without_each_video(pair.by(KENDALL_B, POOLED, only=use))
+            without_two = without_two_videos(pair.by(KENDALL_B, POOLED, only=use))
             assert not isinstance(without, Missing)
             assert without_two is not None
             whole.append(float(pair.values(KENDALL_B, "pooled")[0]))
