@@ -35,7 +35,8 @@ def jackknife_error(whole: float, without: Floats, without_two: Floats | None) -
     Parameters
     ----------
     whole : the statistic of all videos
-    without : (videos,), without each in turn; NaN where it has no value
+    without : (videos,), without each in turn; NaN where it has no value, and then nothing is
+        corrected
     without_two : without each two, in the order of `numpy.triu_indices`; None for no correction
 
     >>> values = np.array([1.0, 2, 3, 4, 6])
@@ -54,8 +55,9 @@ def jackknife_error(whole: float, without: Floats, without_two: Floats | None) -
     freedom = 3 * squares**2 / float((moved**2) @ (moved**2)) - 2
     variance = squares * (n - 1) / n
     left = 1.0
-    if without_two is not None:
-        first, second = np.triu_indices(len(without), 1)
+    # What a pair of videos adds needs the values without each of them.
+    if without_two is not None and n == len(without):
+        first, second = np.triu_indices(n, 1)
         of_pairs = n * whole - (n - 1) * (without[first] + without[second]) + (n - 2) * without_two
         of_pairs = of_pairs[~np.isnan(of_pairs)]
         twice = float(((of_pairs - of_pairs.mean()) ** 2).sum()) / (n * (n - 1))

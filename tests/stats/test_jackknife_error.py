@@ -49,6 +49,17 @@ def test_few_videos_that_move_the_most_are_few_degrees_of_freedom() -> None:
     assert 1 <= freedom[1] < 6
 
 
+def test_a_missing_value_leaves_the_variance_uncorrected() -> None:
+    rng = np.random.default_rng(2)
+    without, without_two = 0.5 + 0.02 * rng.normal(size=20), 0.5 + 0.03 * rng.normal(size=190)
+    whole = float(without.mean())
+    assert jackknife_error(whole, without, without_two) != jackknife_error(whole, without, None)
+    without[3] = np.nan
+    plain = jackknife_error(whole, without, None)
+    assert jackknife_error(whole, without, without_two) == plain
+    assert plain == jackknife_error(whole, np.delete(without, 3), None)
+
+
 def test_metrics_that_rank_systems_equally_well_but_differently_are_seldom_called_different() -> (
     None
 ):
