@@ -31,7 +31,7 @@ from capeval.stats.design import Design
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
-from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Floats, GroupingName, Missing
 
 __all__ = ["measure"]
@@ -67,10 +67,7 @@ def _grid(systems: int, videos: int) -> Design:
 def _jackknife() -> Callable[[], object]:
     x, y = _scores(1_000_000)
     design = _one_each(1_000_000)
-    return lambda: (
-        correlate_arrays(x, y, "kendall_b"),
-        interval(x, y, design, "kendall_b", "pooled"),
-    )
+    return lambda: interval(Pair.of(x, y, design).by("kendall_b", "pooled"))
 
 
 def _estimates() -> Callable[[], object]:
@@ -79,8 +76,7 @@ def _estimates() -> Callable[[], object]:
 
     def work() -> object:
         pair = Pair.of(x, y, design)
-        ways = [(x, y, design, statistic, "pooled") for statistic in STATISTICS]
-        return [interval(*way, ci="analytic", pair=pair) for way in ways]
+        return [interval(pair.by(name, "pooled"), ci="analytic") for name in STATISTICS]
 
     return work
 
@@ -88,13 +84,13 @@ def _estimates() -> Callable[[], object]:
 def _bootstrap() -> Callable[[], object]:
     x, y = _scores(687)
     design = _one_each(687)
-    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+    return lambda: interval(Pair.of(x, y, design).by("kendall_b", "pooled"), draws=10_000)
 
 
 def _tied_bootstrap() -> Callable[[], object]:
     x, y = _scores(687, levels=10)
     design = _one_each(687)
-    return lambda: interval(x, y, design, "kendall_b", "pooled", draws=10_000)
+    return lambda: interval(Pair.of(x, y, design).by("kendall_b", "pooled"), draws=10_000)
 
 
 def _two_metrics(grouping: GroupingName) -> Callable[[], object]:
@@ -155,7 +151,7 @@ def _grid_of_six() -> Callable[[], object]:
 def _calibration() -> Callable[[], object]:
     x, y = _scores(5_000)
     design, rounded = _one_each(5_000), y.round()
-    return lambda: calibrate(x, rounded, design, "pooled")
+    return lambda: calibrate(Pair.of(x, rounded, design), "pooled")
 
 
 def _command() -> Callable[[], object]:

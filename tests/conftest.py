@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from capeval.llm.cache import ReplyCache
 from tests.browser import running
+
+# A busy machine is no failure.
+settings.register_profile(
+    "capeval", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("capeval")
 
 
 @pytest.fixture(scope="session")

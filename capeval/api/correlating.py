@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -52,6 +54,9 @@ def correlate(o: CorrelateOptions) -> Correlations:
         for name, paths in (o.metric or {}).items()
         for path in ([paths] if isinstance(paths, str | Path) else paths)
     ]
+    _refuse_repeated("--metric-columns", [(name, name) for name in o.metric_columns])
+    files = [(f"{name}={path}", f"{name}={os.path.realpath(path)}") for name, path in named]
+    _refuse_repeated("--metric", files)
     known: str | tuple[Annotation, ...] | None = None
     if isinstance(o.annotations, str | Path):
         known = str(o.annotations)
@@ -83,6 +88,15 @@ def correlate(o: CorrelateOptions) -> Correlations:
         read = files_read([path for _, path in named], path, folder if all_runs else None)
         check_output(Path(o.out), [o.human, *read])
     return _written(correlate_files(request, settings, o.progress), o)
+
+
+def _refuse_repeated(option: str, names: Sequence[tuple[str, str]]) -> None:
+    """Refuse a name that is given again: as it is typed, and as it is compared."""
+    seen: set[str] = set()
+    for typed, meant in names:
+        if meant in seen:
+            raise UsageError(f"{option}: {typed} is named twice")
+        seen.add(meant)
 
 
 # What an average of results depends on; it does not show progress, as it takes no time.

@@ -279,8 +279,8 @@ class CorrelateOptions:
     raters : How the ratings of several raters are aggregated: mean, median, zmean; or each to
         keep the raters apart.
     ci : The kind of intervals: bootstrap, analytic or none. By default what suits each statistic.
-    resamples : Bootstrap resamples and permutations. By default 2,000 for p-values and 1,000 for
-        comparisons.
+    resamples : Bootstrap resamples and permutations. By default 10,000 for intervals and the p
+        that follow from them, 2,000 for permutation tests, 1,000 for comparisons.
     protocol : Only the statistics of a published protocol: tuna, wmt23 or wmt24.
     statistic : Only these of kendall_b, kendall_c, spearman, pearson, acc_eq, soft_accuracy.
     grouping : Only these of pooled, item, within_system, system.

@@ -88,6 +88,12 @@ class ModelEntry(BaseModel):
         return self.base_url != _packaged().get(self.name, {}).get("base_url")
 
     @property
+    def is_own(self) -> bool:
+        """Return whether the user's file added or changed it."""
+        table = _packaged().get(self.name)
+        return table is None or self != _entry(TABLE, self.name, table)
+
+    @property
     def memory(self) -> int | None:
         """Estimated memory in GiB: bf16 weights plus a fifth, plus 2 GiB.
 

@@ -180,7 +180,7 @@ def _advice(where: str, size: CheckpointSize, serve: str | None) -> str:
     advice = [
         f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
         if serve
-        else "reach it through a server instead (--base-url)"
+        else "use larger or more GPUs, or a server that runs it (--base-url)"
     ]
     own = _bytes(size, torch.float32)
     free = free_memory(torch.device("cpu")) if where == "cpu" else 0

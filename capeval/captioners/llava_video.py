@@ -43,6 +43,7 @@ from transformers.models.llava_onevision.modeling_llava_onevision import (
     LlavaOnevisionModel,
 )
 
+from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.errors import UsageError
 
@@ -349,14 +350,18 @@ class LlavaVideoInputs:
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
         rows = [self._ids(request) for request in requests]
-        longest = max(len(row) for row in rows)
-        padding = self._tokenizer.pad_token_id
+        videos = [self._pixels(request) for request in requests]
         return {
+<<<<<<< HEAD
             "input_ids": torch.tensor([[padding] * (longest - len(row)) + row for row in rows]),
             "attention_mask": torch.tensor(
                 [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
             ),
             **self._videos(requests),
+=======
+            **left_padded(rows, self._tokenizer.pad_token_id),
+            "pixel_values_videos": self._in_a_batch(videos),
+>>>>>>> w-gen
         }
 
     def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:

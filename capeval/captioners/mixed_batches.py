@@ -53,3 +53,14 @@ def _joined(name: str, values: Sequence[torch.Tensor], longest: int, padding: in
         for value in values
     ]
     return torch.cat(padded)
+
+
+def left_padded(rows: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:
+    """Return `input_ids` and `attention_mask` of rows of token ids."""
+    longest = max(len(row) for row in rows)
+    return {
+        "input_ids": torch.tensor([[padding] * (longest - len(row)) + list(row) for row in rows]),
+        "attention_mask": torch.tensor(
+            [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        ),
+    }

@@ -198,7 +198,7 @@ class TransformersCaptioner:
             began = time.perf_counter()
             self._memory.start()
             if loaded.generation.do_sample:
-                # By the video: a run that is resumed draws what it would have drawn.
+                # By the first video: batches of one draw the same again in a resumed run.
                 drawn = f"{self._seed} {requests[0].index}".encode()
                 torch.manual_seed(int.from_bytes(hashlib.sha256(drawn).digest()[:7]))
             moved = {name: _moved(name, value, loaded) for name, value in batch.items()}

@@ -54,7 +54,7 @@ TableFormat = Annotated[
 Full = Annotated[
     bool,
     typer.Option(
-        "--full", help="Print everything, not only the first screen.", rich_help_panel=OUTPUT
+        "--full", help="Print everything, not only the most important.", rich_help_panel=OUTPUT
     ),
 ]
 Quiet = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from capeval.api.run_options import ClearOptions, FramesOptions, ModelsOptions
-from capeval.cli.options import Json, declared_by
+from capeval.cli.options import Full, Json, declared_by
 from capeval.cli.output import Output
 from capeval.errors import UsageError
 from capeval.text import counted
@@ -18,7 +18,7 @@ cache_app = typer.Typer(help="See or clear the cache of models' replies.", no_ar
 
 
 @declared_by(ModelsOptions)
-def models(declared: dict[str, Any], *, as_json: Json = False) -> None:
+def models(declared: dict[str, Any], *, full: Full = False, as_json: Json = False) -> None:
     """List the models that `capeval generate` knows.
 
     Add your own to capeval.toml, as \\[models."NAME"].
@@ -33,7 +33,7 @@ def models(declared: dict[str, Any], *, as_json: Json = False) -> None:
     elif declared["name"] is not None:
         print_model(found[0], output.console)
     else:
-        print_models(found, output.console)
+        print_models(found, output.console, full=full)
 
 
 @declared_by(FramesOptions)

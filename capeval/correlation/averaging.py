@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,17 +29,20 @@ from capeval.correlation.result import (
     number_of,
     reason_of,
 )
+from capeval.correlation.result_checks import check_rows
 from capeval.correlation.video_level import clustered
 from capeval.errors import InputError
+from capeval.files.id_hints import look_alike
 from capeval.files.reading import parse_json, read_text
 from capeval.scoring import Signature
 from capeval.stats.averaging import mean_interval, mean_p
 from capeval.stats.comparison import holm
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import GroupingName, Interval, Missing, Value
-from capeval.text import complaint, counted, listed
+from capeval.text import complaint, counted, cut, listed, shown
 from capeval.version import __version__
 
+_SHA256 = re.compile("[0-9a-f]{64}")
 METHOD = "of independent data sets"
 
 _Way = tuple[str, str, GroupingName]
@@ -58,17 +63,28 @@ class DataSet:
         """The hashes of the human files, each with the name of its data set."""
         inner = self.found.inputs.get("data_sets")
         if isinstance(inner, dict):
-            return {
+            digests = {
                 digest: f"{self.name}: {name}"
                 for name, one in inner.items()
-                for digest in one["human"]
+                for digest in _digests(one["human"])
             }
-        return {self.found.inputs["human"]["sha256"]: self.name}
+        else:
+            digests = {self.found.inputs["human"]["sha256"]: self.name}
+        return {digest: digests[digest] for digest in _digests([*digests])}
 
     @property
     def raters(self) -> str:
         """How ratings were aggregated."""
         return self.found.raters.combined
+
+
+def _digests(value: Any) -> list[str]:
+    """Return hashes; TypeError if they are none, or no list of them."""
+    if not isinstance(value, list) or not value:
+        raise TypeError
+    if not all(isinstance(one, str) and _SHA256.fullmatch(one) for one in value):
+        raise TypeError
+    return value
 
 
 def load_correlations(path: Path) -> Correlations:
@@ -77,8 +93,8 @@ def load_correlations(path: Path) -> Correlations:
     Raises
     ------
     InputError
-        The file is not strict JSON or no `correlations.json`; a key is unknown or missing; a value
-        is outside its interval, or a p is none.
+        The file is not strict JSON or no `correlations.json`; a key is unknown or missing; a number
+        is not possible; a row is repeated, or two contradict each other.
     """
     text = read_text(path)
     content = parse_json(text, file=path)
@@ -89,31 +105,8 @@ def load_correlations(path: Path) -> Correlations:
     except ValidationError as faults:
         field, message = complaint(faults)
         raise InputError(message, file=path, field=field[:200]) from None
-    for number, one in enumerate(found.results, start=1):
-        if flaw := _flaw(one.value, one.low, one.high, one.p):
-            raise InputError(flaw, file=path, field=f"results.{number}")
-    for number, test in enumerate(found.comparisons, start=1):
-        if flaw := _flaw(test.difference, test.low, test.high, test.p):
-            raise InputError(flaw, file=path, field=f"comparisons.{number}")
+    check_rows(found, path)
     return found
-
-
-def _flaw(value: float | None, low: float | None, high: float | None, p: float | None) -> str:
-    slack = 1e-9
-    if value is not None and abs(value) > 2 + slack:
-        return f"has the value {value:g}, which is none of a correlation"
-    if (low is None) != (high is None):
-        return "has one end of an interval"
-    if low is not None and high is not None and (value is None or not low <= high):
-        return "has an interval that cannot be right"
-    if (
-        value is not None
-        and low is not None
-        and high is not None
-        and not low - slack <= value <= high + slack
-    ):
-        return f"has the value {value:g} outside its interval"
-    return "" if p is None or 0 < p <= 1 else f"has p = {p:g}"
 
 
 def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
@@ -126,6 +119,12 @@ def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
     """
     data_sets: list[DataSet] = []
     for path, name in zip(paths, _names(paths), strict=True):
+        for other in data_sets:
+            if path.exists() and path.samefile(other.path):
+                raise InputError(
+                    f"is the same file as {other.path}; an average is of different data sets",
+                    file=path,
+                )
         found = load_correlations(path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         one = DataSet(name, path, digest, found)
@@ -140,9 +139,8 @@ def load_data_sets(paths: Sequence[Path]) -> list[DataSet]:
         for earlier in data_sets:
             if same := [digest for digest in human if digest in earlier.human]:
                 raise InputError(
-                    f"has the human file of {earlier.human[same[0]]} ({earlier.path}); an average "
-                    "is of different data sets",
-                    file=path,
+                    f"{path} and {earlier.path} have the same human ratings "
+                    f"({earlier.human[same[0]]}); an average is of different data sets"
                 )
         data_sets.append(one)
     return data_sets
@@ -173,7 +171,7 @@ def average(data_sets: Sequence[DataSet], protocol: Protocol) -> Correlations:
     Raises
     ------
     InputError
-        The data sets have no statistic of a human score in common.
+        The data sets have no statistic of a human score in common, or no metric.
     """
     ways = {one.name: _ways(one, protocol) for one in data_sets}
     first = ways[data_sets[0].name]
@@ -186,7 +184,7 @@ def average(data_sets: Sequence[DataSet], protocol: Protocol) -> Correlations:
                 data_sets[-1].path,
             ),
         )
-    warnings = list(_left_out(ways, common))
+    warnings = [*_left_out(ways, common), *_lacking(data_sets, common)]
     if len(modes := {one.name: one.raters for one in data_sets}.values()) > 1 < len({*modes}):
         how = ", ".join(f"{one.name}: {one.raters}" for one in data_sets)
         warnings.append(f"ratings of several raters are aggregated differently ({how})")
@@ -206,7 +204,8 @@ def average(data_sets: Sequence[DataSet], protocol: Protocol) -> Correlations:
                 "signature": one.found.signature,
             }
             for one in data_sets
-        }
+        },
+        "settings": {"protocol": protocol.name},
     }
     fields = {
         "capeval": "correlate",
@@ -251,6 +250,44 @@ def _left_out(ways: Mapping[str, Sequence[_Way]], common: Sequence[_Way]) -> Ite
                 f"{name}: {counted(len(more), 'statistic')} not in every data set, and left out "
                 f"(such as {statistic} by {grouping} with the human "
                 f"{HUMAN_WORDS.get(human, human)})"
+            )
+
+
+def _lacking(data_sets: Sequence[DataSet], common: Sequence[_Way]) -> Iterator[str]:
+    """Yield a line for each data set that lacks metrics of others.
+
+    Raises
+    ------
+    InputError
+        No metric is in every data set.
+    """
+    metrics: dict[str, dict[_Way, set[str]]] = {
+        one.name: {
+            way: {r.metric for r in one.found.results if (r.human, r.statistic, r.grouping) == way}
+            for way in common
+        }
+        for one in data_sets
+    }
+    names = {name: sorted(set().union(*of.values())) for name, of in metrics.items()}
+    alike = ""
+    for one, other in combinations(names.values(), 2):
+        pair = look_alike([name for name in one if name not in other], other)
+        if pair and not alike:
+            alike = f"; {shown(pair.one)} and {shown(pair.other)} may be one metric"
+    if not any(set.intersection(*(of[way] for of in metrics.values())) for way in common):
+        first = names[data_sets[0].name]
+        apart = next((one for one in data_sets if not {*first} & {*names[one.name]}), data_sets[-1])
+        has = "; ".join(f"{cut(name)} has {listed(those, 3)}" for name, those in names.items())
+        raise InputError(
+            f"no metric is in every file{alike}; a metric must have the same name in all: {has}",
+            file=apart.path,
+        )
+    every = sorted(set().union(*names.values()))
+    for name, those in names.items():
+        if absent := [metric for metric in every if metric not in those]:
+            yield (
+                f"{name} lacks {listed(absent)}, so there is no average of "
+                f"{'it' if len(absent) == 1 else 'them'}{alike}"
             )
 
 
@@ -346,7 +383,7 @@ def _difference(
     tests: Sequence[Mapping[tuple[str, str], ComparisonResult]],
 ) -> ComparisonResult:
     human, statistic, grouping = way
-    rows = [of.get((first, second)) or _turned(of.get((second, first))) for of in tests]
+    rows = [of.get((first, second)) or turned(of.get((second, first))) for of in tests]
     there = [c for c in rows if c is not None and c.difference is not None]
     base = ComparisonResult(
         first=first,
@@ -385,12 +422,21 @@ def _difference(
     )
 
 
-def _turned(c: ComparisonResult | None) -> ComparisonResult | None:
+def turned(c: ComparisonResult | None) -> ComparisonResult | None:
     """Return a comparison with its metrics exchanged."""
     if c is None or c.difference is None:
         return c
     ends = (None, None) if c.low is None or c.high is None else (-c.high, -c.low)
-    return c.model_copy(update={"difference": -c.difference, "low": ends[0], "high": ends[1]})
+    return c.model_copy(
+        update={
+            "first": c.second,
+            "second": c.first,
+            "difference": -c.difference,
+            "low": ends[0],
+            "high": ends[1],
+            "p_one_sided": None if c.p_one_sided is None else 1 - c.p_one_sided,
+        }
+    )
 
 
 def _interval(one: Correlation | ComparisonResult, name: str) -> Interval | Missing:

@@ -104,8 +104,10 @@ def outlier_warnings(results: Sequence[Correlation]) -> list[str]:
         who = f"human {HUMAN_WORDS.get(human, human)}" + (f" of {rater}" if rater else "")
         others = len(those) - 1
         more = f", and {counted(others, 'other value')} much" if others else ""
+        option = f'--exclude-system "{system}"' if " " in system else f"--exclude-system {system}"
         lines.append(
             f"{who}: leaving out {system} changes the {r.grouping} {STATISTICS[r.statistic].words} "
-            f"of {r.metric} from {r.value:.3f} to {left:.3f}{more}: see --exclude-system"
+            f"of {r.metric} from {r.value:.3f} to {left:.3f}{more}; "
+            f"to leave it out: {option}"
         )
     return lines

@@ -89,6 +89,7 @@ class CorrelationInputs:
 
 def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> CorrelationInputs:
     """Read the human file and every metric; `binary` as for `from_labels`."""
+    own_path = request.human.resolve()
     table = load_human(
         request.human,
         request.metric_columns,
@@ -96,6 +97,8 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         missing=request.missing,
         standardised=request.standardised,
         others=bool(request.auto),
+        # A metric is the column of its name.
+        also_read=[name for name, path in request.auto if path.resolve() == own_path],
     )
     for line in table.notices:
         request.on_notice(line)
@@ -115,7 +118,8 @@ def read_inputs(request: CorrelateRequest, *, binary: bool = False) -> Correlati
         },
         lambda: Known(frozenset(table.keys.videos), frozenset(table.keys.systems or ())),
     )
-    sources = gather(request.auto, runs, annotations, systems, request.on_notice, choice)
+    read = {own_path: {*table.columns.values(), *request.metric_columns}}
+    sources = gather(request.auto, runs, annotations, systems, request.on_notice, choice, read)
     check_all_found(request.columns, {request.human: table.header, **sources.headers})
     for name in request.metric_columns:
         if name in sources.metrics:
@@ -307,7 +311,7 @@ def merged_by_rater(warnings: Sequence[str], raters: Collection[str]) -> list[st
     """Merge warnings that differ only in the rater and in numbers: keep the first, with a count.
 
     >>> merged_by_rater(["human F1 of Ann: 9 are few", "human F1 of Bo: 8 are few"], ["Ann", "Bo"])
-    ['human F1 of Ann: 9 are few (and so of 1 other rater)']
+    ['human F1 of Ann: 9 are few (also for 1 other rater)']
     """
     names = frozenset(raters)
     kinds: dict[str, tuple[str, set[str]]] = {}
@@ -318,7 +322,7 @@ def merged_by_rater(warnings: Sequence[str], raters: Collection[str]) -> list[st
     for line, affected in kinds.values():
         others = len(affected) - 1
         plural = "" if others == 1 else "s"
-        result.append(f"{line} (and so of {others:,} other rater{plural})" if others > 0 else line)
+        result.append(f"{line} (also for {others:,} other rater{plural})" if others > 0 else line)
     return result
 
 

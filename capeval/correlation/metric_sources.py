@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.columns import Choice, Known, may_be
 from capeval.files.id_hints import hint_of, look_alike
-from capeval.files.metrics import MetricScores, load_metrics, merge
+from capeval.files.metrics import MetricFile, MetricScores, load_metrics, merge
 from capeval.files.reading import first_line, json_records, parse_json, read_text
 from capeval.files.table_reading import read_table
 from capeval.files.workbook import is_workbook
@@ -155,10 +155,13 @@ def judged_runs(
     ]
     rated = sorted(str(name) for name in systems)
     alike = look_alike(rated, [name for one in judged for name in one.names])
+    hint = hint_of(alike).removeprefix("; ")
+    # What to do comes first: a long message is cut.
     raise InputError(
-        f"its judged runs are {listed(known)}, but human raters rated {listed(rated)}: `system` "
-        "in the human file must be the name of a run or the model of its captions; rename one of "
-        f"them, or name other metrics with --metric NAME=PATH{hint_of(alike)}",
+        (f"{hint}; " if hint else "") + f"its judged runs are {listed(known, 3)}, but human "
+        f"raters rated {listed(rated, 3)}: `system` in the human file must be the name of a "
+        "run or the model of its captions; rename one of them, or name other metrics with --metric "
+        "NAME=PATH",
         file=runs,
     )
 
@@ -182,11 +185,13 @@ def gather(
     systems: Collection[str | None],
     on_notice: Callable[[str], None],
     choice: Choice | None = None,
+    read_elsewhere: Mapping[Path, Collection[str]] | None = None,
 ) -> Sources:
     """Read all metrics: those named, as `find_metric` returns them, and every judge of some runs.
 
     Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `choice` says which columns of files of scores are meant.
+    notice. `choice` says which columns of files of scores are meant, and `read_elsewhere` which
+    columns of a file, by its resolved path, are read as something else.
 
     Raises
     ------
@@ -201,6 +206,7 @@ def gather(
         _judged(sources, judge.path.name, judge.judgments, judgments, annotations or (), systems)
         if notice := judged_again(judge.judgments, judge.path.parent.name):
             on_notice(notice)
+    files: dict[Path, list[MetricFile]] = {}
     for name, path in named:
         if _is_judged(path):
             judgments = _judgments(path, annotations)
@@ -208,10 +214,15 @@ def gather(
         else:
             read = load_metrics(path, name, choice)
             sources.headers[path] = read.header
-            for line in read.notices:
-                on_notice(line)
+            files.setdefault(path, []).append(read)
             for metric in read.metrics:
                 sources.add(metric)
+    for path, several in files.items():
+        also = {name for read in several for name in read.chosen.columns.values()}
+        also |= {*(read_elsewhere or {}).get(path.resolve(), ())}
+        lines = (line for read in several for line in read.notices_besides(also))
+        for line in dict.fromkeys(lines):
+            on_notice(line)
     return sources
 
 

@@ -39,6 +39,8 @@ SEVERAL = 5
 
 # Videos times pairs of systems times metrics: soft accuracy and its interval take five seconds.
 _AFFORDABLE = 1_000_000
+# Fewer videos hardly take less time: each pair of systems is permuted and resampled anyway.
+_FEW_VIDEOS = 40
 
 PROTOCOLS: dict[str, Protocol] = {
     "tuna": Protocol(
@@ -81,10 +83,10 @@ def for_design(protocol: Protocol, design: Design, metrics: int) -> tuple[Protoc
     if not more or design.systems < SEVERAL:
         return protocol, None
     pairs = design.systems * (design.systems - 1) // 2
-    if design.videos * pairs * metrics > _AFFORDABLE:
+    if max(design.videos, _FEW_VIDEOS) * pairs * metrics > _AFFORDABLE:
         return protocol, (
-            "soft pairwise accuracy of so many captions and metrics takes long and is left out: "
-            "see --statistic soft_accuracy"
+            "soft pairwise accuracy of so many captions, systems and metrics takes long and is "
+            "left out: see --statistic soft_accuracy"
         )
     return replace(protocol, pairs=(*protocol.pairs, *more)), None
 
@@ -129,6 +131,8 @@ def protocol(
         for statistic, grouping in whole.pairs
         if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
     )
+    if not taken and not name and {*statistics} == {SOFT_ACCURACY}:
+        raise UsageError(f"the statistic {SOFT_ACCURACY} is by system only: --grouping system")
     if not taken:
         pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.pairs)
         raise UsageError(

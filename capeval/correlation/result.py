@@ -34,11 +34,11 @@ class Bounds(TypedDict):
     interval_reason: str | None
 
 
-def bounds_of(interval: Interval | Missing) -> Bounds:
-    """Return the JSON fields of an interval."""
-    if isinstance(interval, Missing):
-        return {"low": None, "high": None, "interval_reason": interval.reason}
-    return {"low": interval.low, "high": interval.high, "interval_reason": None}
+def bounds_of(interval: Interval | Missing | None) -> Bounds:
+    """Return the JSON fields of an interval, if one was taken."""
+    if isinstance(interval, Interval):
+        return {"low": interval.low, "high": interval.high, "interval_reason": None}
+    return {"low": None, "high": None, "interval_reason": reason_of(interval)}
 
 
 class Groups(ResultModel):

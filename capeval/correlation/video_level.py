@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, compress
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,17 +33,27 @@ from capeval.stats.comparison import (
     williams,
 )
 from capeval.stats.design import Design, first_rows
-from capeval.stats.grouping import common_to, grouped
-from capeval.stats.groupings import POOLED, SYSTEM, grouping_of
+from capeval.stats.estimate import common_to
+from capeval.stats.groupings import POOLED, grouping_of
 from capeval.stats.intervals import Kind, interval
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
+from capeval.stats.percentiles import bootstrap_p
 from capeval.stats.raters import combine, constant_raters
 from capeval.stats.resampling import FEWEST
 from capeval.stats.significance import PERMUTATIONS, RESAMPLES, p_value
 from capeval.stats.soft_accuracy import SOFT_ACCURACY, compare_soft, soft_accuracy
 from capeval.stats.statistic import ACC_EQ, PEARSON
-from capeval.stats.values import Floats, GroupingName, Mask, Missing, Value, steady
+from capeval.stats.values import (
+    Floats,
+    GroupingName,
+    Interval,
+    Mask,
+    Missing,
+    PValue,
+    Value,
+    steady,
+)
 from capeval.text import counted
 
 # Below 30 captions, intervals are so wide that users should be warned.
@@ -53,6 +65,8 @@ _LEAVE_OUT = 20_000
 # Permutations for a comparison, and the p that the best comparison must be able to reach.
 _PERMUTATIONS = 1_000
 _REACHED = 0.01
+# Of 95% intervals.
+_TAIL = 0.05
 # For fewer captions, starting threads takes longer than they save.
 _AT_ONCE = 100_000
 
@@ -110,6 +124,7 @@ def analyse(
         for way in settings.protocol.pairs:
             results += found[way][0]
             comparisons += found[way][1]
+        warnings += _coarse(scores, settings, found)
     least = pairs / (permutations + 1)
     if least > _REACHED and comparisons:
         warnings.append(
@@ -204,11 +219,13 @@ def _scores_of(joined: Joined, settings: Settings, warnings: list[str]) -> list[
     return result
 
 
+def _who(scores: _Scores) -> str:
+    of = f" of {scores.rater}" if scores.rater else ""
+    return f"human {HUMAN_WORDS.get(scores.human, scores.human)}{of}"
+
+
 def _warnings(scores: _Scores) -> list[str]:
-    videos = scores.design.videos
-    who = f"human {HUMAN_WORDS.get(scores.human, scores.human)}" + (
-        f" of {scores.rater}" if scores.rater else ""
-    )
+    videos, who = scores.design.videos, _who(scores)
     found = []
     if videos < FEW:
         what = ("video" if scores.design.repeats else "caption") + ("" if videos == 1 else "s")
@@ -229,6 +246,23 @@ def _warnings(scores: _Scores) -> list[str]:
                 "--full --statistic acc_eq"
             )
     return found
+
+
+def _coarse(scores: _Scores, settings: Settings, found: dict[_Way, _Found]) -> list[str]:
+    """Return a warning if no bootstrap p can be below .05, whatever the interval excludes."""
+    draws, videos = settings.bootstrap_resamples, scores.design.videos
+    resampled = any(
+        any(r.test == "bootstrap of videos" for r in results)
+        or any(c.method == "bootstrap" and c.p is not None for c in tests)
+        for results, tests in found.values()
+    )
+    if not resampled or (least := bootstrap_p(np.ones(draws), videos)) <= _TAIL:
+        return []
+    warning = (
+        f"{_who(scores)}: {draws} resamples of {videos} videos: no p by resampling can be below "
+        f"{least:.2g}, even where the interval excludes 0; leave --resamples out, or raise it"
+    )
+    return [warning]
 
 
 def _one_way(
@@ -253,11 +287,10 @@ def _one(
 ) -> Correlation:
     pair = scores.metrics[name]
     statistic, grouping = way
-    data = (pair.x, pair.y, pair.design)
     threshold: Value = 0.0
     accuracies: dict[str, float | None] = {}
     if statistic == ACC_EQ.name:
-        fitted = calibrate(*data, grouping, seed=settings.seed, pair=pair)
+        fitted = calibrate(pair, grouping, seed=settings.seed)
         if not grouping_of(grouping).means:
             threshold = fitted.threshold
         accuracies = {
@@ -267,60 +300,63 @@ def _one(
             "constant": number_of(fitted.constant),
         }
     used = 0.0 if isinstance(threshold, Missing) else threshold
-    found = grouped(*data, *way, threshold=used, only=only, pair=pair)
+    untied = pair.by(*way, only=only)
+    found = pair.by(*way, threshold=used, only=only) if used else untied
     value: Value = threshold if isinstance(threshold, Missing) else found.value
-    of_metric, of_human = pair.ties(grouping)
-    base = Correlation(
+    result = partial(
+        _correlation,
+        scores,
+        name,
+        way,
+        value,
+        found.n,
+        Groups(used=found.used, dropped=found.dropped),
+    )
+    if isinstance(value, Missing):
+        return result(accuracies=accuracies)
+    bounds = interval(found, ci=settings.ci, seed=settings.seed, draws=settings.bootstrap_resamples)
+    # A threshold fitted to the same pairs would bias the test: it uses the untied accuracy.
+    test = p_value(untied, ci=settings.ci, seed=settings.seed, draws=settings.resamples)
+    without: Sequence[Value] = ()
+    if 3 <= scores.design.systems <= 50 and len(pair.x) <= _LEAVE_OUT:
+        without = leave_one_system_out(found)
+    return result(bounds=bounds, test=test, without=without, accuracies=accuracies)
+
+
+def _correlation(
+    scores: _Scores,
+    name: str,
+    way: _Way,
+    value: Value,
+    n: int,
+    groups: Groups,
+    *,
+    bounds: Interval | Missing | None = None,
+    test: PValue | Missing | None = None,
+    without: Sequence[Value] = (),
+    accuracies: Mapping[str, float | None] = MappingProxyType({}),
+) -> Correlation:
+    of_metric, of_human = scores.metrics[name].ties(way[1])
+    tested = test if isinstance(test, PValue) else None
+    return Correlation(
         metric=name,
         human=scores.human,
         rater=scores.rater,
-        statistic=statistic,
-        grouping=grouping,
+        statistic=way[0],
+        grouping=way[1],
         value=number_of(value),
-        n=found.n,
-        groups=Groups(used=found.used, dropped=found.dropped),
+        n=n,
+        groups=groups,
         reason=reason_of(value),
         ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
+        interval=bounds.method if isinstance(bounds, Interval) else None,
+        p=tested and tested.p,
+        test=tested and tested.method,
+        p_least=tested and tested.least,
+        p_reason=reason_of(test),
+        without=dict(zip(scores.systems, map(number_of, without), strict=False)),
+        **bounds_of(bounds),
         **accuracies,
-    )
-    if isinstance(value, Missing):
-        return base
-    common = None if grouping_of(grouping).whole else only
-    bounds = interval(
-        *data,
-        *way,
-        ci=settings.ci,
-        seed=settings.seed,
-        threshold=used,
-        only=common,
-        pair=pair,
-        draws=settings.bootstrap_resamples,
-    )
-    # A threshold fitted to the same pairs would bias the test: it uses the untied accuracy.
-    test = p_value(
-        *data,
-        *way,
-        ci=settings.ci,
-        seed=settings.seed,
-        only=common,
-        pair=pair,
-        draws=settings.resamples,
-    )
-    without: dict[str, float | None] = {}
-    if 3 <= scores.design.systems <= 50 and len(pair.x) <= _LEAVE_OUT:
-        left = leave_one_system_out(*data, *way, threshold=used, pair=pair)
-        without = dict(zip(scores.systems, (number_of(one.value) for one in left), strict=True))
-    tested = None if isinstance(test, Missing) else test
-    return base.model_copy(
-        update={
-            **bounds_of(bounds),
-            "interval": None if isinstance(bounds, Missing) else bounds.method,
-            "p": tested and tested.p,
-            "test": tested and tested.method,
-            "p_least": tested and tested.least,
-            "p_reason": reason_of(test),
-            "without": without,
-        }
     )
 
 
@@ -335,27 +371,17 @@ def _soft(scores: _Scores, settings: Settings, step: Callable[[], None]) -> list
     for name, pair in scores.metrics.items():
         one = soft_accuracy(pair, seed=settings.seed, draws=draws, resamples=_resamples(settings))
         missing = isinstance(one.value, Missing)
-        of_metric, of_human = pair.ties(SYSTEM)
-        tested = None if isinstance(one.p, Missing) else one.p
         found.append(
-            Correlation(
-                metric=name,
-                human=scores.human,
-                rater=scores.rater,
-                statistic=SOFT_ACCURACY,
-                grouping="system",
-                value=number_of(one.value),
-                n=0 if missing else scores.design.systems,
-                groups=Groups(used=0 if missing else 1, dropped=1 if missing else 0),
-                reason=reason_of(one.value),
-                ties=Ties(metric=number_of(of_metric), human=number_of(of_human)),
-                p=tested and tested.p,
-                test=tested and tested.method,
-                p_least=tested and tested.least,
-                p_reason=reason_of(one.p),
-                **bounds_of(one.interval),
-                interval=None if isinstance(one.interval, Missing) else one.interval.method,
-                without=dict(zip(scores.systems, map(number_of, one.without), strict=False)),
+            _correlation(
+                scores,
+                name,
+                (SOFT_ACCURACY, "system"),
+                one.value,
+                0 if missing else scores.design.systems,
+                Groups(used=int(not missing), dropped=int(missing)),
+                bounds=one.interval,
+                test=one.p,
+                without=one.without,
             )
         )
         step()
@@ -385,7 +411,7 @@ def _compared_pairs(
     def threshold(pair: Pair) -> float:
         if grouping_of(grouping).means or ACC_EQ.name not in statistics:
             return 0.0
-        found = calibrate(pair.x, pair.y, pair.design, grouping, seed=settings.seed, pair=pair)
+        found = calibrate(pair, grouping, seed=settings.seed)
         return 0.0 if isinstance(found.threshold, Missing) else found.threshold
 
     metrics = list(scores.metrics.values())

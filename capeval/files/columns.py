@@ -34,6 +34,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "file",
         "filename",
         "file name",
+        "image id",
+        "segment",
     ),
     "system": (
         "model",
@@ -73,6 +75,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
         "overall",
         "overall score",
         "quality",
+        "raw scr",
+        "raw score",
     ),
     "element_id": ("element", "element number"),
     "label": ("verdict", "relation", "relationship", "human label"),
@@ -164,7 +168,7 @@ class Chosen:
         doubtful = {name: role for role, names in self.unsure.items() for name in names}
         named = [
             shown(name)
-            + (f" (to read it: --columns {doubtful[name]}={cut(name)})" if name in doubtful else "")
+            + (f" (to read it: {_typed({doubtful[name]: name})})" if name in doubtful else "")
             for name in sorted(extra, key=lambda name: name not in doubtful)
         ]
         named += ["one without a name"] if table.unnamed else []
@@ -182,7 +186,7 @@ class Chosen:
     def read(self) -> InputTable:
         """Return the table under capeval's names, without the columns that are ignored."""
         hints = [
-            f"{shown(names[0])} may be the {role}: --columns {role}={cut(names[0])}"
+            f"{shown(names[0])} may be the {role}: {_typed({role: names[0]})}"
             for role, names in self.unsure.items()
             if role in ("system", "rater") and role not in self.columns
         ]
@@ -192,6 +196,16 @@ class Chosen:
             named={role: name for role, name in self.columns.items() if name != role},
             hint=f"; {', and '.join(hints)}" if hints else "",
         )
+
+
+def _typed(mapping: Mapping[str, str]) -> str:
+    """Return the option that maps columns, as it is typed in a shell.
+
+    >>> _typed({"video_id": "Video Name"}), _typed({"score": "mos"})
+    ('--columns "video_id=Video Name"', '--columns score=mos')
+    """
+    text = ",".join(f"{role}={cut(name)}" for role, name in mapping.items())
+    return f'--columns "{text}"' if re.search(r"[^\w.,=/+-]", text) else f"--columns {text}"
 
 
 def check_mapped(mapped: Mapping[str, str], roles: Collection[str]) -> None:
@@ -267,6 +281,9 @@ def choose(
         if role in strict:
             meant = []
         fitting = spelled or [name for name in meant if _fits(table, role, name, choice)]
+        if not fitting and role == "score" and len(meant) == 1 and _mostly_numbers(table, meant[0]):
+            # Reading it names the cell that is no number.
+            fitting = meant
         if len(fitting) == 1:
             columns[role] = fitting[0]
             free.remove(fitting[0])
@@ -274,10 +291,14 @@ def choose(
             unsure[role] = fitting or meant
         elif near := similar(role, free) or (role == "score" and similar("human", free)):
             unsure[role] = [near]
+        elif role == "video_id" and (joining := _joining(table, free, choice)):
+            unsure[role] = joining
     left = {role: [name for name in several if name in free] for role, several in unsure.items()}
     chosen = Chosen(table, columns, {role: several for role, several in left.items() if several})
     missing = [role for role in needed if role not in columns]
     if missing:
+        if missing == ["video_id"]:
+            _check_alike(chosen, choice)
         advice += _why_not_joined(chosen, missing, choice)
         raise _missing(chosen, missing, needed, optional, advice)
     table.check_header(columns.values())
@@ -299,7 +320,19 @@ def _check_systems(chosen: Chosen, choice: Choice) -> None:
             alike = hint_of(look_alike(sorted(values), known))
             raise table.error(
                 f"the column {shown(name)} may be the system{others}; if it is, name it with "
-                f"--columns system={cut(name)}{alike}"
+                f"{_typed({'system': name})}{alike}"
+            )
+
+
+def _check_alike(chosen: Chosen, choice: Choice) -> None:
+    """Refuse a column whose ids only look like the known ones: to map it would not join them."""
+    for name in chosen.unsure.get("video_id", ()):
+        values = [cell for cell in chosen.table.columns[name] if isinstance(cell, str)]
+        known = choice.known().videos
+        if known.isdisjoint(values) and (alike := hint_of(look_alike(values, known))):
+            raise chosen.table.error(
+                f"the column {shown(name)} may be the video_id, but its ids are in no other "
+                f"file{alike}"
             )
 
 
@@ -311,8 +344,7 @@ def _why_not_joined(chosen: Chosen, missing: Collection[str], choice: Choice) ->
     values = [cell for cell in chosen.table.columns[names[0]] if isinstance(cell, str)]
     if not values or not known.isdisjoint(values):
         return ""
-    alike = hint_of(look_alike(values, known))
-    return alike or f"; its values, such as {shown(values[0])}, are in no other file"
+    return f"; its values, such as {shown(values[0])}, are in no other file"
 
 
 def _missing(
@@ -330,13 +362,13 @@ def _missing(
     )
     which = f"the column{'s' if len(missing) > 1 else ''} {which}"
     expected = ", ".join([*needed, *(f"{role}?" for role in optional)])
-    mapping = ",".join(f"{role}={cut(unsure.get(role, ['COLUMN'])[0])}" for role in missing)
+    mapping = _typed({role: unsure.get(role, ["COLUMN"])[0] for role in missing})
     near = any(role in unsure for role in missing)
     them = "it" if len(missing) == 1 else "them"
-    how = f"did you mean --columns {mapping}?" if near else f"name {them} with --columns {mapping}"
+    how = f" (did you mean {mapping}?)" if near else f"; name {them} with {mapping}"
     # What to do comes first: a long message is cut.
     return chosen.table.error(
-        f"{which} {'is' if len(missing) == 1 else 'are'} missing; {how}{advice}; expected "
+        f"{which} {'is' if len(missing) == 1 else 'are'} missing{how}{advice}; expected "
         f"{expected}; found {listed(map(shown, names), _MOST_NAMED) or 'none'}"
     )
 
@@ -359,6 +391,23 @@ def _fits(table: InputTable, role: str, name: str, choice: Choice) -> bool:
         "label": _is_label,
     }
     return bool(texts) and all(map(test.get(role, bool), texts))
+
+
+def _mostly_numbers(table: InputTable, name: str) -> bool:
+    """Return whether more than half of a column's cells with something in them are numbers."""
+    numbers = [_is_number(str(cell)) for cell in table.columns[name] if not is_unrated(cell)]
+    return sum(numbers) > len(numbers) / 2
+
+
+def _joining(table: InputTable, names: Sequence[str], choice: Choice) -> list[str]:
+    """Return the columns that have some of the known videos, whatever their names are."""
+    known = choice.known().videos
+    cells = {name: [c for c in table.columns[name] if isinstance(c, str)] for name in names}
+    return [
+        name
+        for name, texts in cells.items()
+        if not known.isdisjoint(texts) and not _counts_rows(texts)
+    ]
 
 
 def _counts_rows(texts: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ IfMissing = Literal["error", "drop"]
 """What to do with rows without a rating, and with captions without a score of a metric."""
 
 _KEYS = ("video_id", "system", "rater")
-HINT = " (name those with metrics' scores with --metric-columns)"
+HINT = " (to read one as a metric: --metric-columns COLUMN)"
 _DROP = "; leave unrated rows out with --missing drop"
 # A metric's column could have the same name as one of capeval's.
 METRIC = "metric "
@@ -42,6 +42,7 @@ class HumanRequest:
     choice: Choice
     missing: IfMissing
     standardised: bool
+    also_read: Sequence[str] = ()
 
 
 def has_labels(table: InputTable, mapped: Mapping[str, str]) -> bool:

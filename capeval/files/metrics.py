@@ -31,11 +31,25 @@ class MetricScores:
 
 @dataclass(frozen=True)
 class MetricFile:
-    """The metrics of a file, the names of all its columns, and notices about those it reads."""
+    """The metrics of a file, the names of all its columns, and those it reads.
+
+    `hint` is what to do about an ignored column; `usual` are names that need no notice.
+    """
 
     metrics: list[MetricScores]
     header: tuple[str, ...]
-    notices: tuple[str, ...]
+    chosen: Chosen
+    hint: str
+    usual: tuple[str, ...]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Notices about synonyms that are read and columns that are ignored."""
+        return self.notices_besides(())
+
+    def notices_besides(self, also_read: Collection[str]) -> tuple[str, ...]:
+        """Return the notices of a file of which some columns are read as something else too."""
+        return self.chosen.notices(self.hint, also_read, self.usual)
 
 
 def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> MetricFile:
@@ -75,10 +89,9 @@ def load_metrics(path: Path | str, name: str, choice: Choice | None = None) -> M
             scores.signatures.append(signature)
     for metric, scores in found.items():
         scores.name = name if len(found) == 1 else f"{name}:{metric}"
-    usual = () if stored else (name, "score")
+    usual = ("index",) if stored else (name, "score")
     hint = "" if stored else " (to read one as a metric: --metric COLUMN=FILE)"
-    notices = chosen.notices(hint, usual=("index", *usual) if stored else usual)
-    return MetricFile([*found.values()], tuple(table.columns), notices)
+    return MetricFile([*found.values()], tuple(table.columns), chosen, hint, usual)
 
 
 def _stored(table: InputTable, choice: Choice) -> Chosen:
@@ -111,7 +124,7 @@ def _one_metric(table: InputTable, name: str, choice: Choice) -> Chosen:
 def _may_be_metric(header: Collection[str], name: str, mapped: Mapping[str, str]) -> bool:
     """Return whether a sheet with these columns may be meant."""
     values = {"score", "value", folded(name)}
-    return any(may_be(one, "video_id") for one in header) and any(
+    return any(may_be(one, "video_id") or one == mapped.get("video_id") for one in header) and any(
         folded(one) in values or one == mapped.get("score") for one in header
     )
 

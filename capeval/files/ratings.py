@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
@@ -192,6 +192,7 @@ def load_human(
     missing: IfMissing = "error",
     standardised: bool = False,
     others: bool = False,
+    also_read: Sequence[str] = (),
 ) -> RatingTable | LabelTable:
     """Read a human file.
 
@@ -202,16 +203,17 @@ def load_human(
     missing : whether a row without a rating is an error, or left out with a warning
     standardised : read the Z-scores of direct assessments instead of the raw scores
     others : whether a mapped column may be absent, because another file may have it
+    also_read : columns that are read as something else, so that no notice says they are ignored
 
     Raises
     ------
     InputError, UsageError
         The file or the mapping of its columns is not valid.
     """
-    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised)
+    asked = HumanRequest(metric_columns, choice or Choice(), missing, standardised, also_read)
     mapped = asked.choice.mapped
     check_mapped(mapped, ROLES)
-    table = read_table(path, lambda header: may_be_human({*header, *mapped}))
+    table = read_table(path, lambda header: may_be_human(_renamed(header, mapped)))
     if not others:
         check_all_found(mapped, {table.file: table.columns})
     header = tuple(table.columns)
@@ -227,6 +229,11 @@ def load_human(
     found = replace(found, header=header)
     more = _not_standardised(found) if standardised else ()
     return replace(found, warnings=(*found.warnings, *more))
+
+
+def _renamed(header: Collection[str], mapped: Mapping[str, str]) -> set[str]:
+    """Return the columns of a sheet, and capeval's names of those among them that are mapped."""
+    return {*header, *(role for role, name in mapped.items() if name in header)}
 
 
 def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> RatingTable:
@@ -258,7 +265,7 @@ def _wide(table: InputTable, asked: HumanRequest, wide: Mapping[str, str]) -> Ra
         ratings if len(rated) == len(humans) else ratings[rated],
         {name: table.numbers(METRIC + name, gaps=True) for name in asked.metric_columns},
         (*warnings, *left_out),
-        chosen.notices(HINT, asked.metric_columns),
+        chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
         chosen.columns,
     )
 
@@ -271,7 +278,7 @@ def _long(table: InputTable, asked: HumanRequest) -> RatingTable:
     return replace(
         _ratings(table, asked),
         warnings=warnings,
-        notices=chosen.notices(HINT, asked.metric_columns),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read]),
         columns=chosen.columns,
     )
 
@@ -298,7 +305,7 @@ def _direct_assessment(table: InputTable, asked: HumanRequest) -> RatingTable:
     return replace(
         _ratings(read, asked),
         warnings=(*warnings, *unrated),
-        notices=chosen.notices(HINT, [*asked.metric_columns, *IGNORED], USUAL),
+        notices=chosen.notices(HINT, [*asked.metric_columns, *asked.also_read, *IGNORED], USUAL),
         columns=chosen.columns,
     )
 
@@ -384,7 +391,7 @@ def _labels(table: InputTable, asked: HumanRequest) -> LabelTable:
         table.lines,
         strata_of(table, keys) if stratified else None,
         warnings,
-        chosen.notices(),
+        chosen.notices(also_read=asked.also_read),
         chosen.columns,
         sheet=table.sheet,
     )

@@ -92,7 +92,12 @@ class InputTable:
         if lacking:
             given = [*self.columns]
             hint = partial(nearest, valid=given) if typed else partial(misnamed, given=given)
-            raise self.error(_columns_are("missing", lacking, hint))
+            message = _columns_are("missing", lacking, hint)
+            if typed and not any(map(hint, lacking)):
+                found = listed(map(shown, given), _MOST_NAMED) or "none"
+                message += f"; found {found}"
+                message += "" if self.header is None else " (this is read as the header)"
+            raise self.error(message)
 
     def names(self, column: str, *, strip: bool = True) -> list[str]:
         """Return a column of names, none empty; `strip` removes the blanks around them."""

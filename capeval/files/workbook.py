@@ -32,11 +32,23 @@ _MOST_BYTES = 256 << 20
 _MOST_TAGS = 20_000_000
 # A row is in memory at once: every cell of the widest row with its formula, value and style.
 _MOST_TAGS_IN_A_ROW = 8 * _MOST_COLUMNS
+# The longest that programs write, with all namespaces of a sheet, has about 2 KiB. One with
+# millions of attributes takes minutes to read.
+_LONGEST_TAG = 64 << 10
 # Excel shows and stores 15 digits; beyond them, whole numbers are not written out.
 _EXACT = 1e15
 
 _ROW_OR_END = re.compile(rb"<(?:\w{1,9}:)?row([\s>/])|</(?:\w{1,9}:)?sheetData>")
 _FORBIDDEN = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+# An XML parser reads these as UTF-16 or UTF-32, in which the check above finds nothing.
+_WIDE = re.compile(rb"\xfe\xff|\xff\xfe|\0\0\xfe\xff|[\s<]\0|\0[\s<]|\0\0\0<")
+_DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^?]*?\sencoding\s*=\s*[\"']([^\"']*)")
+_ENCODINGS = (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+_XML_NAMES = (".xml", ".rels", ".vml")
+_START = 256
+# Text between tags may be as long. In a tag, > may be quoted, but < may not.
+_LONG_PIECE = re.compile(rb"<[^<]{%d,}" % _LONGEST_TAG)
+_TAG = re.compile(rb"<(?:[!?]|[^\"'>]*(?:(?:\"[^\"]*\"|'[^']*')[^\"'>]*)*>)")
 _CHUNK = 1 << 20
 _AS_CSV = "save the sheet as CSV"
 _AGAIN = "open it in a spreadsheet program and save it again"
@@ -137,8 +149,27 @@ def _check(path: Path, data: bytes) -> None:
         tags = 0
         for part in parts:
             in_row, is_in_row, end = 0, False, b""
+            tag: bytes | None = None
             with archive.open(part) as stream:
                 while chunk := stream.read(_CHUNK):
+                    if tag is None:
+                        _check_encoding(path, part.filename, chunk)
+                        # Pictures and the like have long pieces that look like tags.
+                        start = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()
+                        is_xml, tag = not start or start.startswith(b"<"), b""
+                    if is_xml:
+                        tag += chunk
+                        if any(
+                            not _TAG.match(found[0], 0, _LONGEST_TAG)
+                            for found in _LONG_PIECE.finditer(tag)
+                        ):
+                            raise InputError(
+                                f"has an XML tag above {_LONGEST_TAG >> 10} KiB; {_AGAIN}",
+                                file=path,
+                            )
+                        # The beginning of a piece decides, which the next chunk may complete.
+                        last = max(tag.rfind(b"<"), 0)
+                        tag = tag[last : last + _LONGEST_TAG + 1]
                     text = end + chunk
                     tags += chunk.count(b"<")
                     marks = [found[1] is not None for found in _ROW_OR_END.finditer(text)]
@@ -155,6 +186,17 @@ def _check(path: Path, data: bytes) -> None:
                     in_row, is_in_row = in_rows[-1], [is_in_row, *marks][-1]
                     # Long enough for a mark that the next chunk completes.
                     end = chunk[-32:]
+
+
+def _check_encoding(path: Path, name: str, start: bytes) -> None:
+    """Refuse a part that an XML parser would not read as UTF-8, from how it begins."""
+    declared = _DECLARED.match(start)
+    if (
+        _WIDE.match(start)
+        or (name.lower().endswith(_XML_NAMES) and b"\0" in start[:_START])
+        or (declared and declared[1].lower() not in _ENCODINGS)
+    ):
+        raise InputError(f"has a part that is not in UTF-8 ({shown(name)}); {_AGAIN}", file=path)
 
 
 def _tags_between(text: bytes) -> list[int]:

@@ -25,8 +25,8 @@ from capeval.reporting.numbers import (
 )
 from capeval.reporting.score_tables import (
     BASELINE_NOTE,
+    FEW_VIDEOS_NOTE,
     NO_INTERVAL_NOTE,
-    PRECISION_NOTE,
     is_narrow,
 )
 from capeval.reporting.table import Page, Table, columns
@@ -169,7 +169,7 @@ def difference_tables(
         tables += [_power(found)] if power else []
         tables += _moved(found, most, full=full)
         tables += flip_tables(found, most) if full else []
-        notes = (tables[0].note, _precision_note(found, full=full, paper=paper))
+        notes = (tables[0].note, _few_videos_note(found, full=full))
         tables[0].note = ". ".join(filter(None, notes))
     if not found.comparable:
         for table in tables:
@@ -215,13 +215,13 @@ def _with_reason(table: Table) -> Table:
     return table
 
 
-def _precision_note(found: Comparison, *, full: bool, paper: bool) -> str:
-    """Return the note if some table shows an interval of precision from few videos."""
-    shown = [getattr(found.overall, group) for group in (GROUPS if full else ("all",))]
-    if full and not paper:
+def _few_videos_note(found: Comparison, *, full: bool) -> str:
+    """Return the note if some table shows an interval from few videos."""
+    shown = [getattr(found.overall, group) for group in GROUPS]
+    if full:
         ways = (getattr(found.by, way) for way in Differences.model_fields)
         shown += [bucket.all for buckets in ways for bucket in buckets.values()]
-    return PRECISION_NOTE if any(is_narrow(of.precision, of.n) for of in shown) else ""
+    return FEW_VIDEOS_NOTE if any(is_narrow(of.f1, of.n) for of in shown) else ""
 
 
 def _buckets(way: str, buckets: Mapping[str, BucketDifference], *, paper: bool) -> Table:

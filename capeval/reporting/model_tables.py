@@ -15,11 +15,16 @@ from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
 
 
-def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
-    """Print how the models are reached, and a line for each."""
+def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool = False) -> None:
+    """Print how the models are reached, and a line for each of the paper's and the user's own.
+
+    Newer ones are only named, unless `full`.
+    """
     ways = Counter(entry.reached for entry in entries)
     reached = ", ".join(f"{way} {count}" for way, count in ways.most_common())
     print_line(one_line(f"{counted(len(entries), 'model')}; reached by: {reached}"), console)
+    listed = [entry for entry in entries if full or entry.paper or entry.is_own]
+    named = [one_line(entry.name) for entry in entries if entry not in listed]
     table = Table(
         "",
         [
@@ -35,10 +40,12 @@ def print_models(entries: Sequence[ModelEntry], console: Console) -> None:
                 _memory(entry),
                 one_line(entry.frames),
             ]
-            for entry in entries
+            for entry in listed
         ],
     )
+    newer = f"And {counted(len(named), 'newer model')}; --full lists them: {', '.join(named)}."
     notes = [
+        *([newer] if named else []),
         "* in the TUNA paper, with the frames of its table 7.",
         "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
         "`capeval models NAME` shows how a model is run.",

@@ -31,9 +31,9 @@ from capeval.reporting.terminal import print_line, print_pages
 from capeval.runs.checking import Absent, Checked
 from capeval.runs.stored_scores import TOLERANCE
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.scoring import FEWEST_FOR_PRECISION, FEWEST_VIDEOS, Estimate, Scores
+from capeval.scoring import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Estimate, Scores
 from capeval.scoring.buckets import ELEMENT_BUCKETS, EVENT_BUCKETS
-from capeval.scoring.comparison_result import Difference
+from capeval.scoring.comparison_result import Difference, PairDifference
 from capeval.scoring.result import Bridged, Calibrated
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.text import counted, cut, one_line
@@ -95,16 +95,16 @@ BASELINE_NOTE = (
 NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos"
 """The note below a table in which a value has no interval."""
 
-PRECISION_NOTE = (
-    f"Intervals of precision from fewer than {FEWEST_FOR_PRECISION} videos can be too narrow: "
-    "where 8% of the captions have precision 0, they cover 80-85% instead of 95%"
+FEW_VIDEOS_NOTE = (
+    f"Intervals from fewer than {FEWEST_FOR_FAILURES} videos can be too narrow: where strong "
+    "captions fail in 8% of the videos, they cover 75-92% instead of 95%."
 )
 """The note on such an interval, once per page."""
 
 
-def is_narrow(precision: Estimate | Difference, n: int) -> bool:
-    """Return whether a precision, or a difference of two, has an interval of so few videos."""
-    return precision.low is not None and n < FEWEST_FOR_PRECISION
+def is_narrow(mean: Estimate | Difference | PairDifference, n: int) -> bool:
+    """Return whether a mean, or a difference of two, has an interval of so few videos."""
+    return mean.low is not None and n < FEWEST_FOR_FAILURES
 
 
 _TITLES: dict[View, str] = {
@@ -190,6 +190,8 @@ def print_scores(
         return
     views = VIEWS if full else VIEWS[:3]
     baseline = any(scores.settings.get("baseline") for scores in results.values())
+    overall = [scores.overall.all for scores in results.values()]
+    narrow = any(is_narrow(of.f1, of.n) for of in overall)
     page = Page(
         [
             *(table for view in views for table in score_tables(view, rows)),
@@ -197,6 +199,7 @@ def print_scores(
         ],
         notes=[
             *(f"{one_line(name)}: {coverage(scores)}" for name, scores in results.items()),
+            *([FEW_VIDEOS_NOTE] if narrow else []),
             *notes,
             *([] if full else ["--full also shows F1 by domain, events and elements."]),
         ],

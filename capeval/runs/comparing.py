@@ -200,7 +200,8 @@ def _settings(runs: Mapping[str, JudgedRun], draws: int, seed: int) -> dict[str,
     return {
         "interval": {
             "level": 0.95,
-            "method": f"paired t interval over {what}, corrected for skewness (Hall, 1992)",
+            "method": f"paired t intervals over {what}, with and without a correction for "
+            "skewness (Hall, 1992), the outer ends of both",
         },
         "test": {
             "method": "paired permutation test (sign flips), exact if there are no more "

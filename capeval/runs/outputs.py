@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from capeval.config import CONFIG
 from capeval.errors import UsageError
@@ -114,7 +115,14 @@ def _check_folder(folder: Path, path: Path, option: str) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise UsageError(f"{option}: {path}: {folder} is no folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    try:
+        # Some folders, such as /proc, take no files whatever their permissions are. The file has
+        # no name where the system can do that, and is removed at once where it cannot.
+        with TemporaryFile(dir=folder):
+            able = os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        able = False
+    if not able:
         raise UsageError(f"{option}: {path}: the folder {folder} cannot be written to")
 
 

@@ -4,10 +4,10 @@ from capeval.scoring.aggregate import score_judgments
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.result import Bucket, Estimate, Scores, TypeScores
 from capeval.scoring.signature import Signature
-from capeval.stats import FEWEST_FOR_PRECISION, FEWEST_VIDEOS
+from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 
 __all__ = [
-    "FEWEST_FOR_PRECISION",
+    "FEWEST_FOR_FAILURES",
     "FEWEST_VIDEOS",
     "GROUPS",
     "MEASURES",

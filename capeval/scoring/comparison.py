@@ -25,7 +25,7 @@ from capeval.scoring.comparison_result import (
     VideoMove,
 )
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
-from capeval.stats import Value, mean_intervals
+from capeval.stats import Value, difference_intervals
 from capeval.stats.comparison import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
 
@@ -88,12 +88,12 @@ def differences(
 ) -> tuple[BucketDifference, Differences]:
     """Return the differences, second − first, over all videos and in every bucket.
 
-    The estimate is the mean over videos of the difference between the final labels. Its interval
-    is that of a mean over videos (`capeval.stats.mean_intervals`). With repeats, each repeat of the
-    judge counts as a row of its video: the deviation of that repeat's difference from the video's
-    mean over repeats is added to the video's difference. The interval therefore belongs to the
-    estimate and is as wide as that of runs judged once, which is conservative for a majority. p
-    comes from flipping the signs of videos.
+    The estimate is the mean over videos of the difference between the final labels, and its
+    interval that of `capeval.stats.difference_intervals`. With repeats, each repeat of the judge
+    counts as a row of its video: the deviation of that repeat's difference from the video's mean
+    over repeats is added to the video's difference. The interval therefore belongs to the estimate
+    and is as wide as that of runs judged once, which is conservative for a majority. p comes from
+    flipping the signs of videos.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _table(
     flat = spread(gaps)
     most = max(len(first.repeats), len(second.repeats))
     rows = spread(_gaps_by_repeat(first, second, most))
-    low, high = mean_intervals(rows, rows_per_video=most)
+    low, high = difference_intervals(rows, rows_per_video=most)
     n = (~np.isnan(flat)).sum(axis=0)
     mean = _means(flat)
     squares = np.nansum((flat - mean) ** 2, axis=0)
@@ -272,7 +272,7 @@ def ranked(
     pairs = list(combinations(range(len(runs)), 2))
     most = max(len(run.repeats) for run in runs)
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
-    low, high = mean_intervals(table, rows_per_video=most)
+    low, high = difference_intervals(table, rows_per_video=most)
     gaps = np.stack([values[j] - values[i] for i, j in pairs], axis=1)
     p = [float(one) for one in sign_flips(gaps, draws=draws, seed=seed)]
     adjusted = [float(one) for one in holm(p) if isinstance(one, float)]

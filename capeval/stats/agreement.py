@@ -159,14 +159,13 @@ def coefficients(matrix: ArrayLike) -> dict[Coefficient, Value]:
 
 
 def coefficient_intervals(
-    matrices: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+    matrices: Floats, *, draws: int = 10_000, seed: int = 0
 ) -> dict[Coefficient, Interval | Missing]:
     """Return percentile bootstrap intervals of all coefficients, over whole videos.
 
     Parameters
     ----------
     matrices : (videos, labels, labels), as of `confusion_by_video`
-    confidence : between 0 and 1
     draws : number of resamples
     seed : of `numpy.random.default_rng`
 
@@ -181,7 +180,7 @@ def coefficient_intervals(
     rng = np.random.default_rng(seed)
     sums = [counts @ flat for counts in draw_counts(videos, draws, rng)]
     found = _all(np.concatenate(sums).reshape(draws, k, k))
-    return {name: percentiles(values, confidence) for name, values in found.items()}
+    return {name: percentiles(values) for name, values in found.items()}
 
 
 def _all(matrices: NDArray[Any]) -> dict[Coefficient, Floats]:
@@ -221,9 +220,7 @@ def _beyond(agreed: Floats, chance: Floats) -> Floats:
 Level = Literal["nominal", "interval"]
 
 
-def krippendorff_alpha(
-    ratings: ArrayLike, level: Level = "nominal", *, weights: ArrayLike | None = None
-) -> Value:
+def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> Value:
     """Return Krippendorff's alpha (2011) of any number of raters, with gaps.
 
     Closed forms on counts: no pairs are formed. A unit that fewer than two rated is left out.
@@ -232,7 +229,6 @@ def krippendorff_alpha(
     ----------
     ratings : (raters, units), NaN where a rater gave none; for nominal, codes of the labels
     level : "interval" for numbers on a scale, "nominal" for labels
-    weights : (units,), what each unit counts; 1 without
 
     Returns
     -------
@@ -241,13 +237,13 @@ def krippendorff_alpha(
     Raises
     ------
     ValueError
-        `ratings` has not two dimensions, holds an infinity, or the weights do not fit.
+        `ratings` has not two dimensions or holds an infinity.
 
     >>> gap = float("nan")
     >>> krippendorff_alpha([[1, 2, 3, gap], [1, 2, 3, 4]], "interval")
     1.0
     """
-    parts, reason, _ = _alpha_parts(ratings, level, weights)
+    parts, reason, _ = _alpha_parts(ratings, level)
     return Missing(reason) if reason else float(_alpha(parts.sum(axis=1)[:, None], level)[0])
 
 
@@ -275,7 +271,7 @@ def alpha_interval(
     >>> round(found.low, 2), round(found.high, 2)
     (0.27, 0.55)
     """
-    parts, reason, paired = _alpha_parts(ratings, level, None)
+    parts, reason, paired = _alpha_parts(ratings, level)
     if reason:
         return Missing(reason)
     names, units = np.unique(video[paired], return_inverse=True)
@@ -289,9 +285,7 @@ def alpha_interval(
     return percentiles(values, units=len(names), around=value)
 
 
-def _alpha_parts(
-    ratings: ArrayLike, level: Level, weights: ArrayLike | None
-) -> tuple[Floats, str, Mask]:
+def _alpha_parts(ratings: ArrayLike, level: Level) -> tuple[Floats, str, Mask]:
     """Return the (sums, units) that alpha is made of, or why there is none, and the units used.
 
     The sums are the number of ratings and the observed disagreement; then those of each label, or
@@ -300,12 +294,9 @@ def _alpha_parts(
     values = np.asarray(ratings, dtype=np.float64)
     if values.ndim != 2 or np.isinf(values).any():
         raise ValueError("(raters, units) of finite numbers, NaN where there is none")
-    weight = np.ones(values.shape[1]) if weights is None else np.asarray(weights, np.float64)
-    if weight.shape != values.shape[1:] or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError("a finite weight, not below 0, for each unit")
     there = ~np.isnan(values)
-    paired = (there.sum(axis=0) >= 2) & (weight > 0)
-    values, there, weight = values[:, paired], there[:, paired], weight[paired]
+    paired = there.sum(axis=0) >= 2
+    values, there = values[:, paired], there[:, paired]
     if not values.size:
         return np.empty((0, 0)), "no unit has two ratings", paired
     if np.ptp(values[there]) == 0:
@@ -322,7 +313,7 @@ def _alpha_parts(
         centred = np.where(there, values - values[there].mean(), 0.0)
         sums = np.stack([centred.sum(axis=0), (centred**2).sum(axis=0)])
         differ = 2 * (size * sums[1] - sums[0] ** 2)
-    return np.vstack([weight * size, weight * differ / (size - 1), weight * sums]), "", paired
+    return np.vstack([size, differ / (size - 1), sums]), "", paired
 
 
 def _alpha(sums: Floats, level: Level) -> Floats:

@@ -12,12 +12,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.values import UPPER, Floats, Interval, Missing
 
 _PERFECT = 1 - 1e-12
 
 
-def fisher_interval(r: float, n: int, confidence: float = 0.95) -> Interval | Missing:
+def fisher_interval(r: float, n: int) -> Interval | Missing:
     """Return Fisher's (1921) interval of Pearson's r of n independent pairs; n >= 4.
 
     >>> found = fisher_interval(0.699, 40)
@@ -30,14 +30,12 @@ def fisher_interval(r: float, n: int, confidence: float = 0.95) -> Interval | Mi
         return Missing(f"{n} pairs; Fisher's interval needs 4")
     if abs(r) >= _PERFECT:
         return Missing("a perfect correlation has no analytic interval")
-    half = float(ndtri((1 + confidence) / 2)) / np.sqrt(n - 3)
+    half = float(ndtri(UPPER)) / np.sqrt(n - 3)
     low, high = np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)
     return Interval(float(low), float(high), "fisher")
 
 
-def t_interval(
-    values: Floats, confidence: float = 0.95, *, largest: float = 1.0
-) -> Interval | Missing:
+def t_interval(values: Floats, *, largest: float = 1.0) -> Interval | Missing:
     """Return Student's interval of the mean of independent values, within `largest` of 0.
 
     >>> found = t_interval(np.array([0.1, 0.2, 0.3]))
@@ -49,7 +47,7 @@ def t_interval(
     count = len(values)
     if count < 2:
         return Missing("fewer than two groups have a value")
-    half = stdtrit(count - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(count)
+    half = stdtrit(count - 1, UPPER) * values.std(ddof=1) / np.sqrt(count)
     mean = values.mean()
     return Interval(float(max(mean - half, -largest)), float(min(mean + half, largest)), "t")
 
@@ -62,7 +60,7 @@ _VARIANCES: dict[str, Callable[[float, int], float]] = {
 }
 
 
-def interval_of_value(statistic: str, value: float, n: int, confidence: float = 0.95) -> Interval:
+def interval_of_value(statistic: str, value: float, n: int) -> Interval:
     """Return the interval of a correlation of which nothing but its value and n is known.
 
     On Fisher's scale, with his variance for r, that of Bonett and Wright (2000) for rho and that of
@@ -87,6 +85,6 @@ def interval_of_value(statistic: str, value: float, n: int, confidence: float = 
     if n < 5 or abs(value) >= 1:
         raise ValueError(f"{value} of {n} pairs has no interval on Fisher's scale")
     error = math.sqrt(_VARIANCES[statistic](value, n))
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    half = NormalDist().inv_cdf(UPPER) * error
     middle = math.atanh(value)
     return Interval(math.tanh(middle - half), math.tanh(middle + half), "fisher")

@@ -27,11 +27,18 @@ def mean_interval(
 
     Parameters
     ----------
-    values, intervals : (data sets,)
+    values, intervals : (data sets,), at least one
+
+    Raises
+    ------
+    ValueError
+        There are no values, or not as many as intervals.
 
     >>> mean_interval([0.4, 0.6], [Interval(0.1, 0.6, "t"), Interval(0.2, 0.75, "t")])
     Interval(low=0.25, high=0.625, method='of independent data sets')
     """
+    if not values or len(values) != len(intervals):
+        raise ValueError(f"{len(values)} values and {len(intervals)} intervals have no mean")
     known = [interval for interval in intervals if isinstance(interval, Interval)]
     if len(known) < len(intervals):
         return next(interval for interval in intervals if isinstance(interval, Missing))
@@ -53,15 +60,26 @@ def mean_p(differences: Sequence[float], p: Sequence[float], widths: Sequence[fl
 
     Parameters
     ----------
-    differences, p : (data sets,), p two-sided
+    differences, p : (data sets,), at least one; p two-sided, above 0 and up to 1
     widths : of the 95% intervals of the differences; NaN if there is none, and the standard error
         follows from p
+
+    Raises
+    ------
+    ValueError
+        There are no differences, or not as many as p and widths; or a p is not possible.
 
     >>> round(mean_p([0.1, 0.1], [0.1, 0.1], [0.3, 0.3]), 4)
     0.02
     >>> mean_p([0.1, -0.1], [0.1, 0.1], [0.3, 0.3])
     1.0
     """
+    if not p or not len(differences) == len(p) == len(widths):
+        raise ValueError(
+            f"{len(differences)} differences, {len(p)} p and {len(widths)} widths have no mean"
+        )
+    if impossible := [one for one in p if not 0 < one <= 1]:
+        raise ValueError(f"p is {impossible[0]}; it must be above 0 and up to 1")
     if len(p) == 1:
         return p[0]
     terms, errors = [], []

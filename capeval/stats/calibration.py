@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.values import Floats, Ints, Mask
+from capeval.stats.values import CONFIDENCE, UPPER, Floats, Ints, Mask
 
 FEWEST_LABELLED = 10
 """Below this the slope is too uncertain: simulated intervals cover less than 90%."""
@@ -92,7 +92,6 @@ def calibrate(
     strata: ArrayLike | None = None,
     sizes: Sequence[int] | None = None,
     bounds: tuple[float, float] | None = None,
-    confidence: float = 0.95,
 ) -> Calibration:
     """Return the judge's mean of every column, calibrated with human scores of some rows.
 
@@ -122,7 +121,6 @@ def calibrate(
     strata : (n,), the stratum of each labelled video, from 0; without, one random sample of all
     sizes : number of videos in each stratum that could have been sampled
     bounds : ends of the scale, which no estimate or interval exceeds
-    confidence : between 0 and 1
 
     Raises
     ------
@@ -153,7 +151,7 @@ def calibrate(
     def ends(
         middle: Floats, variance: Floats, degrees: Floats, given: Mask
     ) -> tuple[Floats, Floats]:
-        t = _t(degrees, confidence)
+        t = _t(degrees)
         half = np.where(given, t * np.sqrt(np.where(given, variance, 0.0)), np.nan)
         return inside(middle - half), inside(middle + half)
 
@@ -447,10 +445,10 @@ def _centred(values: Floats, there: Mask, weights: Floats) -> tuple[Floats, Floa
     return mean, np.where(there, filled - mean, 0.0)
 
 
-def _t(df: Floats, confidence: float) -> Floats:
+def _t(df: Floats) -> Floats:
     from scipy.special import stdtrit
 
-    return np.asarray(stdtrit(np.maximum(df, 1.0), (1 + confidence) / 2), dtype=np.float64)
+    return np.asarray(stdtrit(np.maximum(df, 1.0), UPPER), dtype=np.float64)
 
 
 def _reason(n: float, no_residual: bool, no_variance: bool) -> str | None:
@@ -467,8 +465,6 @@ def labels_needed(
     residual: float,
     explained: float,
     videos: int,
-    *,
-    confidence: float = 0.95,
 ) -> int | None:
     """Return how many labelled videos give an interval of this half-width, for new videos.
 
@@ -485,16 +481,12 @@ def labels_needed(
     (99, None)
     """
     n = np.arange(FEWEST_LABELLED, videos + 1, dtype=np.float64)
-    half = _t(n - 2, confidence) * np.sqrt(
-        residual / n * (1 + _SLOPE_COST / n) + explained / videos
-    )
+    half = _t(n - 2) * np.sqrt(residual / n * (1 + _SLOPE_COST / n) + explained / videos)
     enough = np.flatnonzero(half <= half_width)
     return int(n[enough[0]]) if len(enough) else None
 
 
-def variance_range(
-    variance: float, degrees: float, confidence: float = 0.95
-) -> tuple[float, float]:
+def variance_range(variance: float, degrees: float) -> tuple[float, float]:
     """Return the interval of a variance that was estimated with so many degrees of freedom.
 
     The chi-squared interval for normal residuals; it spans a factor of four at 18 degrees.
@@ -505,7 +497,7 @@ def variance_range(
     """
     from scipy.special import chdtri
 
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     return (
         float(degrees * variance / chdtri(degrees, tail)),
         float(degrees * variance / chdtri(degrees, 1 - tail)),

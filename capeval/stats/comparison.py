@@ -11,7 +11,7 @@ there the videos are resampled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,20 +19,20 @@ from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import t_interval
 from capeval.stats.design import Design
-from capeval.stats.grouping import Grouped, common_to, grouped
+from capeval.stats.estimate import Estimate, common_to
 from capeval.stats.groupings import Grouping, grouping_of
-from capeval.stats.jackknife import without_each_video
-from capeval.stats.jackknife_error import jackknife_error, without_two_videos
+from capeval.stats.jackknife import without_each_video, without_two_videos
+from capeval.stats.jackknife_error import jackknife_error
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import FEWEST, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
 from capeval.stats.statistic import PEARSON, Statistic, statistic_of, why_missing
 from capeval.stats.system_differences import system_difference
-from capeval.stats.values import Floats, Interval, Mask, Missing, Value, as_pairs
+from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing, Value, as_pairs
 
 _SLACK = 1e-9
-_CONFIDENCE = 0.95
-_UPPER = (1 + _CONFIDENCE) / 2
+# A worse metric is one of which p, adjusted, does not exceed this.
+_ALPHA = 0.05
 _UNASKED = Missing("no interval was asked for")
 _UNMOVED = Missing("no video moves the difference")
 # Fisher's scale is infinite at 1.
@@ -113,24 +113,9 @@ def compare(
         two = (metrics[a], metrics[b])
         for statistic in asked:
             tied = (0.0, 0.0) if statistic.chance is not None else (ties[a], ties[b])
-            found = _seen(two, statistic, grouping, tied)
-            if isinstance(found, _Seen):
-                bounds: Interval | Missing
-                if grouping.means:
-                    both = max(draws, resamples)
-                    p, bounds = system_difference(two, statistic, found.difference, both, seed)
-                elif grouping.by_video:
-                    # Swapping two metrics in a video swaps their values for that video.
-                    gaps = found.gaps[found.use]
-                    p = sign_flip(gaps, draws=draws, seed=seed).p
-                    bounds = _of_items(gaps, metrics[a].design)
-                else:
-                    p, bounds = _jackknife(two, statistic, grouping, found, tied)
-                method = _method(grouping)
-                test = found.result(p, method, bounds if resamples else _UNASKED)
-                result[statistic.name].append(test)
-            else:
-                result[statistic.name].append(found)
+            result[statistic.name].append(
+                _test(two, statistic, grouping, tied, draws, seed, resamples)
+            )
         step()
     return result
 
@@ -141,54 +126,46 @@ def _method(grouping: Grouping) -> str:
     return "permutation" if grouping.by_video else "jackknife"
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """Two metrics as observed: `use` are the groups of both, `gaps` the differences in each."""
-
-    difference: float
-    values: tuple[float, float]
-    gaps: Floats
-    use: Mask
-    n: int
-    used: int
-    dropped: int
-
-    def result(self, p: Value, method: str, bounds: Interval | Missing) -> MetricComparison:
-        return MetricComparison(self.difference, p, method, self.n, self.used, self.dropped, bounds)
-
-
-def _seen(
+def _test(
     metrics: tuple[Pair, Pair],
     statistic: Statistic,
     grouping: Grouping,
     thresholds: tuple[float, float],
-) -> _Seen | MetricComparison:
+    draws: int,
+    seed: int,
+    resamples: int,
+) -> MetricComparison:
+    method = _method(grouping)
     if any(thresholds) and grouping.means:
         missing = Missing("the means of systems have no threshold")
-        return MetricComparison(missing, missing, _method(grouping), 0, 0, 0)
+        return MetricComparison(missing, missing, method, 0, 0, 0)
     use = common_to(metrics, statistic, grouping)
     one, two = (
-        grouped(pair.x, pair.y, pair.design, statistic, grouping, threshold=t, only=use, pair=pair)
-        for pair, t in zip(metrics, thresholds, strict=True)
+        pair.by(statistic, grouping, threshold=threshold, only=use)
+        for pair, threshold in zip(metrics, thresholds, strict=True)
     )
-    if isinstance(one.value, Missing) or isinstance(two.value, Missing):
-        lacking = two.value if isinstance(two.value, Missing) else one.value
-        return MetricComparison(lacking, lacking, _method(grouping), 0, 0, one.dropped)
-    first, second = (
-        pair.values(statistic, grouping, threshold=t)
-        for pair, t in zip(metrics, thresholds, strict=True)
-    )
-    values = (one.value, two.value)
-    difference = one.value - two.value
-    return _Seen(difference, values, first - second, use, one.n, one.used, one.dropped)
+    first, second = one.value, two.value
+    if isinstance(first, Missing) or isinstance(second, Missing):
+        lacking = second if isinstance(second, Missing) else first
+        return MetricComparison(lacking, lacking, method, 0, 0, one.dropped)
+    bounds: Interval | Missing
+    if grouping.means:
+        p, bounds = system_difference(
+            metrics, statistic, first - second, max(draws, resamples), seed
+        )
+    elif grouping.by_video:
+        # Swapping two metrics in a video swaps their values for that video.
+        gaps = (one.values - two.values)[use]
+        p = sign_flip(gaps, draws=draws, seed=seed).p
+        bounds = _of_items(gaps, one.pair.design)
+    else:
+        p, bounds = _jackknife(one, two, first, second)
+    shown = bounds if resamples else _UNASKED
+    return MetricComparison(first - second, p, method, one.n, one.used, one.dropped, shown)
 
 
 def _jackknife(
-    metrics: tuple[Pair, Pair],
-    statistic: Statistic,
-    grouping: Grouping,
-    seen: _Seen,
-    thresholds: tuple[float, float],
+    one: Estimate, two: Estimate, first: float, second: float
 ) -> tuple[Value, Interval | Missing]:
     """Return p and the interval of the difference, from the values without one and two videos.
 
@@ -197,35 +174,34 @@ def _jackknife(
     """
     from scipy.special import stdtr, stdtrit
 
-    design = metrics[0].design
-    videos = design.videos
-    if videos < FEWEST:
-        few = too_few(videos, design)
+    design, statistic = one.pair.design, one.statistic
+    if design.videos < FEWEST:
+        few = too_few(design.videos, design)
         return few, few
     each, both = [], []
-    for pair, threshold in zip(metrics, thresholds, strict=True):
-        without = without_each_video(pair, statistic, grouping, seen.use, threshold)
+    for estimate in (one, two):
+        without = without_each_video(estimate)
         if isinstance(without, Missing):
             return without, without
         each.append(_fisher(without, statistic))
-        without_two = without_two_videos(pair, statistic, grouping, seen.use, threshold)
+        without_two = without_two_videos(estimate)
         both += [] if without_two is None else [_fisher(without_two, statistic)]
-    of_first, of_second = _fisher(np.array(seen.values), statistic)
+    of_first, of_second = _fisher(np.array([first, second]), statistic)
     error, freedom = jackknife_error(
         of_first - of_second, each[0] - each[1], both[0] - both[1] if both else None
     )
     if error <= _SLACK:
-        same = abs(seen.difference) <= _SLACK
+        same = abs(first - second) <= _SLACK
         return (1.0 if same else _UNMOVED), _UNMOVED
     p = max(2 * float(stdtr(freedom, -abs(of_first - of_second) / error)), TINY)
-    half = float(stdtrit(freedom, _UPPER)) * error
+    half = float(stdtrit(freedom, UPPER)) * error
     ends = of_first - of_second + np.array([-half, half])
     middle = (of_first + of_second) / 2
     low, high = (
         (np.tanh(middle + ends / 2) - np.tanh(middle - ends / 2)) * (1 - statistic.lowest) / 2
     )
     # Rounding, or a perfect value that Fisher's scale does not have.
-    low, high = min(float(low), seen.difference), max(float(high), seen.difference)
+    low, high = min(float(low), first - second), max(float(high), first - second)
     return p, Interval(low, high, "jackknife")
 
 
@@ -235,7 +211,7 @@ def _of_items(gaps: Floats, design: Design) -> Interval | Missing:
         return too_few(len(gaps), design)
     if np.ptp(gaps) <= _SLACK:
         return _UNMOVED
-    return t_interval(gaps, _CONFIDENCE, largest=2.0)
+    return t_interval(gaps, largest=2.0)
 
 
 def _fisher(values: Floats, statistic: Statistic) -> Floats:
@@ -312,9 +288,7 @@ def holm(p_values: Sequence[Value]) -> list[Value]:
     return result
 
 
-def rank_clusters(
-    values: Sequence[Value], p_values: Sequence[Sequence[Value]], *, alpha: float = 0.05
-) -> list[int | None]:
+def rank_clusters(values: Sequence[Value], p_values: Sequence[Sequence[Value]]) -> list[int | None]:
     """Return the cluster of each metric, from 1 for the best; None for one without a value.
 
     From the best down, a metric opens a new cluster when it is worse than every member of the
@@ -324,7 +298,6 @@ def rank_clusters(
     ----------
     values : (metrics,)
     p_values : (metrics, metrics), two-sided, adjusted; the diagonal is not read
-    alpha : what p must not exceed
 
     >>> rank_clusters([0.5, 0.3, 0.45], [[1, 0.01, 0.2], [0.01, 1, 0.04], [0.2, 0.04, 1]])
     [1, 2, 1]
@@ -334,40 +307,37 @@ def rank_clusters(
     cluster, members = 1, list[int]()
     for _, place in sorted(there):
         tests = [p_values[place][other] for other in members]
-        if members and all(not isinstance(p, Missing) and p <= alpha for p in tests):
+        if members and all(not isinstance(p, Missing) and p <= _ALPHA for p in tests):
             cluster, members = cluster + 1, []
         members.append(place)
         result[place] = cluster
     return result
 
 
-def leave_one_system_out(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    statistic: Statistic | str,
-    by: Grouping | str,
-    *,
-    threshold: float = 0.0,
-    pair: Pair | None = None,
-) -> list[Grouped]:
-    """Return the statistic without each system in turn: one extreme system can make a correlation.
+def leave_one_system_out(estimate: Estimate) -> list[Value]:
+    """Return the value without each system in turn: one extreme system can make a correlation.
 
     >>> design = Design.of([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2])
-    >>> x, y = [1, 2, 9, 2, 1, 9], [2, 1, 9, 1, 2, 9]
-    >>> [found.value for found in leave_one_system_out(x, y, design, "kendall_b", "item")]
+    >>> pair = Pair.of([1, 2, 9, 2, 1, 9], [2, 1, 9, 1, 2, 9], design)
+    >>> leave_one_system_out(pair.by("kendall_b", "item"))
     [1.0, 1.0, -1.0]
     """
-    pair = Pair.of(metric, human, design) if pair is None else pair
-    if design.systems < 2:
-        return [Grouped(Missing("there is only one system"), 0, 0, 1)] * design.systems
-    return [
-        grouped(left.x, left.y, left.design, statistic, by, threshold=threshold, pair=left)
-        for left in pair.kept("without each system", lambda: _without_each(pair))
-    ]
+    pair = estimate.pair
+    if pair.design.systems < 2:
+        return [Missing("there is only one system")] * pair.design.systems
+    rests = pair.kept("without each system", lambda: _without_each(pair))
+    return [replace(estimate, pair=rest, only=None).value for rest in rests]
 
 
 def _without_each(pair: Pair) -> list[Pair]:
     design = pair.design
-    rests = [design.system != system for system in range(design.systems)]
-    return [Pair.of(pair.x[rest], pair.y[rest], design.take(rest)) for rest in rests]
+
+    def make() -> list[tuple[Mask, Design]]:
+        rests = [design.system != system for system in range(design.systems)]
+        return [(rest, design.take(rest)) for rest in rests]
+
+    # Every metric uses the same designs.
+    return [
+        Pair(pair.x[rest], pair.y[rest], left)
+        for rest, left in design.kept("without each system", make)
+    ]

@@ -138,7 +138,7 @@ class PairCounts:
     Parameters
     ----------
     size : number of captions
-    classes : the smaller number of distinct values of the two scores
+    classes : the smaller number of distinct values of the two scores; None to count them as well
     count : the function from a name to the counts
 
     `score` is concordant − discordant pairs, `agreeing` concordant ones and those tied in both,
@@ -147,7 +147,12 @@ class PairCounts:
     """
 
     def __init__(self, size: float, classes: Any, count: Callable[[str], Any]) -> None:
-        self.size, self.classes, self._count = size, classes, count
+        self.size, self._classes, self._count = size, classes, count
+
+    @cached_property
+    def classes(self) -> Any:
+        """The smaller number of distinct values."""
+        return self._count("classes") if self._classes is None else self._classes
 
     @cached_property
     def score(self) -> Any:
@@ -417,13 +422,18 @@ def _ends(values: Floats, threshold: float) -> Ints:
     """
     size = len(values)
     ends = np.searchsorted(values, values + threshold, side="right")
-    while True:
-        last = np.minimum(ends, size - 1)
-        further = (ends < size) & (values[last] - values <= threshold)
-        shorter = values[np.maximum(ends - 1, 0)] - values > threshold
-        if not (further.any() or shorter.any()):
-            return ends
-        ends = ends + further - shorter
+    further = (ends < size) & (values[np.minimum(ends, size - 1)] - values <= threshold)
+    shorter = values[np.maximum(ends - 1, 0)] - values > threshold
+    wrong = np.flatnonzero(further | shorter)
+    # Rounded differences rise too, so that the few that are wrong can be bisected.
+    low, high = wrong + 1, np.full(len(wrong), size)
+    while (low < high).any():
+        middle = (low + high) // 2
+        tied = values[np.minimum(middle, size - 1)] - values[wrong] <= threshold
+        low = np.where(tied & (low < high), middle + 1, low)
+        high = np.where(tied, high, middle)
+    ends[wrong] = low
+    return ends
 
 
 def _among_first(codes: Ints, ends: Ints) -> tuple[Ints, Ints]:

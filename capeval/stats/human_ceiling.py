@@ -122,7 +122,8 @@ class RatersApart:
         found = []
         for own, others in zip(self.ratings, self.others, strict=True):
             pair = Pair.of(own, others, self.design)
-            values = bootstrap_values(pair, statistic, grouping, draws=draws or _DRAWS, seed=seed)
+            one = pair.by(statistic, grouping)
+            values = bootstrap_values(one, draws=draws or _DRAWS, seed=seed)
             if isinstance(values, Missing):
                 return values
             found.append(values)
@@ -132,8 +133,8 @@ class RatersApart:
         if isinstance(value, Missing):
             return value
         values, videos = np.mean(found, axis=0), self.design.videos
-        one = grouping.means
-        return bootstrap_bounds(values, value, statistic, self.design, 0.95, videos, one=one)
+        same = grouping.means
+        return bootstrap_bounds(values, value, statistic, self.design, videos, one=same)
 
     def _pair(self, grouping: Grouping) -> tuple[Pair, Ints]:
         """Return the scores in one group for each rater and group, and whose each group is."""

@@ -10,17 +10,15 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from capeval.stats.analytic import fisher_interval, t_interval
 from capeval.stats.design import Design
-from capeval.stats.groupings import Grouping, grouping_of
+from capeval.stats.estimate import Estimate
 from capeval.stats.jackknife import jackknife_interval
-from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
-from capeval.stats.statistic import PEARSON, Statistic, missing_of, statistic_of
-from capeval.stats.values import Floats, Interval, Mask, Missing
+from capeval.stats.statistic import PEARSON, Statistic
+from capeval.stats.values import Floats, Interval, Missing
 from capeval.stats.video_bootstrap import bootstrap_values, too_large
 
 Kind = Literal["bootstrap", "analytic", "none"]
@@ -30,21 +28,9 @@ _SLACK = 1e-12
 
 
 def interval(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    which: Statistic | str,
-    by: Grouping | str,
-    *,
-    ci: Kind | None = None,
-    confidence: float = 0.95,
-    draws: int = 10_000,
-    seed: int = 0,
-    threshold: float = 0.0,
-    only: Mask | None = None,
-    pair: Pair | None = None,
+    estimate: Estimate, *, ci: Kind | None = None, draws: int = 10_000, seed: int = 0
 ) -> Interval | Missing:
-    """Return the confidence interval of a statistic by a grouping.
+    """Return the 95% confidence interval of a statistic by a grouping.
 
     By default a percentile bootstrap of whole videos, expanded where videos repeat and for r, whose
     plain one covers 92% instead of 95% of 40 videos, and for systems' means without and with a
@@ -54,65 +40,45 @@ def interval(
 
     Parameters
     ----------
-    metric, human : (n,), finite
-    design : of the same n rows
     ci : "bootstrap" or "analytic" (Fisher, t or jackknife) wherever there is one; "none" for none
-    confidence : between 0 and 1
     draws : number of resamples
     seed : of `numpy.random.default_rng`; every metric sees the same resamples
-    threshold : for acc_eq; taken as known, so that its calibration adds nothing to the interval
-    only, pair : as for `grouped`
 
-    Raises
-    ------
-    ValueError
-        The lengths differ, a value is not finite, or the confidence is no share.
-
+    >>> from capeval.stats.pair import Pair
     >>> rng = np.random.default_rng(1)
     >>> x = rng.random(40)
-    >>> found = interval(x, x + rng.random(40), Design.of(range(40)), "pearson", "pooled")
+    >>> pair = Pair.of(x, x + rng.random(40), Design.of(range(40)))
+    >>> found = interval(pair.by("pearson", "pooled"))
     >>> found.method, round(found.low, 2), round(found.high, 2)
     ('fisher', 0.45, 0.81)
     """
-    statistic, grouping = statistic_of(which), grouping_of(by)
-    pair = Pair.of(metric, human, design) if pair is None else pair
-    if not 0 < confidence < 1:
-        raise ValueError(f"the confidence must lie between 0 and 1, not at {confidence}")
+    pair, statistic, grouping = estimate.pair, estimate.statistic, estimate.grouping
+    design = pair.design
     if ci == "none":
         return Missing("no interval was asked for")
-    # Fisher's is right for bounded scores; with heavy tails (Student's t with 3 degrees of freedom,
-    # n = 40) it covers 77% of the time where the bootstrap covers 93%.
     fisher = statistic is PEARSON and grouping.whole and not (grouping.means or design.repeats)
     if fisher and ci != "bootstrap":
-        value = float(pair.values(statistic, grouping)[0])
-        if np.isnan(value):
-            return missing_of(pair.x, pair.y, statistic)
-        return fisher_interval(value, len(pair.x), confidence)
-    values = pair.values(statistic, grouping, threshold=threshold)
-    values = values[pair.used(statistic, grouping, threshold=threshold, only=only)]
+        value = float(estimate.values[0])
+        return estimate.nothing() if np.isnan(value) else fisher_interval(value, len(pair.x))
+    values = estimate.values[estimate.use]
     units = len(values) if grouping.by_video else design.videos
     if not len(values):
-        return pair.no_group(statistic, grouping)
+        return estimate.nothing()
     if units < FEWEST:
         return too_few(units, design)
     if grouping.by_video:
         if ci == "analytic" or len(values) > MANY:
-            return t_interval(values, confidence)
+            return t_interval(values)
     elif not grouping.means:
         if ci == "analytic" or too_large(design, grouping):
-            return jackknife_interval(
-                pair, statistic, grouping, confidence=confidence, only=only, threshold=threshold
-            )
+            return jackknife_interval(estimate)
     elif ci == "analytic":
         return Missing("the means of systems have no analytic interval")
-    found = bootstrap_values(
-        pair, statistic, grouping, draws=draws, seed=seed, threshold=threshold, only=only
-    )
+    found = bootstrap_values(estimate, draws=draws, seed=seed)
     if isinstance(found, Missing):
         return found
-    value = float(values.mean())
     one = grouping.means and all(np.ptp(side) > 0 for side in pair.sides(grouping)[:2])
-    return bootstrap_bounds(found, value, statistic, design, confidence, units, one=one)
+    return bootstrap_bounds(found, float(values.mean()), statistic, design, units, one=one)
 
 
 def bootstrap_bounds(
@@ -120,7 +86,6 @@ def bootstrap_bounds(
     value: float,
     statistic: Statistic,
     design: Design,
-    confidence: float,
     units: int,
     *,
     one: bool = False,
@@ -129,13 +94,13 @@ def bootstrap_bounds(
 
     Parameters
     ----------
-    found, confidence, units : as for `percentiles`
+    found, units : as for `percentiles`
     one : whether resamples that all have one value make an interval of it. If all have one order
         of the systems, that is what they say; if captions have, it is not.
     """
     # The plain percentiles of r cover 92% instead of 95% of 40 videos.
     expanded = design.repeats or not statistic.kind.ordinal
-    bounds = percentiles(found, confidence, units=units if expanded else None, around=value)
+    bounds = percentiles(found, units=units if expanded else None, around=value)
     if isinstance(bounds, Missing):
         return bounds
     if bounds.high - bounds.low <= _SLACK and not one:

@@ -7,6 +7,7 @@ thousands of resamples are a few matrix products, where counting each would be t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from capeval.stats.concordance import (
     PairCounts,
     agreeing_pairs,
     concordance,
+    concordance_within,
     totals,
 )
 from capeval.stats.ranks import Classes, dense_codes, runs, tie_share
@@ -46,12 +48,22 @@ class Pairs:
         width = x.shape[1]
         if not threshold or width <= _FEW:
             return count_pairs(x, y, threshold=threshold)
-        agreeing = [
-            float(agreeing_pairs(a, b, threshold))
-            for a, b in zip(x, np.broadcast_to(y, x.shape), strict=True)
-        ]
-        known = {"agreeing": np.array(agreeing), "pairs": np.full(len(x), width * (width - 1) / 2)}
-        return PairCounts(float(width), np.nan, known.__getitem__)
+        both = list(zip(x, np.broadcast_to(y, x.shape), strict=True))
+
+        @cache
+        def counts() -> PairCounts:
+            return PairCounts.joined(
+                [concordance_within(a, b, threshold).totals() for a, b in both]
+            )
+
+        def count(name: str) -> Floats:
+            if name == "agreeing":
+                return np.array([float(agreeing_pairs(a, b, threshold)) for a, b in both])
+            if name == "pairs":
+                return np.full(len(x), width * (width - 1) / 2)
+            return np.atleast_1d(getattr(counts(), name))
+
+        return PairCounts(float(width), None, count)
 
     def resampled(
         self, x: Floats, y: Floats, threshold: float, draws: Callable[[], Iterable[Counts]], /
@@ -94,6 +106,10 @@ class Pairs:
         def counted(name: str) -> Floats:
             if name == "score":
                 return form(signs(x, threshold) * signs(y))
+            if name == "agreeing" and not threshold and len(x) in distinct.values():
+                # Without pairs tied on both sides it is a sum of the others; all are whole numbers.
+                untied_pairs = count("untied_x") + count("untied_y") - count("pairs")
+                return np.asarray(count("score") + untied_pairs) / 2
             if name == "agreeing":
                 right = (signs(x, threshold) == signs(y)).astype(np.int8)
                 np.fill_diagonal(right, 0)

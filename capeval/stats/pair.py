@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from capeval.stats.concordance import Concordance, PairCounts, concordance
 from capeval.stats.design import Design, Kept, group_means, same_sized
+from capeval.stats.estimate import Estimate
 from capeval.stats.groupings import POOLED, Grouping, grouping_of
 from capeval.stats.of_pairs import count_pairs
 from capeval.stats.ranks import dense_codes, tie_share
 from capeval.stats.resampling import LARGEST
-from capeval.stats.statistic import Statistic, missing_of, statistic_of
-from capeval.stats.values import Floats, Ints, Mask, Missing, as_pairs
+from capeval.stats.statistic import Statistic, statistic_of
+from capeval.stats.values import Floats, Ints, Mask, as_pairs
 
 
 class Pair:
@@ -126,34 +125,22 @@ class Pair:
 
         return self.kept(("values", statistic, self.alike(grouping), threshold), make)
 
-    def used(
+    def by(
         self,
-        statistic: Statistic,
-        grouping: Grouping,
+        which: Statistic | str,
+        by: Grouping | str,
         *,
         threshold: float = 0.0,
         only: Mask | None = None,
-    ) -> Mask:
-        """Return which groups have a value, (groups,), of those in `only`."""
-        there = ~np.isnan(self.values(statistic, grouping, threshold=threshold))
-        return there if only is None else there & only
-
-    def groups(self, grouping: Grouping, use: Mask) -> dict[int, NDArray[np.intp]]:
-        """Return the rows of each group that is used, by its number."""
-        blocks = (zip(*block, strict=True) for block in self.blocks(grouping))
-        return {int(number): rows for number, rows in chain(*blocks) if use[number]}
+    ) -> Estimate:
+        """Return a statistic by a grouping, of which there may be an interval and a p."""
+        return Estimate(self, statistic_of(which), grouping_of(by), threshold, only)
 
     def concordance(self, grouping: Grouping, number: int, rows: NDArray[np.intp]) -> Concordance:
         """Return the concordance of each caption of a group with the others."""
         a, b = self.codes(grouping)
         key = ("concordance", self.alike(grouping), number)
         return self.kept(key, lambda: concordance(a[rows], b[rows]))
-
-    def no_group(self, statistic: Statistic, grouping: Grouping) -> Missing:
-        """Return why there is nothing to resample where no group has a value."""
-        if grouping.whole:
-            return missing_of(*self.sides(grouping)[:2], statistic)
-        return Missing("no group has a value")
 
     def _counts(self, grouping: Grouping, block: int) -> PairCounts:
         groups, rows = self.blocks(grouping)[block]

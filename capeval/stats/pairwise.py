@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.design import Design, same_sized
+from capeval.stats.design import same_sized
 from capeval.stats.groupings import Grouping, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.ranks import dense_codes, runs
@@ -35,6 +35,8 @@ _FOLD_PAIRS = [(a, b) for a in range(_FOLDS) for b in range(a, _FOLDS)]
 _BLOCK = 1_000_000
 _SLICE = 4_000_000
 _SHORT = 64
+# Ranges of gaps by which the pairs beyond the last useful threshold are left unsorted.
+_RANGES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +82,7 @@ def constant_accuracy(human: ArrayLike, group: Ints) -> Value:
     return float((tied[some] / (sizes * (sizes - 1) / 2)).mean())
 
 
-def calibrate(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    by: Grouping | str,
-    *,
-    seed: int = 0,
-    pair: Pair | None = None,
-) -> Calibration:
+def calibrate(pair: Pair, by: Grouping | str, *, seed: int = 0) -> Calibration:
     """Return acc_eq with its threshold, found in-sample and across videos.
 
     One threshold serves all groups: the one that makes the mean over groups highest, of 0 and all
@@ -102,25 +96,16 @@ def calibrate(
 
     Parameters
     ----------
-    metric, human : (n,), finite
-    design : of the same n rows
-    grouping : `system` is never calibrated: its means are too few
+    by : `system` is never calibrated: its means are too few
     seed : of the generator that deals the videos
-    pair : of these very scores, if more is taken of them
 
-    Raises
-    ------
-    ValueError
-        The lengths differ or a value is not finite.
-
-    >>> design = Design.of(range(4))
-    >>> found = calibrate([1, 2, 9, 10], [1, 1, 2, 2], design, "pooled")
+    >>> from capeval.stats.design import Design
+    >>> found = calibrate(Pair.of([1, 2, 9, 10], [1, 1, 2, 2], Design.of(range(4))), "pooled")
     >>> found.value, found.threshold, found.untied, found.constant
     (1.0, 1.0, 0.6666666666666666, 0.3333333333333333)
     """
     grouping = grouping_of(by)
-    made = Pair.of(metric, human, design) if pair is None else pair
-    return made.kept(("calibrated", grouping, seed), lambda: _made(made, grouping, seed))
+    return pair.kept(("calibrated", grouping, seed), lambda: _made(pair, grouping, seed))
 
 
 def _made(pair: Pair, grouping: Grouping, seed: int) -> Calibration:
@@ -201,6 +186,11 @@ class _Pairs:
     used: Floats
     rng: np.random.Generator
 
+    @cached_property
+    def widest(self) -> float:
+        """The largest difference that there can be."""
+        return float(np.ptp(self.x))
+
     def blocks(self) -> Iterable[_Block]:
         return self._kept if self.used.sum() <= _SLICE else self._made()
 
@@ -269,34 +259,48 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
     # At threshold 0: every pair whose metrics are equal is a tie, every other is not.
     at_zero, counts = np.zeros(len(labels)), np.zeros(len(labels))
     sample, positive = [], 0
+    exact = bool((pairs.weight == 1).all())
+    won, lost = np.zeros((2, (_RANGES + 1) * len(labels)))
     for block in pairs.blocks():
         right = np.where(block.gap == 0, block.tied, block.ordered) * block.weight
         at_zero += np.bincount(block.label, weights=right, minlength=len(labels))
         counts += np.bincount(block.label, minlength=len(labels))
-        turning = block.gap[(block.gap > 0) & (block.tied | block.ordered)]
+        turns = (block.gap > 0) & (block.tied | block.ordered)
+        turning = block.gap[turns]
         positive += len(turning)
         sample.append(turning[::97])
+        if exact and len(turning):
+            ranges = (turning / pairs.widest * _RANGES).astype(np.int32)
+            cells = ranges * len(labels) + block.label[turns]
+            tied = block.tied[turns]
+            won += np.bincount(cells[tied], minlength=len(won))
+            lost += np.bincount(cells[~tied], minlength=len(lost))
     trained = (trains[1:] @ counts > 0) | (counts == 0)
     reached = trains @ at_zero
     best, thresholds = reached.copy(), np.zeros(len(trains))
+    # Sums of fractions depend on their order, so that all have to be added.
+    last = np.inf
+    if exact:
+        shape = (_RANGES + 1, len(labels))
+        last = pairs.widest * _last_useful(trains, reached, won.reshape(shape), lost.reshape(shape))
     slices = -(-positive // _SLICE)
     edges = [0.0]
     if slices > 1:
         inner = np.quantile(np.concatenate(sample), np.arange(1, slices) / slices)
-        edges += np.unique(inner[inner > 0]).tolist()
-    edges.append(np.inf)
+        edges += np.unique(inner[(inner > 0) & (inner < last)]).tolist()
+    edges += [last] if last else []
     for low, high in pairwise(edges):
         gaps, gains, kinds = _slice(pairs, low, high)
         if not len(gaps):
             continue
-        tied = bool((gaps[1:] == gaps[:-1]).any())
+        repeated = bool((gaps[1:] == gaps[:-1]).any())
         for number, train in enumerate(trains > 0):
             those = np.flatnonzero(train[kinds])
             if not len(those):
                 continue
             gained = np.cumsum(gains[those])
             score = reached[number] + gained
-            if tied:
+            if repeated:
                 # A threshold takes in all pairs of one gap together.
                 ends = gaps[those]
                 score[:-1][ends[1:] == ends[:-1]] = -np.inf
@@ -305,6 +309,24 @@ def _thresholds(pairs: _Pairs) -> tuple[Mask, Floats, Floats]:
                 best[number], thresholds[number] = score[place], gaps[those[place]]
             reached[number] += gained[-1]
     return trained, thresholds, best
+
+
+def _last_useful(trains: Floats, reached: Floats, won: Floats, lost: Floats) -> float:
+    """Return the share of the widest gap above which no threshold is the best; 0 if none is.
+
+    Parameters
+    ----------
+    trains : (thresholds, labels)
+    reached : (thresholds,), with the threshold 0
+    won, lost : (ranges, labels) pairs that a threshold above their gaps wins and loses
+    """
+    gained = trains @ won.T
+    ends = reached[:, None] + np.cumsum(gained - trains @ lost.T, axis=1)
+    most = ends + trains @ lost.T
+    least = np.maximum(reached, ends.max(axis=1))[:, None]
+    useful = ((most >= least) & (gained > 0)).any(axis=0)
+    # A little more, lest rounding puts a gap into the range above its own.
+    return (int(np.flatnonzero(useful)[-1]) + 1.001) / _RANGES if useful.any() else 0.0
 
 
 def _slice(pairs: _Pairs, low: float, high: float) -> tuple[Floats, Floats, NDArray[np.int8]]:

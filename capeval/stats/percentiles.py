@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.values import CONFIDENCE, Floats, Interval, Missing
 
 
 def percentiles(
     values: Floats,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     *,
     units: int | None = None,
     around: float | None = None,

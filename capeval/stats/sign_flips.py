@@ -10,6 +10,8 @@ from capeval.stats.percentiles import add_one
 from capeval.stats.resampling import MANY, coins
 from capeval.stats.values import Floats, PValue
 
+# What studies are planned with (Cohen, 1988).
+_ALPHA, _POWER = 0.05, 0.8
 # Random patterns at a time.
 _CHUNK = 500
 # Sums in another order differ in the last bits.
@@ -120,8 +122,8 @@ def _drawn(filled: Floats, least: Floats, draws: int, rng: np.random.Generator) 
     return np.array([add_one(int(count), draws) for count in extreme], dtype=np.float64)
 
 
-def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest true mean difference that `n` pairs show with this power.
+def detectable_difference(sd: float, n: int) -> float:
+    """Return the smallest true mean difference that `n` pairs show at 5% with a power of 80%.
 
     (z(1 - alpha/2) + z(power)) sd / sqrt(n), the normal approximation for a two-sided test of
     paired differences (Chow, Shao and Wang, 2008, section 3.1; for model evaluations Miller,
@@ -141,11 +143,11 @@ def detectable_difference(sd: float, n: int, *, alpha: float = 0.05, power: floa
     """
     if n < 1:
         raise ValueError("no pairs can show nothing")
-    return _reach(alpha, power) * sd / math.sqrt(n)
+    return _reach() * sd / math.sqrt(n)
 
 
-def units_needed(sd: float, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
-    """Return how many pairs show a true mean difference with this power: the inverse of
+def units_needed(sd: float, difference: float) -> int:
+    """Return how many pairs show a true mean difference: the inverse of
     `detectable_difference`, rounded up; at least 1.
 
     Raises
@@ -158,10 +160,10 @@ def units_needed(sd: float, difference: float, *, alpha: float = 0.05, power: fl
     """
     if difference <= 0:
         raise ValueError("no number of pairs shows that there is no difference")
-    return max(1, math.ceil((_reach(alpha, power) * sd / difference) ** 2))
+    return max(1, math.ceil((_reach() * sd / difference) ** 2))
 
 
-def _reach(alpha: float, power: float) -> float:
+def _reach() -> float:
     from scipy.special import ndtri
 
-    return float(ndtri(1 - alpha / 2) + ndtri(power))
+    return float(ndtri(1 - _ALPHA / 2) + ndtri(_POWER))

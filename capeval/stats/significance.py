@@ -9,21 +9,23 @@ counts the observed arrangement as one more.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from capeval.stats.design import Design
-from capeval.stats.groupings import SYSTEM, Grouping, grouping_of
+from capeval.stats.estimate import Estimate
+from capeval.stats.groupings import SYSTEM, Grouping
 from capeval.stats.intervals import Kind
 from capeval.stats.jackknife import jackknife_variance, video_influence
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import add_one, bootstrap_p
 from capeval.stats.resampling import FEWEST, too_few
 from capeval.stats.sign_flips import TINY, sign_flip
-from capeval.stats.statistic import STATISTICS, Statistic, statistic_of
-from capeval.stats.values import Floats, Ints, Mask, Missing, PValue
+from capeval.stats.statistic import STATISTICS, Statistic
+from capeval.stats.values import Floats, Ints, Missing, PValue
 from capeval.stats.video_bootstrap import bootstrap_values, mean_of_groups, too_large
 
 # Enough for p of .05 give or take .01.
@@ -42,18 +44,7 @@ _Orders = NDArray[np.int32]
 
 
 def p_value(
-    metric: ArrayLike,
-    human: ArrayLike,
-    design: Design,
-    which: Statistic | str,
-    by: Grouping | str,
-    *,
-    ci: Kind | None = None,
-    draws: int | None = None,
-    seed: int = 0,
-    threshold: float = 0.0,
-    only: Mask | None = None,
-    pair: Pair | None = None,
+    estimate: Estimate, *, ci: Kind | None = None, draws: int | None = None, seed: int = 0
 ) -> PValue | Missing:
     """Return the p-value of a statistic by a grouping.
 
@@ -79,41 +70,34 @@ def p_value(
     Parameters are those of `interval`; `draws` is 10,000 for the bootstrap and else 2,000 unless
     given, and changes no method.
 
-    Raises
-    ------
-    ValueError
-        The lengths differ or a value is not finite.
-
     >>> x = np.arange(20.0)
-    >>> p_value(x, x, Design.of(range(20)), "kendall_b", "pooled", draws=999)
+    >>> pair = Pair.of(x, x, Design.of(range(20)))
+    >>> p_value(pair.by("kendall_b", "pooled"), draws=999)
     PValue(p=0.001, method='permutation of captions')
     """
-    statistic, grouping = statistic_of(which), grouping_of(by)
-    pair = Pair.of(metric, human, design) if pair is None else pair
+    pair, statistic, grouping = estimate.pair, estimate.statistic, estimate.grouping
+    design = pair.design
     permuted = PERMUTATIONS if draws is None else draws
-    use = pair.used(statistic, grouping, threshold=threshold, only=only)
+    use = estimate.use
     if not use.any():
-        return pair.no_group(statistic, grouping)
+        return estimate.nothing()
     if grouping.means:
-        return _system_p(pair, statistic, permuted, threshold, seed)
-    values = pair.values(statistic, grouping, threshold=threshold)
+        return _system_p(estimate, permuted, seed)
+    values = estimate.values
     if grouping.by_video:
         if statistic.chance is None:
             # What a video has above the middle of its two orders is turned like a correlation.
-            turned = Pair.of(pair.x, -pair.y, design).values(
-                statistic, grouping, threshold=threshold
-            )
-            values = (values - turned) / 2
+            turned = replace(estimate, pair=Pair(pair.x, -pair.y, design))
+            values = (values - turned.values) / 2
         return sign_flip(values[use & (values != 0)], draws=permuted, seed=seed)
+    tested = estimate.of(statistic.tested)
     if grouping.repeats(design):
         if design.videos < FEWEST:
             return too_few(design.videos, design)
         if ci == "analytic" or too_large(design, grouping):
-            return _analytic_p(pair, statistic.tested, grouping, only)
+            return _analytic_p(tested)
         resamples = RESAMPLES if draws is None else draws
-        found = bootstrap_values(
-            pair, statistic.tested, grouping, draws=resamples, seed=seed, only=only
-        )
+        found = bootstrap_values(tested, draws=resamples, seed=seed)
         if isinstance(found, Missing):
             return found
         least = bootstrap_p(np.ones(len(found)), design.videos)
@@ -122,36 +106,42 @@ def p_value(
     cells = design.videos * design.systems if design.repeats else 0
     affordable = _WORK // max(design.rows, cells // 10)
     if affordable < _FEWEST:
-        return _analytic_p(pair, statistic.tested, grouping, only)
-    shuffled = _permuted(pair, statistic, grouping, min(permuted, affordable), seed, threshold, use)
+        return _analytic_p(tested)
+    shuffled = _permuted(estimate, min(permuted, affordable), seed)
     if shuffled is None:
         return Missing("no two captions of a system can be permuted")
-    p = _two_sided(float(values[use].mean()), shuffled, statistic)
     what = "videos" if design.repeats else "captions"
-    return PValue(p, f"permutation of {what}", add_one(0, len(shuffled)))
+    return permutation_p(float(values[use].mean()), shuffled, statistic.chance, f"of {what}")
 
 
-def _two_sided(observed: float, values: Floats, statistic: Statistic) -> float:
+def permutation_p(
+    observed: float, values: Floats, chance: float | None, what: str, *, exact: bool = False
+) -> PValue:
+    """Return the two-sided p of permutations, about their mean where there is no value of chance.
+
+    Parameters
+    ----------
+    values : (draws,); NaN marks a permutation without a value, which counts against the metric
+    what : is permuted
+    exact : whether these are all permutations, among them the observed one
+    """
     fine = values[~np.isnan(values)]
-    centre = statistic.chance
+    centre = chance
     if centre is None:
-        centre = float(fine.sum() + observed) / (len(fine) + 1)
-    extreme = np.abs(fine - centre) >= abs(observed - centre) - _SLACK
-    # A permutation without a value counts against the metric.
-    return add_one(int(extreme.sum()) + len(values) - len(fine), len(values))
+        centre = float(fine.mean() if exact else (fine.sum() + observed) / (len(fine) + 1))
+    moved = np.abs(fine - centre)
+    extreme = moved >= abs(observed - centre) - _SLACK
+    if exact:
+        least = float((moved >= moved.max() - _SLACK).mean())
+        return PValue(float(extreme.mean()), f"exact permutation {what}", least)
+    p = add_one(int(extreme.sum()) + len(values) - len(fine), len(values))
+    return PValue(p, f"permutation {what}", add_one(0, len(values)))
 
 
-def _permuted(
-    pair: Pair,
-    statistic: Statistic,
-    grouping: Grouping,
-    draws: int,
-    seed: int,
-    threshold: float,
-    use: Mask,
-) -> Floats | None:
+def _permuted(estimate: Estimate, draws: int, seed: int) -> Floats | None:
     """Return the statistic in each permutation: (draws,); None where nothing can be permuted."""
-    kind = statistic.kind
+    pair, statistic, grouping = estimate.pair, estimate.statistic, estimate.grouping
+    kind, threshold = statistic.kind, estimate.threshold
     # Those that are functions of the same sums are taken together.
     family = [one for one in STATISTICS.values() if one.kind is kind and one != statistic]
     family = [statistic, *([] if threshold else family)]
@@ -166,11 +156,11 @@ def _permuted(
         x, y = pair.codes() if kind.ordinal and not threshold else (pair.x, pair.y)
         sums = [
             kind.permuted(x[rows], y[rows], threshold, shuffles[number])
-            for number, rows in pair.groups(grouping, use).items()
+            for number, rows in estimate.groups.items()
         ]
         return {of: mean_of_groups(map(of.values, sums)) for of in family}
 
-    key = ("permuted", kind, threshold, grouping, draws, seed, use.tobytes())
+    key = ("permuted", kind, threshold, grouping, draws, seed, estimate.use.tobytes())
     together = pair.kept(key, make)
     if together is not None and statistic not in together:
         together = pair.kept((*key, statistic), make)
@@ -218,46 +208,35 @@ def _of_videos(order: _Orders, video: Ints) -> _Orders:
     return place[at].reshape(-1, len(video))
 
 
-def _system_p(
-    pair: Pair, statistic: Statistic, draws: int, threshold: float, seed: int
-) -> PValue | Missing:
-    a, b, _ = pair.sides(SYSTEM)
-    observed = float(pair.values(statistic, SYSTEM, threshold=threshold)[0])
-
-    def values_of(orders: _Orders) -> Floats:
-        return statistic.values(statistic.kind.permuted(a, b, threshold, orders))
-
+def _system_p(estimate: Estimate, draws: int, seed: int) -> PValue | Missing:
+    statistic = estimate.statistic
+    a, b, _ = estimate.pair.sides(SYSTEM)
+    observed = float(estimate.values[0])
     if len(a) <= EVERY_ORDER:
-        values = values_of(np.array(list(permutations(range(len(a)))), dtype=np.int32))
-        centre = values.mean() if statistic.chance is None else statistic.chance
-        moved = np.abs(values - centre)
-        extreme = moved >= abs(observed - centre) - _SLACK
-        least = float((moved >= moved.max() - _SLACK).mean())
-        return PValue(float(extreme.mean()), "exact permutation of systems", least)
-    affordable = _WORK // (4 * len(a))
-    if affordable < _FEWEST:
-        return Missing(f"{len(a)} systems are too many to permute")
-    draws = min(draws, affordable)
-    step = max(1, _CHUNK // len(a))
-    rng = np.random.default_rng(seed)
-    found = [
-        values_of(_orders(len(a), min(step, draws - start), rng)) for start in range(0, draws, step)
-    ]
-    values = np.concatenate(found)
-    p = _two_sided(observed, values, statistic)
-    return PValue(p, "permutation of systems", add_one(0, len(values)))
+        orders = [np.array(list(permutations(range(len(a)))), dtype=np.int32)]
+    else:
+        affordable = _WORK // (4 * len(a))
+        if affordable < _FEWEST:
+            return Missing(f"{len(a)} systems are too many to permute")
+        draws = min(draws, affordable)
+        step = max(1, _CHUNK // len(a))
+        rng = np.random.default_rng(seed)
+        sizes = [min(step, draws - start) for start in range(0, draws, step)]
+        orders = [_orders(len(a), size, rng) for size in sizes]
+    sums = (statistic.kind.permuted(a, b, estimate.threshold, some) for some in orders)
+    values = np.concatenate([statistic.values(some) for some in sums])
+    exact = len(a) <= EVERY_ORDER
+    return permutation_p(observed, values, statistic.chance, "of systems", exact=exact)
 
 
-def _analytic_p(
-    pair: Pair, statistic: Statistic, grouping: Grouping, only: Mask | None
-) -> PValue | Missing:
+def _analytic_p(estimate: Estimate) -> PValue | Missing:
     """Return p from the standard error of the jackknife, on Fisher's scale as the interval is."""
     from scipy.special import stdtr
 
-    design = pair.design
+    design = estimate.pair.design
     if design.videos < FEWEST:
         return too_few(design.videos, design)
-    found = video_influence(pair, statistic, grouping, only=only)
+    found = video_influence(estimate)
     if isinstance(found, Missing):
         return found
     value, moved = found

@@ -9,6 +9,7 @@ The statistic is not a function of the systems' means, so it has no `Statistic`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.pair import Pair
-from capeval.stats.percentiles import add_one, percentiles
+from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, Counts, coins, same_draws, too_few
-from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS
-from capeval.stats.system_differences import percentile_p
+from capeval.stats.significance import EVERY_ORDER, PERMUTATIONS, permutation_p
+from capeval.stats.system_differences import p_and_interval
 from capeval.stats.values import Floats, Interval, Mask, Missing, PValue, Value
 
 SOFT_ACCURACY = "soft_accuracy"
-WORDS = "Soft pairwise accuracy"
+WORDS = "soft pairwise accuracy"
 
 # As in the authors' program; p of a pair is then right to .016 and less.
 _DRAWS = 1_000
@@ -32,8 +33,11 @@ _DRAWS = 1_000
 _CELLS = 20_000_000
 # Cells of matrices of systems that are worked on at once.
 _CHUNK = 1_000_000
+# Resamples times pairs of systems that are worked on at once: 16 MB in each of a few arrays.
+_BLOCK = 2_000_000
+# Resamples or orders times pairs of systems that take about a minute.
+_WORK = 1_000_000_000
 _SLACK = 1e-9
-_CONFIDENCE = 0.95
 UNASKED = Missing("no interval was asked for")
 
 
@@ -77,7 +81,7 @@ def soft_accuracy(
     >>> soft_accuracy(pair).value, soft_accuracy(Pair(-x, pair.y, pair.design)).value < 0.1
     (1.0, True)
     """
-    reason = _unusable(pair)
+    reason = _unusable(pair, max(draws, resamples))
     if reason is not None:
         return SoftAccuracy(reason, reason, reason)
     gaps = [_gaps(pair, side) for side in (pair.x, pair.y)]
@@ -109,8 +113,11 @@ def compare_soft(
     seed, draws : of the resamples
     resamples : for p and the interval, if more than `draws`; none for no interval
     """
-    one = soft_accuracy(first, seed=seed, draws=1).value
-    two = soft_accuracy(second, seed=seed, draws=1).value
+    draws = max(draws, resamples)
+    one, two = (
+        _unusable(pair, draws) or soft_accuracy(pair, seed=seed, draws=1).value
+        for pair in (first, second)
+    )
     systems, design = first.design.systems, first.design
 
     def found(p: Value, bounds: Interval | Missing) -> MetricComparison:
@@ -125,12 +132,8 @@ def compare_soft(
     if design.videos < FEWEST:
         few = too_few(design.videos, design)
         return found(few, few)
-    draws = max(draws, resamples)
     gaps = resampled_soft(first, draws, seed) - resampled_soft(second, draws, seed)
-    bounds = percentiles(gaps[None], _CONFIDENCE, units=design.videos, around=difference)
-    if isinstance(bounds, Missing):
-        return found(bounds, bounds)
-    return found(percentile_p(gaps[None], design.videos, around=difference), bounds)
+    return found(*p_and_interval(gaps[None], design.videos, difference))
 
 
 def resampled_soft(pair: Pair, draws: int, seed: int) -> Floats:
@@ -161,11 +164,22 @@ def resampled_soft(pair: Pair, draws: int, seed: int) -> Floats:
 
 def _limit_agreement(counts: Counts, metric: Floats, human: Floats, there: Floats) -> Floats:
     """Return the values of (resamples, videos) counts, from (videos, pairs of systems) gaps."""
-    sides = [_limit(counts @ gaps, counts @ gaps**2) for gaps in (metric, human)]
-    common = counts @ there > 0
-    gaps = np.where(common, _gap(*sides), 0.0)
+    total, common = np.zeros((2, len(counts)))
+    for some in _blocks(len(counts), metric.shape[1]):
+        both = counts @ there[:, some] > 0
+        sides = [
+            _limit(counts @ gaps, counts @ gaps**2) for gaps in (metric[:, some], human[:, some])
+        ]
+        total += np.where(both, _gap(*sides), 0.0).sum(axis=1)
+        common += both.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        return np.asarray(1 - gaps.sum(axis=1) / common.sum(axis=1))
+        return np.asarray(1 - total / common)
+
+
+def _blocks(rows: int, pairs: int) -> Iterator[slice]:
+    """Yield slices of the pairs of systems: rows times pairs must fit into memory."""
+    step = max(1, _BLOCK // rows)
+    return (slice(start, start + step) for start in range(0, pairs, step))
 
 
 def _interval(pair: Pair, value: float, draws: int, seed: int) -> Interval | Missing:
@@ -174,17 +188,18 @@ def _interval(pair: Pair, value: float, draws: int, seed: int) -> Interval | Mis
     if pair.design.videos < FEWEST:
         return too_few(pair.design.videos, pair.design)
     values = resampled_soft(pair, draws, seed)
-    return percentiles(values, _CONFIDENCE, units=pair.design.videos, around=value)
+    return percentiles(values, units=pair.design.videos, around=value)
 
 
-def _unusable(pair: Pair) -> Missing | None:
+def _unusable(pair: Pair, draws: int) -> Missing | None:
     design = pair.design
     if design.systems < 2:
         return Missing("1 system; soft pairwise accuracy needs 2")
     for side, name in ((pair.x, "the metric is"), (pair.y, "the human scores are")):
         if np.ptp(side) == 0:
             return Missing(f"{name} constant")
-    if design.videos * design.systems * (design.systems - 1) / 2 > _CELLS:
+    pairs = design.systems * (design.systems - 1) // 2
+    if design.videos * pairs > _CELLS or max(draws, _DRAWS) * pairs > _WORK:
         return Missing(f"{design.systems} systems are too many to compare each with each")
     return None
 
@@ -217,9 +232,10 @@ def _p_values(gaps: Floats, there: Mask, seed: int) -> Floats:
     counts = np.zeros((2, gaps.shape[1]))
     for kept in coins(len(gaps), _DRAWS, seed):
         # Turning the signs of the other videos gives twice what is kept, less the whole.
-        turned = 2 * (kept @ gaps) - observed
-        counts[0] += (turned >= observed - slack).sum(axis=0)
-        counts[1] += (turned <= observed + slack).sum(axis=0)
+        for some in _blocks(len(kept), gaps.shape[1]):
+            turned = 2 * (kept @ gaps[:, some]) - observed[some]
+            counts[0, some] += (turned >= (observed - slack)[some]).sum(axis=0)
+            counts[1, some] += (turned <= (observed + slack)[some]).sum(axis=0)
     counts[:, ~there.any(axis=0)] = np.nan
     return counts / _DRAWS
 
@@ -237,9 +253,7 @@ def _agreement(metric: Floats, human: Floats) -> float:
     return float(1 - gaps[~np.isnan(gaps)].mean()) if (~np.isnan(gaps)).any() else float("nan")
 
 
-def _order_p(
-    metric: Floats, human: Floats, observed: float, seed: int, draws: int
-) -> PValue | Missing:
+def _order_p(metric: Floats, human: Floats, observed: float, seed: int, draws: int) -> PValue:
     """Return p by giving the metric's systems other names, in every way for up to 6."""
     systems = len(metric)
     exact = systems <= EVERY_ORDER
@@ -258,16 +272,7 @@ def _order_p(
         with np.errstate(invalid="ignore"):
             parts.append(1 - np.where(there, gaps, 0.0).sum(axis=(1, 2)) / there.sum(axis=(1, 2)))
     values = np.concatenate(parts)
-    values = values[~np.isnan(values)]
-    if not exact:
-        centre = (values.sum() + observed) / (len(values) + 1)
-        extreme = np.abs(values - centre) >= abs(observed - centre) - _SLACK
-        p = add_one(int(extreme.sum()), len(values))
-        return PValue(p, "permutation of systems", add_one(0, len(values)))
-    moved = np.abs(values - values.mean())
-    p = float((moved >= abs(observed - values.mean()) - _SLACK).mean())
-    least = float((moved >= moved.max() - _SLACK).mean())
-    return PValue(p, "exact permutation of systems", least)
+    return permutation_p(observed, values[~np.isnan(values)], None, "of systems", exact=exact)
 
 
 def _limit(sums: Floats, squares: Floats) -> Floats:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from capeval.stats.concordance import PairCounts
 from capeval.stats.of_moments import Moments, MomentSums
 from capeval.stats.of_pairs import Pairs
 from capeval.stats.resampling import Counts
-from capeval.stats.values import Floats, Missing, Value, as_pairs, known
+from capeval.stats.values import Floats, Missing
 
 
 class Kind(Protocol):
@@ -96,10 +96,17 @@ class Statistic:
         y : (rows, n) or (1, n)
         threshold : the largest difference of `x` that is a tie, for statistics of pairs
 
+        Raises
+        ------
+        ValueError
+            The threshold is negative or not a number.
+
         >>> metric = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
         >>> SPEARMAN.rows(metric, metric[:1]).tolist()
         [1.0, -1.0]
         """
+        if not threshold >= 0:
+            raise ValueError(f"the threshold is {threshold}; it must be 0 or more")
         if x.shape[1] < self.smallest:
             return np.full(len(x), np.nan)
         return self.values(self.kind.rows(x, y, threshold))
@@ -169,36 +176,19 @@ STATISTICS: dict[str, Statistic] = {
 def statistic_of(which: Statistic | str) -> Statistic:
     """Return a statistic, by its name if that is given.
 
-    >>> statistic_of("kendall_b").words
-    'Kendall tau-b'
-    """
-    return STATISTICS[which] if isinstance(which, str) else which
-
-
-def correlate_arrays(
-    metric: ArrayLike, human: ArrayLike, which: Statistic | str, *, threshold: float = 0.0
-) -> Value:
-    """Return a statistic of two arrays.
-
-    Parameters
-    ----------
-    metric, human : (n,), finite
-    threshold : as for `Statistic.rows`
-
     Raises
     ------
     ValueError
-        The arrays differ in length or hold a value that is not finite.
+        There is none of this name.
 
-    >>> correlate_arrays([1, 2, 3], [3, 2, 1], "spearman")
-    -1.0
-    >>> correlate_arrays([1, 1], [1, 2], "kendall_b")
-    Missing(reason='the metric is constant')
+    >>> statistic_of("kendall_b").words
+    'Kendall tau-b'
     """
-    statistic = statistic_of(which)
-    x, y = as_pairs(metric, human)
-    value = float(statistic.rows(x[None], y[None], threshold=threshold)[0])
-    return known(value, why_missing(x, y, statistic))
+    if isinstance(which, Statistic):
+        return which
+    if which not in STATISTICS:
+        raise ValueError(f"the statistic {which!r} is unknown; one of {', '.join(STATISTICS)}")
+    return STATISTICS[which]
 
 
 def why_missing(metric: Floats, human: Floats, statistic: Statistic) -> str:

@@ -14,10 +14,9 @@ from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.resampling import FEWEST, MANY, too_few
 from capeval.stats.statistic import Statistic
-from capeval.stats.system_means import system_values
-from capeval.stats.values import Floats, Interval, Missing, Value, steady
+from capeval.stats.system_means import normal_means, system_values
+from capeval.stats.values import Floats, Interval, Missing, Value
 
-_CONFIDENCE = 0.95
 # Means of two metrics and of the human scores whose covariance fits into memory.
 _COLUMNS = 3_000
 # Means that are kept for the other statistics: 66 pairs of metrics then take 100 MB at most.
@@ -43,10 +42,17 @@ def system_difference(
     found = gaps(metrics, statistic, draws, seed)
     if isinstance(found, Missing):
         return found, found
-    interval = percentiles(found, _CONFIDENCE, units=design.videos, around=difference)
+    return p_and_interval(found, design.videos, difference)
+
+
+def p_and_interval(
+    values: Floats, videos: int, difference: float
+) -> tuple[Value, Interval | Missing]:
+    """Return p and the interval of a difference from (kinds, draws) resamples of videos."""
+    interval = percentiles(values, units=videos, around=difference)
     if isinstance(interval, Missing):
         return interval, interval
-    return percentile_p(found, design.videos, around=difference), interval
+    return percentile_p(values, videos, around=difference), interval
 
 
 def percentile_p(values: Floats, units: int, *, around: float) -> float:
@@ -67,7 +73,7 @@ def percentile_p(values: Floats, units: int, *, around: float) -> float:
     from scipy.special import ndtri, stdtr
 
     kinds = [np.sort(kind[~np.isnan(kind)]) for kind in values]
-    method = percentiles(values, _CONFIDENCE, units=units, around=around)
+    method = percentiles(values, units=units, around=around)
     if isinstance(method, Interval) and method.method != "bootstrap":
         tail = max(1 - _below(np.sort(np.abs(k - around)), abs(around)) for k in kinds) / 2
     else:
@@ -113,25 +119,10 @@ def _normal_gaps(
     key = ("normal means", id(metrics[1]), draws, seed)
 
     def make() -> Floats:
-        return _normal_means(metrics, draws, seed)
+        scores = [metrics[0].x, metrics[1].x, metrics[0].y]
+        return normal_means(design, scores, draws, seed)
 
     # The other statistics use the same means.
     drawn = metrics[0].kept(key, make) if few else make()
     first, second, human = np.split(drawn, 3, axis=1)
     return np.asarray((statistic.rows(first, human) - statistic.rows(second, human))[None])
-
-
-def _normal_means(metrics: tuple[Pair, Pair], draws: int, seed: int) -> Floats:
-    """Return (draws, 3 systems) means, of both metrics and of the human scores."""
-    design = metrics[0].design
-    systems = design.systems
-    sizes = np.bincount(design.system)[design.system]
-    moved = np.zeros((design.videos, 3 * systems))
-    sides = [(pair.x, pair.sides("system")[0]) for pair in metrics]
-    sides.append((metrics[0].y, metrics[0].sides("system")[1]))
-    for number, (scores, means) in enumerate(sides):
-        column = number * systems + design.system
-        moved[design.video, column] = (scores - means[design.system]) / sizes
-    middle = np.concatenate([means for _, means in sides])
-    rng = np.random.default_rng(seed)
-    return steady(rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd"))

@@ -8,10 +8,12 @@ spread is reduced by that of the errors (errors in variables; Fuller, 1987, sect
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
+from capeval.stats.design import Design, group_means
 from capeval.stats.groupings import SYSTEM
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import MANY, same_draws
@@ -141,16 +143,9 @@ def _determinant(matrix: Floats) -> Floats:
 def _drawn_means(pair: Pair, draws: int, seed: int) -> Floats:
     """Return the (draws, 2 systems) means of resamples, of the metric and of the human scores."""
     design, systems = pair.design, pair.design.systems
-    x, y, _ = pair.sides(SYSTEM)
-    place = (design.video, design.system)
     if design.videos > MANY:
-        sizes = np.bincount(design.system)[design.system]
-        moved = np.zeros((design.videos, 2 * systems))
-        moved[place] = (pair.x - x[design.system]) / sizes
-        moved[design.video, systems + design.system] = (pair.y - y[design.system]) / sizes
-        middle = np.concatenate([x, y])
-        rng = np.random.default_rng(seed)
-        return steady(rng.multivariate_normal(middle, moved.T @ moved, size=draws, method="svd"))
+        return normal_means(design, [pair.x, pair.y], draws, seed)
+    place = (design.video, design.system)
     parts = np.zeros((design.videos, 3 * systems))
     parts[place] = pair.x
     parts[design.video, systems + design.system] = pair.y
@@ -164,3 +159,18 @@ def _drawn_means(pair: Pair, draws: int, seed: int) -> Floats:
     # Means that are equal must be so to the last digit, or they would be no tie.
     found[:, :systems], found[:, systems:] = steady(found[:, :systems]), steady(found[:, systems:])
     return found
+
+
+def normal_means(design: Design, scores: Sequence[Floats], draws: int, seed: int) -> Floats:
+    """Return (draws, scores x systems) means drawn from their normal distribution."""
+    systems = design.systems
+    sizes = np.bincount(design.system)[design.system]
+    middle = [group_means(one, design.system) for one in scores]
+    moved = np.zeros((design.videos, len(scores) * systems))
+    for number, (one, means) in enumerate(zip(scores, middle, strict=True)):
+        column = number * systems + design.system
+        moved[design.video, column] = (one - means[design.system]) / sizes
+    rng = np.random.default_rng(seed)
+    covariance = moved.T @ moved
+    drawn = rng.multivariate_normal(np.concatenate(middle), covariance, size=draws, method="svd")
+    return steady(drawn)

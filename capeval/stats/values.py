@@ -13,6 +13,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+CONFIDENCE = 0.95
+"""Of all intervals: what the field reports, and what their coverage was simulated at."""
+UPPER = (1 + CONFIDENCE) / 2
+
 GroupingName = Literal["pooled", "item", "within_system", "system"]
 
 

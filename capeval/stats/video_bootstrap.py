@@ -7,17 +7,17 @@ video repeats, that is the ordinary bootstrap of captions.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.stats.design import Design
+from capeval.stats.estimate import Estimate
 from capeval.stats.groupings import Grouping
-from capeval.stats.pair import Pair
 from capeval.stats.resampling import LARGEST, Counts, same_draws
-from capeval.stats.statistic import Statistic
 from capeval.stats.system_means import system_values
-from capeval.stats.values import Floats, Mask, Missing
+from capeval.stats.values import Floats, Missing
 
 # Pairs of captions, captions and groups above which 10,000 resamples take a minute and more.
 _PAIRS, _ROWS, _GROUPS = 12_000_000, 100_000, 1_000
@@ -43,16 +43,7 @@ def too_large(design: Design, grouping: Grouping) -> bool:
     return bool(many or sizes.max() > LARGEST or sizes @ sizes > _PAIRS)
 
 
-def bootstrap_values(
-    pair: Pair,
-    statistic: Statistic,
-    grouping: Grouping,
-    *,
-    draws: int = 10_000,
-    seed: int = 0,
-    threshold: float = 0.0,
-    only: Mask | None = None,
-) -> Floats | Missing:
+def bootstrap_values(estimate: Estimate, *, draws: int = 10_000, seed: int = 0) -> Floats | Missing:
     """Return the (draws,) values of a statistic by a grouping in resamples of whole videos.
 
     NaN where a resample has no value; (2, draws) for `system`, see `system_values`. Parameters are
@@ -60,57 +51,47 @@ def bootstrap_values(
     agreement: they are tied in both. The classes in tau-c's scale are those of the whole sample:
     fewer in a resample is no property of the metric.
 
-    >>> from capeval.stats.groupings import ITEM
-    >>> from capeval.stats.statistic import KENDALL_B
+    >>> from capeval.stats.pair import Pair
     >>> design = Design.of([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
     >>> pair = Pair.of([1, 2, 2, 1, 1, 3], [1, 2, 1, 2, 3, 4], design)
-    >>> found = bootstrap_values(pair, KENDALL_B, ITEM, draws=50)
+    >>> found = bootstrap_values(pair.by("kendall_b", "item"), draws=50)
     >>> np.unique(found.round(2)).tolist()
     [-1.0, -0.33, 0.33, 1.0]
     """
-    if grouping.means:
+    pair, statistic = estimate.pair, estimate.statistic
+    if estimate.grouping.means:
         return system_values(pair, statistic, draws, seed)
-    use = pair.used(statistic, grouping, threshold=threshold, only=only)
-    if grouping.by_video:
-        values = pair.values(statistic, grouping, threshold=threshold)[use]
+    if estimate.grouping.by_video:
+        values = estimate.values[estimate.use]
         if len(values) < 2:
             return Missing("fewer than two groups have a value")
         counted = same_draws(len(values), draws, seed)
         return np.concatenate([counts @ values / len(values) for counts in counted])
-    if not use.any():
-        return pair.no_group(statistic, grouping)
-    groups = pair.groups(grouping, use).values()
+    groups = estimate.groups.values()
+    if not groups:
+        return estimate.nothing()
     if statistic.kind.pairwise and max(map(len, groups)) > LARGEST:
         return Missing(f"a group of more than {LARGEST} captions is not bootstrapped")
+    # Every metric uses the same counts.
+    known = ("counts", draws, seed) if pair.design.rows * draws <= _COUNTS else None
+    few = len(groups) * draws <= _KEPT
 
-    def make() -> Floats:
-        few = len(groups) * draws <= _KEPT
+    def value(rows: NDArray[np.intp]) -> Floats:
+        def sums() -> object:
+            counts = partial(same_draws, pair.design.videos, draws, seed)
+            return weighted_sums(estimate, rows, counts, known=known)
 
-        def value(rows: NDArray[np.intp]) -> Floats:
-            def drawn() -> Iterable[Counts]:
-                return same_draws(pair.design.videos, draws, seed)
+        # Other statistics of the same sums, and the p of this one, use the same resamples.
+        key = ("sums", statistic.kind, draws, seed, estimate.threshold, rows.tobytes())
+        return statistic.values(pair.kept(key, sums) if few else sums())
 
-            def sums() -> object:
-                # Every metric uses the same counts.
-                known = ("counts", draws, seed) if pair.design.rows * draws <= _COUNTS else None
-                return weighted_sums(pair, statistic, rows, drawn, threshold, known=known)
-
-            # Other statistics of the same sums, and the p of this one, use the same resamples.
-            key = ("sums", statistic.kind, draws, seed, threshold, rows.tobytes())
-            return statistic.values(pair.kept(key, sums) if few else sums())
-
-        return mean_of_groups(map(value, groups))
-
-    key = ("drawn", statistic, grouping, draws, seed, threshold, use.tobytes())
-    return pair.kept(key, make)
+    return estimate.kept(("drawn", draws, seed), lambda: mean_of_groups(map(value, groups)))
 
 
 def weighted_sums(
-    pair: Pair,
-    statistic: Statistic,
+    estimate: Estimate,
     rows: NDArray[np.intp],
     of_videos: Callable[[], Iterable[Counts]],
-    threshold: float = 0.0,
     *,
     known: Hashable = None,
 ) -> object:
@@ -118,6 +99,7 @@ def weighted_sums(
 
     `known` names weights that are kept for other metrics.
     """
+    pair = estimate.pair
     video = pair.design.video[rows]
     step = max(1, _CELLS // len(rows))
     # In a complete grid every system has all videos in their order, and nothing is copied.
@@ -133,7 +115,8 @@ def weighted_sums(
             return drawn()
         return pair.design.kept((known, video.tobytes()), lambda: list(drawn()))
 
-    return statistic.kind.resampled(pair.x[rows], pair.y[rows], threshold, kept)
+    x, y = pair.x[rows], pair.y[rows]
+    return estimate.statistic.kind.resampled(x, y, estimate.threshold, kept)
 
 
 def mean_of_groups(values: Iterable[Floats]) -> Floats:

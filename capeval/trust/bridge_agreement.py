@@ -16,7 +16,7 @@ from capeval.scoring import GROUPS, MEASURES, Estimate
 from capeval.scoring.comparison import flips
 from capeval.scoring.comparison_result import Transitions
 from capeval.scoring.result import ByType, ResultModel
-from capeval.stats import mean_intervals
+from capeval.stats import difference_intervals
 from capeval.stats.values import Floats, Mask
 from capeval.trust.bridge_pairs import RunPair
 
@@ -243,10 +243,10 @@ def _rounded(value: float) -> float:
 
 
 def _estimate(values: Floats) -> Estimate:
-    """Return a mean over videos with its interval."""
+    """Return a mean difference over videos with its interval."""
     if not len(values):
         return Estimate(value=None, low=None, high=None)
     low, high = (
-        None if np.isnan(end) else float(end[0]) for end in mean_intervals(values[:, None])
+        None if np.isnan(end) else float(end[0]) for end in difference_intervals(values[:, None])
     )
     return Estimate(value=float(values.mean()), low=low, high=high)

@@ -18,12 +18,12 @@ from capeval.video.frames import Timeline
 class TunaFps:
     """`rate` frames a second as the TUNA benchmark's code lists them for models that take images.
 
-    That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `Fps` it has
+    That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `2fps` it has
     no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
 
     >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
-    >>> TunaFps(2).choose(clip).indices, Fps(2).choose(clip).indices
-    ((0, 5), (0, 5, 10))
+    >>> TunaFps(2).choose(clip).indices
+    (0, 5)
     """
 
     rate: float

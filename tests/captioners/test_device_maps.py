@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForImageTextToText, Qwen2VLConfig
+from transformers import AutoModelForImageTextToText, PreTrainedModel, Qwen2VLConfig
 
 from capeval.captioners import loaded_model
 from capeval.captioners.checkpoint_size import CheckpointSize
@@ -91,7 +91,10 @@ def test_what_does_not_fit_has_no_map(room: dict[int, int], large: Any) -> None:
     assert spread(large, {gpu: size * GIB for gpu, size in room.items()}, torch.bfloat16) is None
 
 
-@pytest.mark.parametrize("family", ["llava-video", "qwen2-vl"])
+@pytest.mark.parametrize(
+    "family",
+    ["llava-video", "llava-video-72b", "qwen2-vl", "internvl2", "tarsier", "longva", "pllava"],
+)
 def test_a_folder_is_loaded_with_its_map(
     family: str, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +109,7 @@ def test_a_folder_is_loaded_with_its_map(
         raise UsageError("no further")
 
     monkeypatch.setattr(loaded_model, "place", two_gpus)
-    for model in (AutoModelForImageTextToText, LlavaVideoForConditionalGeneration):
+    for model in (AutoModelForImageTextToText, PreTrainedModel):
         monkeypatch.setattr(model, "from_pretrained", remember)
     with pytest.raises(UsageError, match="no further"):
         load_model(str(checkpoint(family)), name="m")

@@ -117,7 +117,9 @@ def test_what_does_not_fit_says_what_would(
 
 def test_without_a_line_for_a_server_none_is_named(machine: Machine) -> None:
     machine(cpu_gib=0.5)
-    with pytest.raises(UsageError, match=r"shows none; reach it through a server .*--base-url\)$"):
+    with pytest.raises(
+        UsageError, match=r"shows none; use larger or more GPUs, or a server .*--base-url\)$"
+    ):
         place("m", SEVEN_BILLION)
 
 

@@ -115,10 +115,9 @@ async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
 
 async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make) -> None:
     for family in ("qwen2-vl", "llava-video", "tarsier", "internvl2"):
-        plain, told = (
-            (await captioner(family).caption([asked(system=system)]))[0]
-            for system in (None, "You are a helpful assistant in a red jacket.")
-        )
-        assert isinstance(plain, Captioned)
-        assert isinstance(told, Captioned)
-        assert plain.likelihoods != told.likelihoods, family
+        found = []
+        for system in (None, "You are a helpful assistant in a red jacket."):
+            (outcome,) = await captioner(family).caption([asked(system=system)])
+            assert isinstance(outcome, Captioned)
+            found.append(outcome.likelihoods)
+        assert found[0] != found[1], family

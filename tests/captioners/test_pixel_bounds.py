@@ -18,6 +18,7 @@ from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.loading import load_model
 from capeval.captioners.pixel_bounds import PRESETS, SIDE, tokens
 from capeval.captioners.transformers_backend import TransformersCaptioner
+from capeval.errors import UsageError
 from tests.captioners import tiny
 
 Checkpoint = Callable[[str], Path]
@@ -185,7 +186,7 @@ async def test_the_benchmarks_bounds_refuse_it_instead(as_published: Path) -> No
     assert 4 * 27 * 48 > 4096
 
 
-@pytest.mark.parametrize("family", ["qwen2-vl", "qwen2.5-vl"])
+@pytest.mark.parametrize("family", ["qwen2-vl", "qwen2.5-vl", "qwen2.5-omni"])
 def test_the_bounds_are_recorded(family: str, checkpoint: Checkpoint) -> None:
     settings = _loaded(checkpoint(family)).settings
     assert settings["preset"] == "published"
@@ -200,3 +201,8 @@ def test_the_bounds_are_recorded(family: str, checkpoint: Checkpoint) -> None:
 def test_the_benchmarks_preset_writes_up_to_2048_tokens(checkpoint: Checkpoint) -> None:
     loaded = load_model(str(checkpoint("qwen2-vl")), name="m", device="cpu", preset="tuna")
     assert loaded.settings["generation"]["max_new_tokens"] == 2048
+
+
+def test_the_benchmark_has_no_omni_model(checkpoint: Checkpoint) -> None:
+    with pytest.raises(UsageError, match="preset 'tuna': must be one of published"):
+        load_model(str(checkpoint("qwen2.5-omni")), name="m", device="cpu", preset="tuna")

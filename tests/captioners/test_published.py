@@ -603,6 +603,8 @@ def test_a_tokenizer_with_another_placeholder_is_refused(
     [
         ("internvl2", {"preset": "tuna"}, "it has no preset 'tuna'"),
         ("longva", {"processor_options": {"size": 3}}, "it takes no processor options"),
+        ("tarsier", {"template": {"thinking": True}}, "it takes no template"),
+        ("llava-video", {"template": {"thinking": True}}, "it takes no template"),
         ("internvl2", {"system_prompt": "See <IMG_CONTEXT>"}, "system prompt contains <IMG"),
         ("tarsier", {"system_prompt": "Be brief."}, "no place for a system prompt"),
         ("pllava", {"system_prompt": "Be brief."}, "no place for a system prompt"),

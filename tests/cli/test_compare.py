@@ -50,7 +50,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_table_reads_from_the_first_to_the_second() -> None:
     done = compare("old", "new")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("old is 5.2 points of F1 better than new (95% CI 0.9 to 12.5, p = ")
+    assert done.out.startswith("old is 5.2 points of F1 better than new (95% CI 0.1 to 12.5, p = ")
     assert "\nA old, B new: B − A, in points, 10 videos\n" in done.out
     assert "A old: captioned 10/10, scored 10/10" in done.out
     assert "|judge:judge-1|prompts:set@1|" in done.out

@@ -364,6 +364,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
     listed = await here(tmp_path, "models")
+    full = await here(tmp_path, "models", "--full")
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--paper", "--json")).out)
     wrong = await here(tmp_path, "models", "internvl2-9b")
@@ -373,6 +374,12 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     )
     assert "qwen2-vl-7b *" in listed.out
     assert "mine" in listed.out
+    # One screen; newer models are named, and in the table of --full.
+    assert listed.out.count("\n") <= 45
+    for name in read_catalogue():
+        assert name in listed.out.replace("\n", " ")
+    rows = [line.split()[0] for line in full.out.splitlines() if line.strip()]
+    assert {*read_catalogue(), "mine"} <= {*rows}
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
     assert len(found) == 21
     assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)

@@ -95,6 +95,12 @@ def test_judgments_that_a_hand_has_broken_are_told_in_our_words(folder: Path, pl
             ("--metric-columns", "score"),
             "has human ratings; --metric-columns takes columns with the scores of metrics",
         ),
+        (("--metric-columns", "x,y,x"), "--metric-columns: x is named twice"),
+        (("--metric-columns", "x\x1b,x\x1b"), "is named twice"),
+        (
+            ("--metric", "m=human.csv", "--metric", "m=./human.csv"),
+            "--metric: m=human.csv is named twice",
+        ),
     ],
 )
 def test_names_of_metrics_are_checked(folder: Path, more: tuple[str, ...], told: str) -> None:

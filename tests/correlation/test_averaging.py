@@ -123,7 +123,7 @@ def test_averages_can_be_averaged(sets: tuple[Path, list[str]]) -> None:
     assert by_key(found)[key]["value"] == pytest.approx(((x + y) / 2 + z) / 2)
     done = correlate(folder, "--average", f"first.json,{files[0]}")
     assert (done.code, done.out) == (2, "")
-    assert "x/correlations.json: has the human file of first: x (first.json)" in done.err
+    assert "x/correlations.json and first.json have the same human ratings (first: x)" in done.err
 
 
 def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None:
@@ -137,6 +137,26 @@ def test_a_metric_that_one_data_set_lacks_has_no_average(tmp_path: Path) -> None
     assert "c" not in {c[side] for c in found["comparisons"] for side in ("first", "second")}
     said = correlate(tmp_path, "--average", f"{one},{two}")
     assert "no value in y (not in its file)" in " ".join(said.out.split())
+    assert "y lacks c, so there is no average of it" in said.err
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ("A,d", '; "a" and "A" may be one metric; a metric must have the same name in all: '),
+        ("d,e", "no metric is in every file; a metric must have the same name in all: x has a, b"),
+    ],
+)
+def test_data_sets_without_a_common_metric_have_no_average(
+    tmp_path: Path, metrics: str, told: str
+) -> None:
+    one = data_set(tmp_path, "x", seed=0, metrics="a,b")
+    two = data_set(tmp_path, "y", seed=1, metrics=metrics)
+    done = correlate(tmp_path, "--average", f"{one},{two}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: y/correlations.json: no metric is in every file")
+    assert told in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_metric_without_a_value_in_one_data_set_has_no_average(tmp_path: Path) -> None:
@@ -198,7 +218,8 @@ def test_the_screen_shows_means_ranks_and_data_sets(sets: tuple[Path, list[str]]
         (("--average", "raters.json"), "raters.json: keeps raters apart"),
         (("--average", "x/correlations.json", "--human", "h.csv"), "--human has no effect on an"),
         (("--average", "x/correlations.json", "--seed", "1"), "--seed has no effect on an average"),
-        (("--average", "x/correlations.json,x/correlations.json"), "has the human file of"),
+        (("--average", "x/correlations.json,./x/correlations.json"), "is the same file as"),
+        (("--average", "x/correlations.json,copy.json"), "have the same human ratings"),
         (("--average", "x/correlations.json,other.json"), "has no statistic of a human score in"),
         (("--average", "x/correlations.json", "--out", "x/correlations.json"), "--out"),
         ((), "name the file of human ratings with --human, or files of results with --average"),
@@ -209,6 +230,7 @@ def test_what_cannot_be_averaged_is_one_line(
 ) -> None:
     folder, (file, other, _) = sets
     found = read(folder, file)
+    (folder / "copy.json").write_text(json.dumps(found), "utf-8")
     (folder / "list.json").write_text("[]", "utf-8")
     (folder / "later.json").write_text(json.dumps(found | {"newer": 1}), "utf-8")
     first = {**found["results"][0], "value": 0.9, "low": 0.1, "high": 0.2}
@@ -225,3 +247,110 @@ def test_what_cannot_be_averaged_is_one_line(
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert told in said.err
     assert (folder / file).read_bytes() == before
+
+
+def refused(folder: Path, found: dict[str, Any]) -> str:
+    """Return the one line about a file of results, without its name."""
+    (folder / "edited.json").write_text(json.dumps(found), "utf-8")
+    said = correlate(folder, "--average", "edited.json")
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    return said.err.partition("edited.json: ")[2].strip()
+
+
+@pytest.mark.parametrize(
+    ("rows", "path", "number", "field"),
+    [
+        ("results", ("value",), 1.9, "results.1.value"),
+        ("results", ("low",), -1e308, "results.1.low"),
+        ("results", ("high",), 1e308, "results.1.high"),
+        ("results", ("high",), 10**400, "results.1.high"),
+        ("results", ("n",), -1, "results.1.n"),
+        ("results", ("n",), 10**400, "results.1.n"),
+        ("results", ("groups", "used"), 10**400, "results.1.groups.used"),
+        ("results", ("groups", "dropped"), -2, "results.1.groups.dropped"),
+        ("results", ("ties", "metric"), -1, "results.1.ties.metric"),
+        ("results", ("ties", "human"), 10**400, "results.1.ties.human"),
+        ("results", ("p_least",), 2, "results.1.p_least"),
+        ("results", ("threshold",), -1, "results.1.threshold"),
+        ("results", ("cross_fitted",), 1e308, "results.1.cross_fitted"),
+        ("results", ("without", "s0"), 3, "results.1.without.s0"),
+        ("results", ("data_sets",), {"x": -4}, "results.1.data_sets.x"),
+        ("comparisons", ("difference",), 1e308, "comparisons.1.difference"),
+        ("comparisons", ("n",), -1, "comparisons.1.n"),
+        ("comparisons", ("low",), -1e308, "comparisons.1.low"),
+        ("comparisons", ("p_adjusted",), -1, "comparisons.1.p_adjusted"),
+        ("comparisons", ("p_one_sided",), 1.5, "comparisons.1.p_one_sided"),
+    ],
+)
+def test_impossible_numbers_are_refused_by_row_and_field(
+    sets: tuple[Path, list[str]], rows: str, path: tuple[str, ...], number: Any, field: str
+) -> None:
+    folder, (file, *_) = sets
+    found = read(folder, file)
+    row = found[rows][0]
+    for name in path[:-1]:
+        row = row[name]
+    row[path[-1]] = number
+    told = refused(folder, found)
+    assert told.startswith(f"{field}: ")
+    assert len(told) < 150
+
+
+def test_a_repeated_row_is_refused(sets: tuple[Path, list[str]]) -> None:
+    folder, (file, *_) = sets
+    found = read(folder, file)
+    more = [*found["results"], {**found["results"][1], "value": None, "low": None, "high": None}]
+    place = len(more)
+    told = refused(folder, found | {"results": more})
+    assert told == f"results.{place}: repeats results.2; leave one of them out"
+    first = found["comparisons"][0]
+    turned = {**first, "first": first["second"], "second": first["first"], "difference": None}
+    for again in (first, {**first, "method": "other"}, {**turned, "low": None, "high": None}):
+        more = [*found["comparisons"], again]
+        told = refused(folder, found | {"comparisons": more})
+        assert told == f"comparisons.{len(more)}: repeats comparisons.1; leave one of them out"
+
+
+def test_a_difference_that_contradicts_its_values_is_refused(
+    sets: tuple[Path, list[str]],
+) -> None:
+    folder, (file, *_) = sets
+    found = read(folder, file)
+    number, one = next(
+        (number, c)
+        for number, c in enumerate(found["comparisons"], start=1)
+        if c["statistic"] == "kendall_b" and c["difference"] > 0.01
+    )
+    one["difference"], one["low"], one["high"] = -one["difference"], None, None
+    told = refused(folder, found)
+    assert told.startswith(f"comparisons.{number}.difference: is not 0.")
+    assert told.endswith(f", the difference of the values of {one['first']} and {one['second']}")
+    # Of other groups, it may be another.
+    one["groups"]["dropped"] += 1
+    (folder / "edited.json").write_text(json.dumps(found), "utf-8")
+    assert correlate(folder, "--average", "edited.json").code == 0
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"human": {"sha256": "A" * 64}},
+        {"human": {"sha256": "a" * 63}},
+        {"human": {"sha256": 1}},
+        {"human": "h.csv"},
+        {"data_sets": {}},
+        {"data_sets": []},
+        {"data_sets": {"x": {"human": "a" * 64}}},
+        {"data_sets": {"x": {"human": []}}},
+        {"data_sets": {"x": {"human": ["A" * 64]}}},
+        {"data_sets": {"x": {"human": [["a"]]}}},
+        {"data_sets": {"x": {"human": ["a" * 64]}, "y": {"human": []}}},
+    ],
+)
+def test_a_file_names_the_human_files_that_it_is_of(
+    sets: tuple[Path, list[str]], inputs: dict[str, Any]
+) -> None:
+    folder, (file, *_) = sets
+    told = refused(folder, read(folder, file) | {"inputs": inputs})
+    assert told == "inputs: does not name its human file"

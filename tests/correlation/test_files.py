@@ -47,7 +47,7 @@ def test_synonyms_are_read_in_both_files_where_they_join(tmp_path: Path) -> None
     human, metric = (line for line in done.lines if "reads" in line)
     assert human == (
         'warning: human.xlsx: reads "index" as video_id, "MOS" as score, "Model" as system; '
-        'ignores the column "note" (name those with metrics\' scores with --metric-columns)'
+        'ignores the column "note" (to read one as a metric: --metric-columns COLUMN)'
     )
     assert metric == (
         'warning: bleu.csv: reads "clip" as video_id, "sys" as system; ignores the column "cider" '
@@ -245,3 +245,41 @@ def test_the_files_of_raters_can_be_workbooks(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     text = (tmp_path / "human.csv").read_text("utf-8")
     assert text.count("entailment") == text.count("\n") - 1 > 10
+
+
+def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path: Path) -> None:
+    header = "video_id,score,bleu,clair,note"
+    rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
+    csv(tmp_path / "h.csv", header, *rows)
+    csv(tmp_path / "m.csv", header, *rows)
+    both = ("--metric", "bleu=m.csv", "--metric", "clair=m.csv")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric-columns", "bleu,clair", *FAST)
+    assert [line for line in done.lines if "ignores" in line] == [
+        (
+            'warning: h.csv: ignores the column "note" (to read one as a metric: --metric-columns '
+            "COLUMN)"
+        )
+    ]
+    done = correlate(tmp_path, "--human", "h.csv", *both, *FAST)
+    assert [line for line in done.lines if "m.csv: ignores" in line] == [
+        (
+            'warning: m.csv: ignores the columns "score", "note" (to read one as a metric: '
+            "--metric COLUMN=FILE)"
+        )
+    ]
+    same = ("--metric", "bleu=h.csv", "--metric", "clair=h.csv")
+    done = correlate(tmp_path, "--human", "h.csv", *same, *FAST)
+    ignoring = [line for line in done.lines if "ignores" in line]
+    assert all('ignores the column "note" (' in line for line in ignoring)
+    assert len(ignoring) == 2
+
+
+def test_the_hint_about_systems_comes_before_many_names(tmp_path: Path) -> None:
+    write_annotations(tmp_path, VIDEOS)
+    names = [f"a-model-with-a-name-of-thirty-{n}" for n in range(8)]
+    for name in names:
+        make_run(tmp_path, name, [scored(v.index, "++ 0") for v in VIDEOS])
+    csv(tmp_path / "h.csv", "video_id,system,score", *(f"v1,{n.upper()},1" for n in names))
+    done = correlate(tmp_path, "--human", "h.csv", *FAST)
+    assert done.err.startswith(f'capeval: runs: "{names[0].upper()}" and "{names[0]}" differ only')
+    assert "write the ids alike in both files; its judged runs are" in done.err

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from capeval.correlation import video_level
 from capeval.correlation.joining import Joined
-from capeval.correlation.protocols import EVERYTHING, protocol
+from capeval.correlation.protocols import EVERYTHING, for_design, protocol
 from capeval.correlation.video_level import Settings, analyse
 from capeval.files.ratings import Keys
 from capeval.stats.design import Design
@@ -153,3 +153,36 @@ def test_few_videos_are_warned_of_however_many_captions_there_are() -> None:
     assert {one.interval_reason for one in results if one.value is not None} == {
         "4 videos are too few to resample: at least 5"
     }
+
+
+@pytest.mark.parametrize(("resamples", "warned"), [(99, True), (9_999, False)])
+def test_too_few_resamples_for_a_p_below_5_percent_are_warned_of(
+    resamples: int, warned: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=24)
+    given = joined(KEYS, human[None], {"a": human + rng.normal(size=24) / 9})
+    chosen = Settings(protocol(None, ["kendall_b"], ["pooled"]), resamples=resamples)
+    (one,), _, warnings = analyse(given, chosen)
+    assert one.low is not None
+    assert one.p is not None
+    assert one.low > 0
+    assert (one.p > 0.05) == warned
+    expected = (
+        f"human score: 99 resamples of 8 videos: no p by resampling can be below {one.p:.2g}, even "
+        "where the interval excludes 0; leave --resamples out, or raise it"
+    )
+    assert (expected in warnings) == warned
+
+
+@pytest.mark.parametrize(
+    ("videos", "systems", "metrics", "taken"),
+    [(2, 1_000, 1, False), (6, 400, 1, False), (6, 40, 1, True), (400, 40, 4, False)],
+)
+def test_soft_accuracy_that_takes_long_is_left_out_with_a_reason(
+    videos: int, systems: int, metrics: int, taken: bool
+) -> None:
+    design = Design(np.repeat(np.arange(videos), systems), np.tile(np.arange(systems), videos))
+    found, reason = for_design(EVERYTHING, design, metrics)
+    assert (("soft_accuracy", "system") in found.pairs) == taken
+    assert (reason is None) == taken

@@ -17,7 +17,7 @@ from capeval.files.ratings import LabelTable, RatingTable, load_human
 
 MISSING: tuple[Literal["error", "drop"], ...] = ("error", "drop")
 KNOWN = Known({"v1", "v2", "1", "2"}, {"a", "b"})
-EXTRA = " (name those with metrics' scores with --metric-columns)"
+EXTRA = " (to read one as a metric: --metric-columns COLUMN)"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -143,11 +143,13 @@ def test_why_a_column_does_not_join_is_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         load_human(path, choice=Choice(known=lambda: KNOWN))
     assert (
-        'did you mean --columns video_id=clip?; "v1.mp4" and "v1" differ only in suffix: write the '
-        "ids alike in both files; expected video_id, score"
+        'line 1: the column "clip" may be the video_id, but its ids are in no other file; "v1.mp4" '
+        'and "v1" differ only in suffix: write the ids alike in both files'
     ) in str(raised.value)
     path = written(tmp_path, table_of("clip,score", "x,1", "y,2"))
-    with pytest.raises(InputError, match=r'clip\?; its values, such as "x", are in no other file;'):
+    with pytest.raises(
+        InputError, match=r'clip\?\); its values, such as "x", are in no other file;'
+    ):
         load_human(path, choice=Choice(known=lambda: KNOWN))
 
 
@@ -166,7 +168,9 @@ def test_numbers_of_rows_are_read_if_they_are_all_known_ids(tmp_path: Path) -> N
     ],
 )
 def test_what_remains_unclear_is_suggested(tmp_path: Path, header: str, row: str) -> None:
-    with pytest.raises(InputError, match=r"; did you mean --columns (score=rating|video_id=id)\?;"):
+    with pytest.raises(
+        InputError, match=r" \(did you mean --columns (score=rating|video_id=id)\?\);"
+    ):
         load_human(written(tmp_path, table_of(header, row)))
 
 
@@ -341,3 +345,23 @@ def test_any_header_is_read_or_refused_in_one_line(
         assert len(table.notices) <= 1
     assert told.startswith(f"{path}: " if told else "")
     assert told.isprintable()
+
+
+def test_one_bad_cell_of_a_synonym_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, table_of("video_id,MOS", "v1,4", "v2,n.d.", "v3,3"))
+    with pytest.raises(InputError, match=r'line 3: MOS: "n\.d\." is not a number'):
+        load_human(path)
+    words = written(tmp_path, table_of("video_id,MOS", "v1,good", "v2,bad", "v3,3"))
+    with pytest.raises(InputError, match='the column "score" is missing'):
+        load_human(words)
+
+
+def test_columns_that_join_are_suggested_as_they_are_typed(tmp_path: Path) -> None:
+    choice = Choice(known=lambda: KNOWN)
+    path = written(tmp_path, table_of("Picture Name,note,score", "v1,x,1", "v2,y,2"))
+    with pytest.raises(InputError) as raised:
+        load_human(path, choice=choice)
+    assert '(did you mean --columns "video_id=Picture Name"?); expected' in str(raised.value)
+    for header in ("Image ID,score", "Segment,RAW.SCR"):
+        found = load_human(written(tmp_path, table_of(header, "v1,1", "v2,2")), choice=choice)
+        assert list(found.keys) == [("v1", None), ("v2", None)]

@@ -104,8 +104,8 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "vidoe_id,score\nv,1\n",
             (
-                'line 1: the column "video_id" is missing; did you mean --columns '
-                f'video_id=vidoe_id?; {EXPECTED}; found "vidoe_id", "score"'
+                'line 1: the column "video_id" is missing (did you mean --columns '
+                f'video_id=vidoe_id?); {EXPECTED}; found "vidoe_id", "score"'
             ),
         ),
         (
@@ -228,15 +228,15 @@ def test_labels_of_elements_are_three_way_or_binary(
         (
             "\n\nvideo_id,humen\nv,1\n",
             (
-                'line 3: the column "score" is missing; did you mean --columns score=humen?; '
+                'line 3: the column "score" is missing (did you mean --columns score=humen?); '
                 f'{EXPECTED}; found "video_id", "humen"'
             ),
         ),
         (
             "video,clip,scores,zzz\nv,v,1,2\n",
             (
-                'line 1: the columns "video_id" ("video" or "clip"?), "score" are missing; did you '
-                f"mean --columns video_id=video,score=scores?; {EXPECTED}; found "
+                'line 1: the columns "video_id" ("video" or "clip"?), "score" are missing (did you '
+                f"mean --columns video_id=video,score=scores?); {EXPECTED}; found "
                 '"video", "clip", "scores", "zzz"'
             ),
         ),
@@ -275,7 +275,16 @@ def test_mistakes_are_named_with_file_line_and_column(tmp_path: Path, text: str,
             ["blue", "rouge"],
             r'the columns "blue" \(did you mean "bleu"\?\), "rouge" are missing',
         ),
-        ('{"video_id": "v", "score": 1}', ["x"], r'human.csv: the column "x" is missing$'),
+        (
+            '{"video_id": "v", "score": 1}',
+            ["x"],
+            r'human.csv: the column "x" is missing; found "video_id", "score"$',
+        ),
+        (
+            "video_id,score,bleu\nv,1,2\n",
+            ["x"],
+            r'line 1: .*; found "video_id", "score", "bleu" \(this is read as the header\)$',
+        ),
         ("video_id,mos,m\nv,1,2\n", ["m", "mos"], 'the column "score" is missing'),
         ("video_id,Score,m,m\nv,1,2,3\n", ["m"], 'the column "m" is duplicated'),
     ],

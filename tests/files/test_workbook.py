@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from capeval.errors import InputError
+from capeval.files.columns import Choice
 from capeval.files.metrics import load_metrics
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.files.table_reading import read_spreadsheet, read_table
@@ -52,8 +53,8 @@ def test_values_are_read_as_csv_has_them(tmp_path: Path) -> None:
     assert found.ratings.tolist() == [[1, 0.25, 2.5]]
     (notice,) = found.notices
     assert notice == (
-        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (name those with '
-        "metrics' scores with --metric-columns)"
+        f'{path}: reads "Video_ID" as video_id; ignores the column "note" (to read one as a '
+        "metric: --metric-columns COLUMN)"
     )
 
 
@@ -91,6 +92,17 @@ def test_the_sheet_with_the_table_is_found(tmp_path: Path) -> None:
     )
     found = load_human(notes_first)
     assert found.notices == (f'{notes_first}: reads the sheet "Old" and ignores "First"',)
+
+
+def test_the_sheet_with_the_mapped_columns_is_found(tmp_path: Path) -> None:
+    notes = [["Segment", "remark"], ["v", "dark"]]
+    rated = [["Segment", "system", "Points"], ["v", "a", 1]]
+    path = save_workbook(tmp_path / "h.xlsx", notes, others={"Ratings": rated})
+    mapped = {"video_id": "Segment", "score": "Points"}
+    found = load_human(path, choice=Choice(mapped))
+    assert list(found.keys) == [("v", "a")]
+    metric = load_metrics(path, "m", Choice(mapped))
+    assert metric.metrics[0].scores == {("v", "a"): 1.0}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +165,7 @@ def test_which_sheet_is_meant_is_never_guessed(
             [],
             "row 4: video_id, system: v, a is duplicated (row 2 and this row)",
         ),
-        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing; '),
+        ([["clip", "mos"], ["v", "high"]], [], 'row 1: the column "score" is missing ('),
         ([[*HEADER, "score"], ["v", "a", 1, 2]], [], 'row 1: the column "score" is duplicated'),
         ([HEADER], [], "row 1: has no rows below its header"),
         ([[None, "video_id"], ["v"]], [], 'row 1: the column "score" is missing; '),
@@ -230,6 +242,73 @@ def test_what_no_program_writes_is_refused_in_one_line(
     assert str(raised.value).startswith(f"{path}: ")
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaa">]><worksheet>&a;</worksheet>'
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        BOMB.encode("utf-16"),
+        BOMB.encode("utf-16-le"),
+        b"\n\0" + BOMB.encode("utf-16-le"),
+        BOMB.encode("utf-16-be"),
+        b"\0 " + BOMB.encode("utf-16-be"),
+        BOMB.encode("utf-32"),
+        BOMB.encode("utf-32-be"),
+        b"<worksheet/>\0",
+        b'<?xml version="1.0" encoding="utf-7"?><worksheet/>',
+        b"\xef\xbb\xbf<?xml version='1.0' encoding = 'EBCDIC-CP-US'?><worksheet/>",
+    ],
+)
+def test_a_part_that_is_not_in_utf_8_is_refused(tmp_path: Path, part: bytes) -> None:
+    name = "xl/worksheets/sheet1.xml"
+    path = raw_workbook(tmp_path / "h.xlsx", "", parts={name: part})
+    with pytest.raises(InputError, match=r'a part that is not in UTF-8 \("xl/works'):
+        load_human(path)
+
+
+def test_a_wide_encoding_is_refused_whatever_the_name_of_the_part(tmp_path: Path) -> None:
+    parts = {"xl/media/image1.png": BOMB.encode("utf-16")}
+    with pytest.raises(InputError, match="is not in UTF-8"):
+        load_human(raw_workbook(tmp_path / "h.xlsx", two_rows(""), parts=parts))
+
+
+@pytest.mark.parametrize(
+    "start", ['<?xml version="1.0" encoding="UTF-8" standalone="yes"?>', "<?xml version='1.0'?>\n"]
+)
+def test_pictures_and_declarations_that_programs_write_are_accepted(
+    tmp_path: Path, start: str
+) -> None:
+    # Zeros between what looks like two tags, and the name of a printer in UTF-16.
+    parts = {
+        "xl/media/image1.emf": b"\1\0\0\0<" + b"\0" * 200_000 + b"<",
+        "xl/printerSettings/printerSettings1.bin": "HP LaserJet".encode("utf-16-le"),
+    }
+    sheet = f'{start}<worksheet xmlns="{MAIN}">{two_rows("")}</worksheet>'
+    assert len(read_table(raw_workbook(tmp_path / "h.xlsx", sheet, parts=parts))) == 1
+
+
+def attributes(number: int, value: str) -> str:
+    return " ".join(f'a{n}="{value}"' for n in range(number))
+
+
+@pytest.mark.parametrize("value", ["", ">", "'>"])
+@pytest.mark.parametrize("before", [0, 1_000_000, 1_048_000])
+def test_a_tag_with_very_many_attributes_is_refused(
+    tmp_path: Path, value: str, before: int
+) -> None:
+    sheet = " " * before + two_rows(f'<row r="3" {attributes(12_000, value)}/>')
+    with pytest.raises(InputError, match="has an XML tag above 64 KiB; open it"):
+        load_human(raw_workbook(tmp_path / "h.xlsx", sheet))
+
+
+@pytest.mark.parametrize("before", [0, 1_000_000, 1_048_400])
+def test_long_texts_are_no_long_tags(tmp_path: Path, before: int) -> None:
+    text = " " * before + two_rows(row(3, cell("A3", 'a > " b' * 20_000), RATING.format(3)))
+    table = read_table(raw_workbook(tmp_path / "h.xlsx", text))
+    assert len(table.columns["video_id"][1]) == 139_999 + 1
 
 
 def test_a_declared_size_with_few_cells_costs_nothing(tmp_path: Path) -> None:

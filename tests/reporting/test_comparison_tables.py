@@ -214,14 +214,14 @@ def test_a_table_without_some_interval_says_why(form: Format) -> None:
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex"])
 @pytest.mark.parametrize("full", [True, False])
-def test_intervals_of_precision_from_few_videos_have_one_note(form: Format, full: bool) -> None:
+def test_intervals_from_few_videos_have_one_note(form: Format, full: bool) -> None:
     def noted(found: Comparison | Matrix) -> int:
         lines = shown(found, 300, form=form, full=full).splitlines()
-        return sum("Intervals of precision from fewer than 20 videos" in line for line in lines)
+        return sum("Intervals from fewer than 20 videos" in line for line in lines)
 
     assert noted(comparison()) == 1
-    # Of buckets, a paper has no intervals of precision, and the short form no tables.
-    buckets = form == "markdown" or (form == "table" and full)
+    # The short form has no tables of buckets.
+    buckets = form != "table" or full
     assert noted(of_few_videos(comparison())) == buckets
     assert noted(matrix()) == 0
     assert noted(of_many_videos(comparison())) == 0

@@ -123,3 +123,16 @@ def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool)
             check_output(Path(name), [], option=option)
     if name == "scores.json":
         check_output(Path(name), [], scores=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has /proc")
+@pytest.mark.parametrize("path", ["/proc/x.json", "/proc/x/y.json"])
+def test_a_folder_that_takes_no_files_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match=f"--out: {path}: the folder /proc cannot be written to"):
+        check_output(Path(path), [])
+
+
+def test_a_check_leaves_nothing_behind() -> None:
+    check_output(Path("folder/more/out.json"), [])
+    check_output(Path("folder/out.json"), [])
+    assert [*Path("folder").iterdir()] == []

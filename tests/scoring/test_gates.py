@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import UsageError
+from capeval.scoring.buckets import memberships
+from capeval.scoring.comparison import differences, measured
 from capeval.scoring.comparison_result import Comparison
 from capeval.scoring.gates import CountOrShare, apply_gates, read_gates
 from tests.runs.comparing import comparison, matrix
+from tests.scoring.making import annotation, scored
 
 
 @pytest.mark.parametrize(
@@ -116,6 +119,21 @@ def test_what_passes(
     (outcome,) = apply_gates(found, read_gates([gate], on=on))
     assert outcome.passed is passed
     assert (outcome.value is None) == (value is None if on == "estimate" else low is None)
+
+
+@pytest.mark.parametrize(("videos", "passed"), [(10, False), (400, False), (800, True)])
+def test_no_difference_in_few_videos_is_no_proof_that_nothing_is_lost(
+    videos: int, passed: bool
+) -> None:
+    names = [f"v{n}" for n in range(videos)]
+    annotations = [annotation(name, "a1 a2") for name in names]
+    run = measured(annotations, [scored(name, "+0") for name in names])
+    overall, by = differences(run, run, memberships(annotations), draws=99)
+    assert overall.all.f1.value == 0
+    found = comparison().model_copy(update={"overall": overall, "by": by})
+    (estimate,) = apply_gates(found, read_gates(["f1=-0.5"]))
+    (lower,) = apply_gates(found, read_gates(["f1=-0.5"], on="lower"))
+    assert (estimate.passed, lower.passed) == (True, passed)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from capeval.stats.comparison import MetricComparison, compare
 from capeval.stats.design import Design
@@ -12,9 +13,9 @@ from capeval.stats.groupings import Grouping
 from capeval.stats.pair import Pair
 from capeval.stats.resampling import Counts, draw_counts
 from capeval.stats.statistic import Statistic
-from capeval.stats.values import Floats
+from capeval.stats.values import Floats, Value
 
-__all__ = ["compared", "counts", "scores"]
+__all__ = ["compared", "correlate_arrays", "counts", "scores"]
 
 
 def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Design]:
@@ -27,6 +28,14 @@ def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, De
 
 def counts(units: int, draws: int) -> Counts:
     return np.concatenate(list(draw_counts(units, draws, np.random.default_rng(0))))
+
+
+def correlate_arrays(
+    metric: ArrayLike, human: ArrayLike, which: Statistic | str, *, threshold: float = 0.0
+) -> Value:
+    """Return a statistic of scores of one caption for each video."""
+    design = Design.of(range(np.size(np.asarray(metric))))
+    return Pair.of(metric, human, design).by(which, "pooled", threshold=threshold).value
 
 
 def compared(

@@ -8,6 +8,7 @@ from scipy import stats
 
 from capeval.stats.analytic import fisher_interval, interval_of_value, t_interval
 from capeval.stats.intervals import interval
+from capeval.stats.pair import Pair
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Interval, Missing
 from tests.stats.making import scores
@@ -15,8 +16,8 @@ from tests.stats.making import scores
 
 def test_fisher_is_scipys() -> None:
     x, y, design = scores(40, 1)
-    expected = stats.pearsonr(x, y).confidence_interval(0.9)
-    found = interval(x, y, design, "pearson", "pooled", confidence=0.9)
+    expected = stats.pearsonr(x, y).confidence_interval(0.95)
+    found = interval(Pair.of(x, y, design).by("pearson", "pooled"))
     assert isinstance(found, Interval)
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-10)
 

@@ -115,3 +115,28 @@ def test_an_interval_covers_the_mean_of_small_skewed_samples() -> None:
         covered += bounds.low <= 0.6 <= bounds.high
     # Three standard errors of a share of 1,000.
     assert covered / 1_000 == pytest.approx(0.95, abs=0.021)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p", "widths"),
+    [
+        ([], [], []),
+        ([0.1], [0.5, 0.5], [1.0, 1.0]),
+        ([0.1], [0.5], []),
+        ([0.1], [0.0], [1.0]),
+        ([0.1, 0.2], [0.5, 1.1], [1.0, 1.0]),
+        ([0.1, 0.2], [-0.5, 0.5], [1.0, 1.0]),
+        ([0.1, 0.2], [math.nan, 0.5], [1.0, 1.0]),
+    ],
+)
+def test_a_mean_of_nothing_or_of_an_impossible_p_is_an_error(
+    differences: list[float], p: list[float], widths: list[float]
+) -> None:
+    with pytest.raises(ValueError, match=r"have no mean|must be above 0 and up to 1"):
+        mean_p(differences, p, widths)
+
+
+@pytest.mark.parametrize(("values", "number"), [([], 0), ([0.1], 2), ([0.1, 0.2], 1)])
+def test_an_interval_of_nothing_is_an_error(values: list[float], number: int) -> None:
+    with pytest.raises(ValueError, match="have no mean"):
+        mean_interval(values, [Interval(0.0, 0.3, "t")] * number)

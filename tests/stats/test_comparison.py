@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from capeval.stats import jackknife, jackknife_error, sign_flips, significance, video_bootstrap
+from capeval.stats import comparison, jackknife, sign_flips, significance, video_bootstrap
 from capeval.stats.comparison import (
     holm,
     leave_one_system_out,
@@ -20,14 +20,15 @@ from capeval.stats.comparison import (
     williams,
 )
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
+from capeval.stats.estimate import Estimate
 from capeval.stats.groupings import GROUPINGS
-from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
+from capeval.stats.percentiles import percentiles
 from capeval.stats.sign_flips import sign_flip
 from capeval.stats.significance import p_value
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Floats, GroupingName, Interval, Missing, PValue, Value
+from capeval.stats.video_bootstrap import bootstrap_values
 from tests.stats.making import compared
 
 
@@ -44,11 +45,11 @@ def scores(videos: int, systems: int, seed: int = 0) -> tuple[Floats, Floats, Fl
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_good_metric_is_no_accident_and_noise_is(statistic: str, grouping: GroupingName) -> None:
     good, _, human, design = scores(30, 6)
-    found = p_value(good, human, design, statistic, grouping, draws=499)
+    found = p_value(Pair.of(good, human, design).by(statistic, grouping), draws=499)
     assert isinstance(found, PValue)
     assert 0 < found.p <= 0.01
     noise = np.random.default_rng(9).random(180)
-    found = p_value(noise, human, design, statistic, grouping, draws=499)
+    found = p_value(Pair.of(noise, human, design).by(statistic, grouping), draws=499)
     assert isinstance(found, PValue)
     assert 0.01 < found.p <= 1
 
@@ -62,7 +63,7 @@ def test_p_within_system_permutes_whole_videos_of_a_grid() -> None:
 
     every = [abs(mean(list(order))) for order in itertools.permutations(range(4))]
     exact = np.mean([value >= abs(mean([0, 1, 2, 3])) - 1e-12 for value in every])
-    found = p_value(good, human, design, "pearson", "within_system", draws=20_000)
+    found = p_value(Pair.of(good, human, design).by("pearson", "within_system"), draws=20_000)
     assert isinstance(found, PValue)
     assert found.method == "permutation of videos"
     assert found.p == pytest.approx(exact, abs=0.02)
@@ -77,14 +78,16 @@ def test_p_pooled_is_where_the_interval_ends_at_zero(statistic: str, balanced: b
     x = rng.normal(size=80)
     y = 0.2 * x + rng.normal(size=80)
     x, y, design = x[rows], y[rows], design.take(rows)
-    found = p_value(x, y, design, statistic, "pooled")
+    found = p_value(Pair.of(x, y, design).by(statistic, "pooled"))
     assert isinstance(found, PValue)
     assert found.method == "bootstrap of videos"
     assert 0.005 < found.p < 0.5
     # acc_eq has no zero: what is tested is whether pairs are ordered with people or against.
     shown: str = "kendall_b" if statistic == "acc_eq" else statistic
     for share, holds in ((found.p * 1.15, False), (found.p * 0.85, True)):
-        bounds = interval(x, y, design, shown, "pooled", ci="bootstrap", confidence=1 - share)
+        values = bootstrap_values(Pair.of(x, y, design).by(shown, "pooled"))
+        assert not isinstance(values, Missing)
+        bounds = percentiles(values, 1 - share, units=design.videos)
         assert isinstance(bounds, Interval)
         assert (bounds.low <= 0 <= bounds.high) is holds
 
@@ -94,13 +97,9 @@ def test_one_missing_caption_changes_p_but_little() -> None:
     rest = np.arange(90) != 44
     groupings: tuple[GroupingName, ...] = ("pooled", "within_system")
     for grouping in groupings:
-        whole = p_value(poor, human, design, "kendall_b", grouping)
+        whole = p_value(Pair.of(poor, human, design).by("kendall_b", grouping))
         less = p_value(
-            poor[rest],
-            human[rest],
-            design.take(rest),
-            "kendall_b",
-            grouping,
+            Pair.of(poor[rest], human[rest], design.take(rest)).by("kendall_b", grouping)
         )
         assert isinstance(whole, PValue)
         assert isinstance(less, PValue)
@@ -116,7 +115,7 @@ def test_draws_do_not_change_the_method(grouping: GroupingName, repeats: bool) -
     for statistic in STATISTICS:
         methods = set()
         for draws in (9, 150, 3_000):
-            found = p_value(good, human, design, statistic, grouping, draws=draws)
+            found = p_value(Pair.of(good, human, design).by(statistic, grouping), draws=draws)
             assert isinstance(found, PValue) or (grouping == "item" and not repeats)
             methods.add(found.method if isinstance(found, PValue) else found)
             test = compared(good, poor, human, design, statistic, grouping, draws=draws)
@@ -126,14 +125,14 @@ def test_draws_do_not_change_the_method(grouping: GroupingName, repeats: bool) -
 
 def test_too_few_videos_have_no_bootstrap() -> None:
     good, _, human, design = scores(4, 3)
-    assert p_value(good, human, design, "kendall_b", "pooled") == Missing(
+    assert p_value(Pair.of(good, human, design).by("kendall_b", "pooled")) == Missing(
         "4 videos are too few to resample: at least 5"
     )
 
 
 def test_few_systems_are_permuted_in_every_way() -> None:
     good, _, human, design = scores(30, 4)
-    found = p_value(good, human, design, "kendall_b", "system")
+    found = p_value(Pair.of(good, human, design).by("kendall_b", "system"))
     assert found == PValue(2 / 24, "exact permutation of systems")
 
 
@@ -141,7 +140,9 @@ def test_few_systems_are_permuted_in_every_way() -> None:
 def test_unbalanced_designs_have_a_p_too(grouping: GroupingName) -> None:
     good, _, human, design = scores(40, 4)
     rows = np.random.default_rng(0).random(160) < 0.6
-    found = p_value(good[rows], human[rows], design.take(rows), "kendall_b", grouping, draws=499)
+    found = p_value(
+        Pair.of(good[rows], human[rows], design.take(rows)).by("kendall_b", grouping), draws=499
+    )
     assert isinstance(found, PValue)
     assert found.p <= 0.01
     assert (
@@ -158,7 +159,7 @@ def test_p_of_many_captions_is_the_jackknifes_and_not_zero() -> None:
     rng = np.random.default_rng(0)
     x = rng.random(150_000)
     design = Design(np.arange(150_000), np.zeros(150_000, dtype=np.int64))
-    found = p_value(x, x + rng.random(150_000), design, "spearman", "pooled")
+    found = p_value(Pair.of(x, x + rng.random(150_000), design).by("spearman", "pooled"))
     assert isinstance(found, PValue)
     assert found.method == "jackknife of videos"
     assert 0 < found.p < 1e-100
@@ -173,11 +174,11 @@ def test_analytic_p_is_about_the_permutations(
     design = Design(np.repeat(np.arange(500), 4), np.tile(np.arange(4), 500))
     x = rng.normal(size=2_000)
     y = strength * x + rng.normal(size=2_000)
-    permuted = p_value(x, y, design, "kendall_b", grouping, draws=999)
+    permuted = p_value(Pair.of(x, y, design).by("kendall_b", grouping), draws=999)
     monkeypatch.setattr(significance, "_WORK", 0)
     monkeypatch.setattr(video_bootstrap, "LARGEST", 0)
     monkeypatch.setattr(sign_flips, "MANY", 0)
-    analytic = p_value(x, y, design, "kendall_b", grouping)
+    analytic = p_value(Pair.of(x, y, design).by("kendall_b", grouping))
     assert isinstance(permuted, PValue)
     assert isinstance(analytic, PValue)
     assert analytic.method == (
@@ -195,13 +196,13 @@ def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> No
     for statistic in STATISTICS:
         turned: list[float] = []
         for signs in itertools.product([1, -1], repeat=5):
-            value = grouped(metric, human * np.repeat(signs, 3), design, statistic, "item").value
+            value = Pair.of(metric, human * np.repeat(signs, 3), design).by(statistic, "item").value
             assert isinstance(value, float)
             turned.append(value)
         values = np.array(turned)
         middle = values.mean()
         extreme = np.abs(values - middle) >= abs(values[0] - middle) - 1e-9
-        found = p_value(metric, human, design, statistic, "item")
+        found = p_value(Pair.of(metric, human, design).by(statistic, "item"))
         assert found == PValue(extreme.mean(), "exact sign flips of videos")
         assert found.p == 2 / 32
 
@@ -209,7 +210,7 @@ def test_p_by_item_reverses_the_human_order_of_whole_videos_in_every_way() -> No
 def test_p_by_item_is_not_bound_by_few_systems() -> None:
     human = np.tile([1.0, 2.0, 3.0], 40)
     design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
-    found = p_value(human, human, design, "kendall_b", "item", draws=999)
+    found = p_value(Pair.of(human, human, design).by("kendall_b", "item"), draws=999)
     assert found == PValue(0.001, "sign flips of videos")
 
 
@@ -217,15 +218,19 @@ def test_p_by_item_is_of_the_groups_that_are_shown() -> None:
     design = Design(np.repeat(np.arange(3), 2), np.tile(np.arange(2), 3))
     x, y = np.array([1.0, 2, 1, 2, 2, 1]), np.tile([1.0, 2.0], 3)
     only = np.array([True, True, False])
-    assert p_value(x, y, design, "kendall_b", "item") == PValue(1.0, "exact sign flips of videos")
-    found = p_value(x, y, design, "kendall_b", "item", only=only)
+    assert p_value(Pair.of(x, y, design).by("kendall_b", "item")) == PValue(
+        1.0, "exact sign flips of videos"
+    )
+    found = p_value(Pair.of(x, y, design).by("kendall_b", "item", only=only))
     assert found == PValue(0.5, "exact sign flips of videos")
 
 
 def test_no_value_has_no_p() -> None:
     _, _, human, design = scores(10, 2)
     for grouping in GROUPINGS:
-        assert isinstance(p_value(np.ones(20), human, design, "kendall_b", grouping), Missing)
+        assert isinstance(
+            p_value(Pair.of(np.ones(20), human, design).by("kendall_b", grouping)), Missing
+        )
 
 
 @pytest.mark.parametrize("statistic", list(STATISTICS))
@@ -275,7 +280,7 @@ def test_the_difference_is_compared_with_its_error_without_one_and_two_videos(
         rows = ~np.isin(design.video, without)
         ends = []
         for x in (first, second):
-            value = grouped(x[rows], human[rows], design.take(rows), statistic, grouping).value
+            value = Pair.of(x[rows], human[rows], design.take(rows)).by(statistic, grouping).value
             assert isinstance(value, float)
             ends.append(np.arctanh(2 * value - 1 if statistic == "acc_eq" else value))
         return float(ends[0] - ends[1])
@@ -307,11 +312,18 @@ def test_larger_groups_are_compared_by_other_ways_to_the_same_p(
     design = Design(np.repeat(np.arange(videos), 4), np.tile(np.arange(4), videos))
     human = rng.normal(size=4 * videos)
     first, second = (human + noise * rng.normal(size=4 * videos) for noise in (2, 2.3))
+
+    def two(estimate: Estimate) -> Floats | None:
+        with monkeypatch.context() as before:
+            before.setattr(jackknife, "LARGEST", 1_500)
+            return jackknife.without_two_videos(estimate)
+
     for statistic in STATISTICS:
         few = compared(first, second, human, design, statistic, "pooled")
         monkeypatch.setattr(jackknife, "LARGEST", 0)
+        monkeypatch.setattr(comparison, "without_two_videos", two)
         many = compared(first, second, human, design, statistic, "pooled")
-        monkeypatch.setattr(jackknife_error, "LARGEST", 0)
+        monkeypatch.setattr(comparison, "without_two_videos", jackknife.without_two_videos)
         without = compared(first, second, human, design, statistic, "pooled")
         monkeypatch.undo()
         assert many.p == pytest.approx(few.p, abs=1e-6 if videos == 80 else 0.02)
@@ -410,12 +422,12 @@ def test_clusters_open_below_every_member_above() -> None:
 
 def test_leaving_one_system_out_takes_the_rest() -> None:
     good, _, human, design = scores(10, 3)
-    found = leave_one_system_out(good, human, design, "kendall_b", "system")
+    found = leave_one_system_out(Pair.of(good, human, design).by("kendall_b", "system"))
     for system, one in enumerate(found):
         rest = design.system != system
-        direct = grouped(good[rest], human[rest], design.take(rest), "kendall_b", "system")
-        assert one == direct
+        direct = Pair.of(good[rest], human[rest], design.take(rest)).by("kendall_b", "system")
+        assert one == direct.value
     alone = Design.of(range(30))
     assert isinstance(
-        leave_one_system_out(good, human, alone, "pearson", "pooled")[0].value, Missing
+        leave_one_system_out(Pair.of(good, human, alone).by("pearson", "pooled"))[0], Missing
     )

@@ -15,8 +15,9 @@ from capeval.stats import of_pairs
 from capeval.stats.concordance import concordance, smaller_before, totals
 from capeval.stats.of_pairs import count_pairs
 from capeval.stats.ranks import average_ranks, dense_codes, tie_share
-from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Floats, Missing
+from tests.stats.making import correlate_arrays
 
 COUNTS = ("score", "agreeing", "untied_x", "untied_y", "pairs", "classes")
 

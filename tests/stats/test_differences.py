@@ -9,7 +9,6 @@ from scipy import stats
 from capeval.stats import system_differences
 from capeval.stats.comparison import williams
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
@@ -184,7 +183,7 @@ def test_one_sided_p_of_williams_is_of_one_tail() -> None:
 def test_a_share_is_within_its_scale() -> None:
     _, second, human, design = _scores(12, 3)
     found = compared(human, second, human, design, "acc_eq", "pooled", resamples=1)
-    values = [grouped(x, human, design, "acc_eq", "pooled").value for x in (human, second)]
+    values = [Pair.of(x, human, design).by("acc_eq", "pooled").value for x in (human, second)]
     assert values[0] == 1.0
     assert isinstance(found.interval, Interval)
     assert -1 <= found.interval.low <= found.interval.high <= 1

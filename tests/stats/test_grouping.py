@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from capeval.stats.design import Design
-from capeval.stats.grouping import common_to, grouped
+from capeval.stats.estimate import common_to
 from capeval.stats.pair import Pair
 from capeval.stats.values import Missing
 
@@ -25,35 +25,35 @@ def test_every_grouping_is_its_definition(scores: tuple[np.ndarray, ...]) -> Non
     x, y = scores
     design = Design(VIDEO, SYSTEM)
     tau = stats.kendalltau
-    assert grouped(x, y, design, "kendall_b", "pooled").value == pytest.approx(tau(x, y)[0])
+    assert Pair.of(x, y, design).by("kendall_b", "pooled").value == pytest.approx(tau(x, y)[0])
     item = [tau(x[v == VIDEO], y[v == VIDEO])[0] for v in range(30)]
-    found = grouped(x, y, design, "kendall_b", "item")
+    found = Pair.of(x, y, design).by("kendall_b", "item")
     assert found.value == pytest.approx(np.nanmean(item))
     assert (found.used, found.dropped) == (30 - np.isnan(item).sum(), np.isnan(item).sum())
     within = [tau(x[s == SYSTEM], y[s == SYSTEM])[0] for s in range(4)]
-    found = grouped(x, y, design, "kendall_b", "within_system")
+    found = Pair.of(x, y, design).by("kendall_b", "within_system")
     assert found.value == pytest.approx(np.mean(within))
     assert (found.n, found.used, found.dropped) == (120, 4, 0)
     means = [[side[s == SYSTEM].mean() for s in range(4)] for side in (x, y)]
-    found = grouped(x, y, design, "kendall_b", "system")
+    found = Pair.of(x, y, design).by("kendall_b", "system")
     assert found.value == pytest.approx(tau(*means)[0])
     assert found.n == 4
 
 
 def test_groups_without_a_value_are_dropped_and_counted() -> None:
     design = Design.of([0, 0, 1, 1, 2], [0, 1, 0, 1, 0])
-    found = grouped([1, 2, 3, 3, 1], [1, 2, 1, 2, 1], design, "kendall_b", "item")
+    found = Pair.of([1, 2, 3, 3, 1], [1, 2, 1, 2, 1], design).by("kendall_b", "item")
     assert (found.value, found.n, found.used, found.dropped) == (1.0, 2, 1, 2)
 
 
 def test_no_group_is_missing_with_its_reason() -> None:
     design = Design.of(range(3))
-    found = grouped([1, 2, 3], [1, 2, 3], design, "kendall_b", "item")
+    found = Pair.of([1, 2, 3], [1, 2, 3], design).by("kendall_b", "item")
     assert isinstance(found.value, Missing)
     assert (found.used, found.dropped) == (0, 3)
-    found = grouped([1, 1, 1], [1, 2, 3], design, "pearson", "pooled")
+    found = Pair.of([1, 1, 1], [1, 2, 3], design).by("pearson", "pooled")
     assert found.value == Missing("the metric is constant")
-    found = grouped([1, 2, 3], [1, 2, 3], design, "kendall_b", "system")
+    found = Pair.of([1, 2, 3], [1, 2, 3], design).by("kendall_b", "system")
     assert found.value == Missing("1 pair; kendall_b needs 2")
 
 
@@ -63,8 +63,8 @@ def test_metrics_are_compared_on_groups_where_all_have_a_value() -> None:
     good, gap = np.array([1.0, 2, 2, 1, 1, 2]), np.array([1.0, 2, 1, 1, 1, 2])
     use = common_to([Pair.of(x, human, design) for x in (good, gap)], "kendall_b", "item")
     assert use.tolist() == [True, False, True]
-    assert grouped(good, human, design, "kendall_b", "item").value == pytest.approx(1 / 3)
-    found = grouped(good, human, design, "kendall_b", "item", only=use)
+    assert Pair.of(good, human, design).by("kendall_b", "item").value == pytest.approx(1 / 3)
+    found = Pair.of(good, human, design).by("kendall_b", "item", only=use)
     assert (found.value, found.used, found.dropped) == (1.0, 2, 1)
 
 
@@ -89,4 +89,4 @@ def test_a_design_knows_its_shape() -> None:
     with pytest.raises(ValueError, match="2 videos but 1"):
         Design.of("ab", "x")
     with pytest.raises(ValueError, match="rows in the design"):
-        grouped([1, 2], [1, 2], full, "kendall_b", "pooled")
+        Pair.of([1, 2], [1, 2], full).by("kendall_b", "pooled")

@@ -22,7 +22,7 @@ def test_jackknife_is_about_as_wide_as_the_bootstrap(
     x, y, design = scores(400, 3)
     widths = []
     for ci in ("bootstrap", "analytic"):
-        found = interval(x, y, design, statistic, grouping, ci=ci, draws=2000)
+        found = interval(Pair.of(x, y, design).by(statistic, grouping), ci=ci, draws=2000)
         assert isinstance(found, Interval)
         widths.append(found.high - found.low)
     assert widths[0] == pytest.approx(widths[1], rel=0.08)
@@ -30,7 +30,7 @@ def test_jackknife_is_about_as_wide_as_the_bootstrap(
 
 def test_jackknife_adds_up_each_video_before_it_squares() -> None:
     x, y, design = scores(20, 3)
-    found = video_influence(Pair.of(x, y, design), KENDALL_B, POOLED)
+    found = video_influence(Pair.of(x, y, design).by(KENDALL_B, POOLED))
     assert not isinstance(found, Missing)
     value, moved = KENDALL_B.influence(x, y)
     assert found[0] == value

@@ -7,8 +7,8 @@ import numpy as np
 from capeval.stats.comparison import compare
 from capeval.stats.design import Design
 from capeval.stats.groupings import POOLED
-from capeval.stats.jackknife import without_each_video
-from capeval.stats.jackknife_error import jackknife_error, without_two_videos
+from capeval.stats.jackknife import without_each_video, without_two_videos
+from capeval.stats.jackknife_error import jackknife_error
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import KENDALL_B
 from capeval.stats.values import Floats, Missing
@@ -25,8 +25,8 @@ def test_the_corrected_variance_is_that_of_simulated_differences() -> None:
         pairs = [Pair.of(true + rng.normal(size=videos), human, design) for _ in range(2)]
         whole, each, both = [], [], []
         for pair in pairs:
-            without = without_each_video(pair, KENDALL_B, POOLED, use)
-            without_two = without_two_videos(pair, KENDALL_B, POOLED, use)
+            without = without_each_video(pair.by(KENDALL_B, POOLED, only=use))
+            without_two = without_two_videos(pair.by(KENDALL_B, POOLED, only=use))
             assert not isinstance(without, Missing)
             assert without_two is not None
             whole.append(float(pair.values(KENDALL_B, "pooled")[0]))
@@ -47,6 +47,17 @@ def test_few_videos_that_move_the_most_are_few_degrees_of_freedom() -> None:
     freedom = [jackknife_error(0.0, values, None).freedom for values in (even, heavy)]
     assert freedom[0] == 19
     assert 1 <= freedom[1] < 6
+
+
+def test_a_missing_value_leaves_the_variance_uncorrected() -> None:
+    rng = np.random.default_rng(2)
+    without, without_two = 0.5 + 0.02 * rng.normal(size=20), 0.5 + 0.03 * rng.normal(size=190)
+    whole = float(without.mean())
+    assert jackknife_error(whole, without, without_two) != jackknife_error(whole, without, None)
+    without[3] = np.nan
+    plain = jackknife_error(whole, without, None)
+    assert jackknife_error(whole, without, without_two) == plain
+    assert plain == jackknife_error(whole, np.delete(without, 3), None)
 
 
 def test_metrics_that_rank_systems_equally_well_but_differently_are_seldom_called_different() -> (

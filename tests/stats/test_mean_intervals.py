@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from capeval.stats import FEWEST_VIDEOS, mean_intervals
+from capeval.stats import FEWEST_VIDEOS, difference_intervals, mean_intervals
 from capeval.stats.values import Floats
 
 FRACTIONS = (0.0, 1.0)
@@ -71,8 +71,48 @@ def test_equal_values_have_the_limits_of_clopper_and_pearson(value: float, n: in
     assert (low[0], high[0]) == pytest.approx((value * (1 - missed), value + missed * (1 - value)))
 
 
-def test_equal_differences_have_an_interval_without_width() -> None:
+def test_equal_values_without_limits_have_an_interval_without_width() -> None:
     assert np.ravel(mean_intervals(np.full((9, 1), 0.1))) == pytest.approx([0.1, 0.1])
+
+
+def test_intervals_of_differences_have_the_outer_ends_of_halls_and_students() -> None:
+    values = np.random.default_rng(5).normal(size=(30, 40)).clip(-2, 1) / 4
+    values[::4, 1] = np.nan
+    low, high = difference_intervals(values)
+    halls = mean_intervals(values, limits=(-1, 1))
+    n = (~np.isnan(values)).sum(axis=0)
+    students = stats.t.interval(
+        0.95, n - 1, np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=1) / np.sqrt(n)
+    )
+    np.testing.assert_allclose(low, np.minimum(halls.low, students[0]))
+    np.testing.assert_allclose(high, np.maximum(halls.high, students[1]))
+    # Either can be the longer one.
+    assert (low < halls.low).any()
+    assert (low < students[0]).any()
+
+
+def test_differences_are_limited_and_few_have_no_interval() -> None:
+    wide = np.tile([-1.0, 1.0], 4)[:, None]
+    assert np.ravel(difference_intervals(wide)) == pytest.approx([-0.89, 0.89], abs=0.11)
+    assert np.isnan(difference_intervals(wide[:7])).all()
+    low, high = difference_intervals(np.zeros((10, 1)))
+    missed = stats.binomtest(0, 10).proportion_ci(method="exact").high
+    assert (low[0], high[0]) == pytest.approx((-missed, missed))
+
+
+def test_repeats_of_differences_do_not_count_as_independent() -> None:
+    values = np.random.default_rng(6).normal(size=(20, 2)) / 5
+    once = difference_intervals(values)
+    again = difference_intervals(np.tile(values, (3, 1)), rows_per_video=3)
+    np.testing.assert_allclose(once, again, atol=1e-12)
+
+
+def test_differences_that_are_mostly_zero_are_covered() -> None:
+    rng = np.random.default_rng(7)
+    values = rng.choice([0, -0.4, 0.1, 0.2], p=[0.7, 0.04, 0.16, 0.1], size=(20, 4_000))
+    low, high = difference_intervals(values)
+    # Hall's interval alone covers 89%; the standard error is .35%.
+    assert np.mean((low <= 0.02) & (high >= 0.02)) >= 0.94
 
 
 def test_rows_of_one_video_do_not_count_as_independent() -> None:

@@ -8,14 +8,14 @@ from scipy import stats
 
 from capeval.stats.comparison import leave_one_system_out
 from capeval.stats.concordance import PairCounts
-from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS
 from capeval.stats.human_ceiling import RatersApart
 from capeval.stats.intervals import Kind, interval
+from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
-from capeval.stats.statistic import KENDALL_B, Statistic, correlate_arrays
+from capeval.stats.statistic import KENDALL_B, Statistic
 from capeval.stats.values import Floats, GroupingName, Interval, PValue
-from tests.stats.making import compared, scores
+from tests.stats.making import compared, correlate_arrays, scores
 
 
 def _somers(pairs: PairCounts) -> Floats:
@@ -34,9 +34,9 @@ def test_its_value_is_scipys() -> None:
 def test_it_has_a_value_an_interval_a_p_and_comparisons(grouping: GroupingName) -> None:
     x, y, design = scores(20, 6)
     other = np.random.default_rng(1).normal(size=len(x)).round(1)
-    value = grouped(x, y, design, SOMERS, grouping).value
-    bounds = interval(x, y, design, SOMERS, grouping, draws=200)
-    test = p_value(x, y, design, SOMERS, grouping, draws=199)
+    value = Pair.of(x, y, design).by(SOMERS, grouping).value
+    bounds = interval(Pair.of(x, y, design).by(SOMERS, grouping), draws=200)
+    test = p_value(Pair.of(x, y, design).by(SOMERS, grouping), draws=199)
     assert isinstance(value, float)
     assert isinstance(bounds, Interval)
     assert isinstance(test, PValue)
@@ -49,8 +49,8 @@ def test_it_has_a_value_an_interval_a_p_and_comparisons(grouping: GroupingName) 
     ratings = np.stack([x, y, x + y])
     assert isinstance(RatersApart(ratings, design).ceiling(SOMERS, grouping).value, float)
     assert isinstance(RatersApart(ratings, design).interval(SOMERS, grouping, draws=50), Interval)
-    left = leave_one_system_out(x, y, design, SOMERS, grouping)
-    assert all(isinstance(one.value, float) for one in left)
+    left = leave_one_system_out(Pair.of(x, y, design).by(SOMERS, grouping))
+    assert all(isinstance(one, float) for one in left)
 
 
 def test_its_jackknife_is_as_wide_as_its_bootstrap() -> None:
@@ -58,7 +58,7 @@ def test_its_jackknife_is_as_wide_as_its_bootstrap() -> None:
     widths = []
     ways: tuple[Kind, ...] = ("bootstrap", "analytic")
     for ci in ways:
-        found = interval(x, y, design, SOMERS, "pooled", ci=ci, draws=2000)
+        found = interval(Pair.of(x, y, design).by(SOMERS, "pooled"), ci=ci, draws=2000)
         assert isinstance(found, Interval)
         widths.append(found.high - found.low)
     assert widths[0] == pytest.approx(widths[1], rel=0.08)

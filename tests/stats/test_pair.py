@@ -11,7 +11,6 @@ from scipy import stats
 
 from capeval.stats.concordance import concordance, totals
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
@@ -29,10 +28,10 @@ def test_what_is_shared_changes_no_number(videos: int) -> None:
     pair = Pair.of(x, y, design)
     for grouping in GROUPINGS:
         for statistic in STATISTICS:
-            given = (x, y, design, statistic, grouping)
-            assert grouped(*given, pair=pair) == grouped(*given)
-            assert interval(*given, draws=50, pair=pair) == interval(*given, draws=50)
-            assert p_value(*given, draws=20, pair=pair) == p_value(*given, draws=20)
+            shared, alone = (one.by(statistic, grouping) for one in (pair, Pair.of(x, y, design)))
+            assert (shared.value, shared.n, shared.used) == (alone.value, alone.n, alone.used)
+            assert interval(shared, draws=50) == interval(alone, draws=50)
+            assert p_value(shared, draws=20) == p_value(alone, draws=20)
 
 
 @pytest.mark.parametrize("videos", [7, 1_600])

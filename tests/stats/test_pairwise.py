@@ -13,6 +13,7 @@ import capeval.stats.pairwise as module
 from capeval.stats.concordance import agreeing_pairs
 from capeval.stats.design import Design
 from capeval.stats.groupings import grouping_of
+from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate, constant_accuracy
 from capeval.stats.ranks import tie_share
 from capeval.stats.statistic import ACC_EQ
@@ -55,7 +56,7 @@ def test_threshold_is_the_best_of_all(
     design = Design(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6)).take(
         np.arange(18) >= drop
     )
-    found = calibrate(x, y, design, grouping)
+    found = calibrate(Pair.of(x, y, design), grouping)
     group = grouping_of(grouping).groups(design)
     if sum(np.bincount(group) > 1):
         top, threshold = best(x, y, group)
@@ -71,7 +72,7 @@ def test_threshold_is_the_best_of_all(
 def test_cross_fitted_pairs_are_judged_by_other_videos() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.random(30), rng.integers(0, 3, 30).astype(float)
-    found = calibrate(x, y, Design.of(range(30)), "pooled", seed=4)
+    found = calibrate(Pair.of(x, y, Design.of(range(30))), "pooled", seed=4)
     fold = np.random.default_rng(4).permutation(30) % 5
     right = []
     pairs = list(itertools.combinations(range(30), 2))
@@ -94,7 +95,7 @@ def test_cross_fitted_pairs_are_judged_by_other_videos() -> None:
 def test_a_metric_of_noise_gains_in_sample_only_what_a_constant_gets() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(200) < 0.1).astype(float)
-    found = calibrate(rng.random(200), y, Design.of(range(200)), "pooled")
+    found = calibrate(Pair.of(rng.random(200), y, Design.of(range(200))), "pooled")
     assert found.constant == pytest.approx(tie_share(y))
     assert float(str(found.value)) >= float(str(found.constant))
     assert float(str(found.untied)) < 0.2
@@ -104,12 +105,12 @@ def test_slices_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch) -> Non
     rng = np.random.default_rng(1)
     x, y = rng.random(300).round(2), rng.integers(0, 4, 300).astype(float)
     design = Design.of(range(300))
-    whole = calibrate(x, y, design, "pooled")
+    whole = calibrate(Pair.of(x, y, design), "pooled")
     monkeypatch.setattr(module, "_SLICE", 3_000)
     monkeypatch.setattr(module, "_BLOCK", 1_000)
-    assert calibrate(x, y, design, "pooled") == whole
+    assert calibrate(Pair.of(x, y, design), "pooled") == whole
     monkeypatch.setattr(module, "_SHORT", 4)
-    assert calibrate(x, y, design, "pooled") == whole
+    assert calibrate(Pair.of(x, y, design), "pooled") == whole
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "within_system"])
@@ -121,12 +122,12 @@ def test_a_sample_of_pairs_gives_the_value_of_all(
     y = rng.integers(0, 4, 1_200).astype(float)
     for noise in (0.3, 1.0, 4.0):
         x = y + noise * rng.normal(size=1_200)
-        exact = calibrate(x, y, design, grouping)
+        exact = calibrate(Pair.of(x, y, design), grouping)
         with monkeypatch.context() as patched:
             patched.setattr(module, "CALIBRATED", 100)
             patched.setattr(module, "SAMPLED", 50_000)
-            sampled = calibrate(x, y, design, grouping)
-            assert calibrate(x, y, design, grouping) == sampled
+            sampled = calibrate(Pair.of(x, y, design), grouping)
+            assert calibrate(Pair.of(x, y, design), grouping) == sampled
         group = grouping_of(grouping).groups(design)
         # Of all pairs, whatever the threshold; the best is flat.
         at = accuracy(x, y, group, float(str(sampled.threshold)))
@@ -141,9 +142,9 @@ def test_a_sample_that_has_all_pairs_changes_nothing(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(0)
     design = Design(np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40))
     x, y = rng.random(120), rng.integers(0, 3, 120).astype(float)
-    exact = calibrate(x, y, design, "item")
+    exact = calibrate(Pair.of(x, y, design), "item")
     monkeypatch.setattr(module, "CALIBRATED", 2)
-    sampled = calibrate(x, y, design, "item")
+    sampled = calibrate(Pair.of(x, y, design), "item")
     assert sampled.value == pytest.approx(exact.value)
     assert sampled.threshold == exact.threshold
     assert sampled.cross_fitted == exact.cross_fitted
@@ -152,14 +153,14 @@ def test_a_sample_that_has_all_pairs_changes_nothing(monkeypatch: pytest.MonkeyP
 def test_a_threshold_is_calibrated_above_5000_captions() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 20_000).astype(float)
-    found = calibrate(y + rng.normal(size=20_000), y, Design.of(range(20_000)), "pooled")
+    found = calibrate(Pair.of(y + rng.normal(size=20_000), y, Design.of(range(20_000))), "pooled")
     value, untied = float(str(found.value)), float(str(found.untied))
     assert value > untied + 0.01
     assert found.cross_fitted == pytest.approx(value, abs=0.003)
 
 
 def test_no_pair_is_missing() -> None:
-    found = calibrate([1, 2], [1, 2], Design.of([0, 1]), "item")
+    found = calibrate(Pair.of([1, 2], [1, 2], Design.of([0, 1])), "item")
     assert isinstance(found.value, Missing)
     assert (found.groups, found.dropped) == (0, 2)
     assert isinstance(constant_accuracy([1, 2], np.array([0, 1])), Missing)
@@ -167,7 +168,7 @@ def test_no_pair_is_missing() -> None:
 
 def test_too_few_videos_have_no_cross_fitted_value() -> None:
     design = Design(np.repeat(np.arange(2), 5), np.tile(np.arange(5), 2))
-    found = calibrate(range(10), [*range(5), *range(5)], design, "pooled")
+    found = calibrate(Pair.of(range(10), [*range(5), *range(5)], design), "pooled")
     assert isinstance(found.value, float)
     assert isinstance(found.cross_fitted, Missing)
 

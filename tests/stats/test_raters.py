@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS
 from capeval.stats.human_ceiling import RatersApart
+from capeval.stats.pair import Pair
 from capeval.stats.raters import How, combine, combine_others
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import GroupingName, Interval, Missing
@@ -79,12 +79,8 @@ def test_ceiling_is_of_the_grouping_asked_for(statistic: str, grouping: Grouping
     for rater, value in enumerate(found.each):
         others = combine(np.delete(ratings, rater, axis=0))
         both = ~np.isnan(ratings[rater]) & ~np.isnan(others)
-        expected = grouped(
-            ratings[rater][both],
-            others[both],
-            design.take(both),
-            statistic,
-            grouping,
+        expected = Pair.of(ratings[rater][both], others[both], design.take(both)).by(
+            statistic, grouping
         )
         assert value == pytest.approx(expected.value, abs=1e-10)
 

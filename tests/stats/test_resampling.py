@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from capeval.stats.resampling import Counts
-from capeval.stats.statistic import STATISTICS, correlate_arrays
+from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import Floats, Missing
-from tests.stats.making import counts
+from tests.stats.making import correlate_arrays, counts
 
 
 def resampled(

@@ -155,9 +155,9 @@ def test_videos_needed_are_those_that_show_the_difference(sd: float, n: int) -> 
 def test_power_is_what_the_normal_distribution_says() -> None:
     reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
     assert detectable_difference(0.2, 400) == pytest.approx(reach * 0.2 / 20)
-    shown = detectable_difference(0.3, 50, alpha=0.01, power=0.9) * np.sqrt(50) / 0.3
+    shown = detectable_difference(0.3, 50) * np.sqrt(50) / 0.3
     # The chance to pass the upper bound, the lower one's being nothing.
-    assert stats.norm.sf(stats.norm.ppf(0.995) - shown) == pytest.approx(0.9)
+    assert stats.norm.sf(stats.norm.ppf(0.975) - shown) == pytest.approx(0.8)
 
 
 def test_nothing_can_be_asked_of_nothing() -> None:

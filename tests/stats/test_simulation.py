@@ -16,7 +16,6 @@ import pytest
 
 from capeval.stats.comparison import compare, williams
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
 from capeval.stats.intervals import interval
 from capeval.stats.pair import Pair
 from capeval.stats.significance import p_value
@@ -86,7 +85,7 @@ def coverage(
     for x, y in zip(far, near, strict=True):
         pair = Pair.of(x, y, whole)
         for statistic in statistics:
-            value = grouped(x, y, whole, statistic, grouping, pair=pair).value
+            value = pair.by(statistic, grouping).value
             found[statistic] += [value] if isinstance(value, float) else []
     truth = {statistic: float(np.mean(values)) for statistic, values in found.items()}
     (metric,), people = simulate(runs, 40, systems, seed=2)
@@ -96,7 +95,7 @@ def coverage(
         x, y = metric[run], people[run]
         pair = Pair.of(x, y, design)
         for one in statistics:
-            bounds = interval(x, y, design, one, grouping, draws=1_000, seed=run, pair=pair)
+            bounds = interval(pair.by(one, grouping), draws=1_000, seed=run)
             assert isinstance(bounds, Interval)
             held[one] += bounds.low <= truth[one] <= bounds.high
     return {statistic: count / runs for statistic, count in held.items()}
@@ -203,7 +202,7 @@ def test_p_rejects_unrelated_scores_as_often_as_it_says(
         pair = Pair.of(x, y, some)
         for statistic in rejected:
             # One seed, so that the draws are made once; the scores are new in each run.
-            found = p_value(x, y, some, statistic, grouping, draws=draws, pair=pair)
+            found = p_value(pair.by(statistic, grouping), draws=draws)
             assert isinstance(found, PValue)
             rejected[statistic] += found.p <= 0.05
     assert outside({name: count / runs for name, count in rejected.items()}, 0.025, 0.07) == {}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from capeval.stats import soft_accuracy as soft_module
 from capeval.stats.comparison import MetricComparison
 from capeval.stats.design import Design
 from capeval.stats.human_ceiling import RatersApart
@@ -218,3 +219,36 @@ def test_a_ceiling_is_the_mean_over_raters_with_the_others() -> None:
     some, reason = soft_ceiling(RatersApart(ratings, design), resamples=300)
     assert isinstance(some.value, float)
     assert reason == Missing("not every rater rated every caption")
+
+
+def test_many_systems_are_worked_on_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, design = scores(6, 30)
+    pair = Pair.of(x, y, design)
+    whole = soft_accuracy(pair, draws=99, resamples=199)
+    sizes: list[int] = []
+    original = soft_module._limit
+
+    def limit(sums: Floats, squares: Floats) -> Floats:
+        sizes.append(sums.size)
+        return original(sums, squares)
+
+    monkeypatch.setattr("capeval.stats.soft_accuracy._BLOCK", 5_000)
+    monkeypatch.setattr("capeval.stats.soft_accuracy._limit", limit)
+    found = soft_accuracy(Pair.of(x, y, design), draws=99, resamples=199)
+    assert max(sizes) <= 5_000
+    assert (found.value, found.p, found.without) == (whole.value, whole.p, whole.without)
+    assert isinstance(found.interval, Interval)
+    assert isinstance(whole.interval, Interval)
+    assert found.interval.low == pytest.approx(whole.interval.low, abs=1e-14)
+    assert found.interval.high == pytest.approx(whole.interval.high, abs=1e-14)
+
+
+@pytest.mark.parametrize(("systems", "draws"), [(1_500, 1), (460, 10_000)])
+def test_too_many_systems_are_refused_however_few_the_videos(systems: int, draws: int) -> None:
+    rng = np.random.default_rng(0)
+    design = Design(np.repeat(np.arange(2), systems), np.tile(np.arange(systems), 2))
+    x, y, z = rng.normal(size=(3, 2 * systems))
+    one, two = Pair.of(x, z, design), Pair.of(y, z, design)
+    reason = Missing(f"{systems} systems are too many to compare each with each")
+    assert soft_accuracy(one, draws=draws).value == reason
+    assert compare_soft(one, two, draws=draws).difference == reason

@@ -8,18 +8,18 @@ import pytest
 from capeval.stats import system_means
 from capeval.stats.design import Design
 from capeval.stats.intervals import interval
-from capeval.stats.statistic import correlate_arrays
+from capeval.stats.pair import Pair
 from capeval.stats.values import Interval
-from tests.stats.making import scores
+from tests.stats.making import correlate_arrays, scores
 
 
 def test_means_of_systems_over_many_videos_come_from_their_normal_distribution(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, y, design = scores(800, 5)
-    drawn = interval(x, y, design, "pearson", "system", draws=4000)
+    drawn = interval(Pair.of(x, y, design).by("pearson", "system"), draws=4000)
     monkeypatch.setattr(system_means, "MANY", 700)
-    normal = interval(x, y, design, "pearson", "system", draws=4000)
+    normal = interval(Pair.of(x, y, design).by("pearson", "system"), draws=4000)
     assert isinstance(drawn, Interval)
     assert isinstance(normal, Interval)
     assert normal.low == pytest.approx(drawn.low, abs=0.01)
@@ -42,7 +42,7 @@ def test_intervals_of_system_means_cover_the_value_of_very_many_videos(
         noise = rng.normal(size=(3, videos, systems))
         y = (human + rng.normal(size=(videos, 1)) + noise[0]).ravel()
         x = (metric + 0.5 * noise[0] + noise[1]).ravel()
-        found = interval(x, y, design, statistic, "system", draws=300)
+        found = interval(Pair.of(x, y, design).by(statistic, "system"), draws=300)
         assert isinstance(found, Interval)
         assert found.low <= found.high
         assert isinstance(truth, float)
@@ -53,6 +53,6 @@ def test_intervals_of_system_means_cover_the_value_of_very_many_videos(
 def test_systems_far_apart_have_an_interval_of_one_value() -> None:
     x, y, design = scores(40, 11)
     far = 100.0 * design.system
-    assert interval(x + far, y + far, design, "kendall_b", "system", draws=200) == Interval(
-        1.0, 1.0, "bootstrap"
-    )
+    assert interval(
+        Pair.of(x + far, y + far, design).by("kendall_b", "system"), draws=200
+    ) == Interval(1.0, 1.0, "bootstrap")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from capeval.stats.design import Design
-from capeval.stats.grouping import grouped
 from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.pair import Pair
 from capeval.stats.statistic import STATISTICS
@@ -21,7 +20,7 @@ def test_whole_videos_are_resampled(statistic: str, grouping: GroupingName) -> N
     x, y, design = scores(12, 4)
     drawn = counts(12, 100)
     found = bootstrap_values(
-        Pair.of(x, y, design), STATISTICS[statistic], grouping_of(grouping), draws=100, seed=0
+        Pair.of(x, y, design).by(STATISTICS[statistic], grouping_of(grouping)), draws=100, seed=0
     )
     assert not isinstance(found, Missing)
     found = np.atleast_2d(found)[0]
@@ -32,7 +31,7 @@ def test_whole_videos_are_resampled(statistic: str, grouping: GroupingName) -> N
         copy = np.concatenate([np.tile(np.arange(n), 4) for n in row])
         names = [*zip(design.video[rows], copy, strict=True)]
         repeated = Design.of(names, design.system[rows].tolist())
-        expected = grouped(x[rows], y[rows], repeated, statistic, grouping).value
+        expected = Pair.of(x[rows], y[rows], repeated).by(statistic, grouping).value
         if isinstance(expected, float):
             assert value == pytest.approx(expected, abs=1e-9)
         else:

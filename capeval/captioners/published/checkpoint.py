@@ -93,6 +93,7 @@ def require_placeholder(tokenizer: Any, token: str, expected: int, model: str) -
         )
 
 
+<<<<<<< HEAD
 def left_padded(rows: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:
     """Return `input_ids` and `attention_mask` of rows of token ids."""
     longest = max(len(row) for row in rows)
@@ -109,6 +110,8 @@ def user_prompt(request: CaptionRequest) -> str:
     return f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
 
 
+=======
+>>>>>>> w-gen
 def refuse_placeholder(request: CaptionRequest, *placeholders: str) -> None:
     """Raise `ValueError` where a prompt has the text that stands for a frame."""
     for placeholder in placeholders:

@@ -26,6 +26,7 @@ from transformers import (
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
 from transformers.core_model_loading import Chunk, ConversionOps, WeightConverter
 
+from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.captioners.published.checkpoint import (
     Family,
@@ -33,7 +34,6 @@ from capeval.captioners.published.checkpoint import (
     Pixels,
     PublishedCheckpoint,
     has_architecture,
-    left_padded,
     refuse_placeholder,
     require,
     rope,

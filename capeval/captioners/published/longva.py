@@ -14,6 +14,7 @@ import torch
 from transformers import CLIPVisionConfig, Qwen2Config
 
 from capeval.captioners import llava_video
+from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.captioners.published.checkpoint import (
     Family,
@@ -21,7 +22,6 @@ from capeval.captioners.published.checkpoint import (
     Pixels,
     PublishedCheckpoint,
     has_architecture,
-    left_padded,
     require,
     rope,
     scaled_and_cropped,

@@ -20,6 +20,7 @@ from PIL import Image
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
 from transformers.core_model_loading import ConversionOps, WeightConverter
 
+from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.captioners.published.checkpoint import (
     Family,
@@ -27,7 +28,6 @@ from capeval.captioners.published.checkpoint import (
     Pixels,
     PublishedCheckpoint,
     has_architecture,
-    left_padded,
     refuse_placeholder,
     require,
     require_placeholder,

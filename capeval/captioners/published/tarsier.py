@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
 
+from capeval.captioners.mixed_batches import left_padded
 from capeval.captioners.protocol import CaptionRequest
 from capeval.captioners.published.checkpoint import (
     Family,
@@ -23,7 +24,6 @@ from capeval.captioners.published.checkpoint import (
     Pixels,
     PublishedCheckpoint,
     has_architecture,
-    left_padded,
     refuse_placeholder,
     require,
     require_placeholder,

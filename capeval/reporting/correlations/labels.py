@@ -20,6 +20,25 @@ STATISTIC_WORDS = {name: statistic.words for name, statistic in STATISTICS.items
 GROUPING_WORDS: dict[GroupingName, str] = {name: grouping_of(name).words for name in GROUPINGS}
 
 
+def has_zero(statistic: str) -> bool:
+    """Return whether a statistic is 0 by chance, so that the position of its interval says much.
+
+    >>> has_zero("kendall_b"), has_zero("acc_eq"), has_zero("soft_accuracy")
+    (True, False, False)
+    """
+    known = STATISTICS.get(statistic)
+    return known is not None and known.chance is not None
+
+
+def title_of(text: str) -> str:
+    """Return a title with a capital first letter.
+
+    >>> title_of("soft pairwise accuracy")
+    'Soft pairwise accuracy'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def by_human(results: Iterable[Correlation]) -> dict[str, list[Correlation]]:
     """Return results by the name of their human score, with its rater where these are apart."""
     found: dict[tuple[str, str | None], list[Correlation]] = {}
@@ -47,13 +66,18 @@ def of_human(human: str, rater: str | None) -> str:
     return f"human {name}" + (f" of {one_line(rater)}" if rater else "")
 
 
-def shown_reason(text: object) -> str:
+def shown_reason(text: object, grouping: GroupingName | None = None) -> str:
     """Return the reason of a missing value, with statistics by the names that tables have.
 
     >>> shown_reason("1 pair; kendall_b needs 2")
     '1 pair; Kendall tau-b needs 2'
+    >>> shown_reason("1 pair; kendall_b needs 2", "system")
+    '1 system; Kendall tau-b needs 2'
     """
     found = one_line(str(text))
+    if grouping is not None and grouping_of(grouping).means:
+        # The pairs are of the two means of a system.
+        found = re.sub(r"^(\d+) pair(s?);", r"\1 system\2;", found)
     for name, words in STATISTIC_WORDS.items():
         found = found.replace(name, words)
     return found
@@ -102,6 +126,10 @@ _ROUNDING = 1e-9
 _WIDER = (
     "The interval and p come from different methods: with few videos, p can be below 0.05 although "
     "the interval includes 0."
+)
+_OTHER_SYSTEMS = (
+    "The interval of systems is about these systems and other videos, p about other systems: the "
+    "interval can exclude 0 although p is above 0.05."
 )
 
 
@@ -172,7 +200,13 @@ def _limit(test: str) -> str:
 
 
 def _crossed(results: Sequence[Correlation]) -> Iterator[str]:
-    means = (r for r in results if not grouping_of(r.grouping).whole)
-    small = (r for r in means if r.p is not None and r.p < _ALPHA)
-    if any(r.low is not None and r.high is not None and r.low <= 0 <= r.high for r in small):
+    bounded = [
+        (r, r.p < _ALPHA, r.low <= 0 <= r.high)
+        for r in results
+        if r.p is not None and r.low is not None and r.high is not None and has_zero(r.statistic)
+    ]
+    if any(small and wide for r, small, wide in bounded if not grouping_of(r.grouping).whole):
         yield _WIDER
+    of_systems = [one for one in bounded if grouping_of(one[0].grouping).means]
+    if any(not small and not wide for _, small, wide in of_systems):
+        yield _OTHER_SYSTEMS

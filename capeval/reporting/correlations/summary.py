@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from capeval.correlation.result import Correlation, Correlations, ElementTable
 from capeval.reporting.correlations.labels import (
     STATISTIC_WORDS,
+    has_zero,
     of_human,
     shown_reason,
 )
@@ -140,16 +141,19 @@ def _left_out(table: ElementTable) -> list[str]:
 def _ranked(result: Correlation) -> str:
     name = STATISTIC_WORDS[result.statistic]
     if result.value is None:
-        return f"no {name} ({shown_reason(result.reason)})"
+        return f"no {name} ({shown_reason(result.reason, result.grouping)})"
     text = f"{name} {bounded(result.value, result.low, result.high)}"
     if result.statistic == "acc_eq":
         # Its p belongs to the accuracy without threshold, which is not shown here.
         return f"{text}; a constant gets {coefficient(result.constant)}"
+    means = grouping_of(result.grouping).means
     if result.low is not None and result.high is not None:
+        # Its interval resamples videos only, not systems.
+        about = " (other videos)" if means else ""
         where = "above" if result.low > 0 else "below" if result.high < 0 else "includes"
-        text += f"; interval {where} 0"
+        text += f"; interval {where} 0{about}" if has_zero(result.statistic) else ""
     elif result.interval_reason is not None:
         text += "; no interval"
-    # Its interval resamples videos only, not systems.
-    means = grouping_of(result.grouping).means
-    return text + (f"; p {p_value(result.p)} (n {result.n})" if means else "")
+    sets = f" in {counted(len(result.data_sets), 'data set')}" if result.data_sets else ""
+    of = f"other systems; n {result.n}{sets}"
+    return text + (f"; p {p_value(result.p)} ({of})" if means else "")

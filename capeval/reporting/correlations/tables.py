@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from capeval.correlation.averaging import METHOD
+from capeval.correlation.averaging import METHOD, turned
+from capeval.correlation.protocols import EVERYTHING, PROTOCOLS
 from capeval.correlation.result import (
     PUBLISHED_NOTE,
     ComparisonResult,
@@ -19,13 +20,19 @@ from capeval.reporting.correlations.agreement import ceiling_tables, element_tab
 from capeval.reporting.correlations.labels import (
     GROUPING_WORDS,
     STATISTIC_WORDS,
+    UNASKED,
     lines_of_missing,
     of_human,
     shown_reason,
     with_interval,
 )
 from capeval.reporting.correlations.summary import elements_of_best, of_first_human, summary_lines
-from capeval.reporting.correlations.values import overview, shown_briefly, value_tables
+from capeval.reporting.correlations.values import (
+    overview,
+    shown_briefly,
+    tables_of_protocol,
+    value_tables,
+)
 from capeval.reporting.formats import Format, rendered
 from capeval.reporting.numbers import (
     NOTHING,
@@ -54,7 +61,11 @@ def print_correlations(
     full : all tables; otherwise the main statistic of one human score by grouping, and the
         elements. Formats other than "table" always have all.
     """
-    tables, notes = correlation_tables(found) if form != "table" or full else _short(found)
+    if form == "table" and not full:
+        tables, notes = _short(found)
+    else:
+        # In LaTeX, each table is on its own.
+        tables, notes = correlation_tables(found, each=form == "latex")
     pages = [Page(tables, notes=notes, signatures=[found.signature])]
     if form != "table":
         print_line(rendered(pages, form), console)
@@ -72,18 +83,25 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
     leading = of_first_human(found)
     statistics = {r.statistic for r in found.results}
     alike = [r for r in found.results if r.human == leading[0].human]
-    if leading:
+    named = _is_protocol(found)
+    if leading and named:
+        tables = tables_of_protocol(alike)
+    elif leading:
         tables, notes = overview(alike, min(statistics, key=list(STATISTIC_WORDS).index))
+    tested = any(column.heading == "p" for table in tables for column in table.columns)
     best = elements_of_best(found)
     tables += element_tables(found.elements, best) if best else []
     tables += [_published(found.published)] if found.published else []
     others = sorted({r.human for r in found.results if r.human != leading[0].human})
-    few = max((r.n for r in found.results if not shown_briefly(r)), default=0)
+    hidden = [r for r in found.results if not shown_briefly(r) and not named]
+    few = max((r.n for r in hidden), default=0)
+    sets = max((len(r.data_sets) for r in hidden), default=0)
+    in_sets = f" in {counted(sets, 'data set')}" if sets else ""
     more = {
-        "the other statistics": len(statistics) > 1,
+        "the other statistics": len(statistics) > 1 and not named,
         of_human(", ".join(others), None): others,
-        f"the means of the {counted(few, 'system')}": few,
-        "p": len({(r.metric, r.rater) for r in alike}) > 1,
+        f"the means of the {counted(few, 'system')}{in_sets}": few,
+        "p": alike and not tested,
         "metrics compared with each other": found.comparisons,
         "weighted elements": best,
         "elements of the other judges": len({t.given for t in found.elements.tables}) > 1,
@@ -95,19 +113,28 @@ def _short(found: Correlations) -> tuple[list[Table], list[str]]:
     return tables, notes
 
 
-def correlation_tables(found: Correlations) -> tuple[list[Table], list[str]]:
-    """Return all tables and the notes below them."""
-    tables = [*element_tables(found.elements), *value_tables(found.results)]
+def _is_protocol(found: Correlations) -> bool:
+    """Return whether the statistics are those of a published protocol."""
+    return found.inputs.get("settings", {}).get("protocol", EVERYTHING.name) in PROTOCOLS
+
+
+def correlation_tables(found: Correlations, *, each: bool = False) -> tuple[list[Table], list[str]]:
+    """Return all tables and the notes below them; `each` table of values with its own legend."""
+    tables = [*element_tables(found.elements), *value_tables(found.results, each=each)]
     if found.published:
         tables.append(_published(found.published))
     compared, untested = comparison_tables(found)
     ceilings, lines = ceiling_tables(found)
     missing = lines_of_missing(
-        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, r.reason)
+        (f"{of_human(r.human, r.rater)}, {r.grouping}", one_line(r.metric), r.statistic, _reason(r))
         for r in found.results
         if r.value is None
     )
     return [*tables, *compared, *ceilings], [*missing, *untested, *lines]
+
+
+def _reason(r: Correlation) -> str:
+    return shown_reason(r.reason, r.grouping)
 
 
 def _missing_causes(found: Correlations) -> list[str]:
@@ -115,13 +142,13 @@ def _missing_causes(found: Correlations) -> list[str]:
     causes: dict[str, list[Correlation]] = {}
     for r in found.results:
         if r.value is None:
-            causes.setdefault(_cause(str(r.reason)), []).append(r)
+            causes.setdefault(_cause(_reason(r)), []).append(r)
     lines = []
     for those in sorted(causes.values(), key=len, reverse=True):
         r = those[0]
         lines.append(
             f"{thousands(len(those))} of {counted(len(found.results), 'correlation')} "
-            f"{'has' if len(those) == 1 else 'have'} no value: {shown_reason(r.reason)} (such as "
+            f"{'has' if len(those) == 1 else 'have'} no value: {_reason(r)} (such as "
             f"{one_line(r.metric)}, {STATISTIC_WORDS[r.statistic]}, {r.grouping}, "
             f"{of_human(r.human, r.rater)})"
         )
@@ -134,8 +161,9 @@ def _cause(reason: str) -> str:
     >>> _cause("1 pair; kendall_b needs 2") == _cause("2 pairs; spearman needs 3")
     True
     """
-    general = re.sub("|".join(STATISTIC_WORDS), "statistic", reason)
-    return re.sub(r"\b(group|pair|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
+    names = map(re.escape, (*STATISTIC_WORDS.values(), *STATISTIC_WORDS))
+    general = re.sub("|".join(names), "statistic", reason)
+    return re.sub(r"\b(group|pair|system|caption)s\b", r"\1", re.sub(r"\d+", "#", general))
 
 
 def _published(rows: Sequence[Published]) -> Table:
@@ -157,10 +185,10 @@ def _published(rows: Sequence[Published]) -> Table:
 
 _NO_ENDS = (None, None)
 _METHODS = {
-    "permutation": "whole videos permuted",
+    "permutation": "sign flips of videos",
     "jackknife": "jackknife over videos",
-    "bootstrap": "bootstrap of videos",
-    METHOD: "those of the data sets combined",
+    "bootstrap": "resamples of videos",
+    METHOD: "p of the data sets combined",
 }
 
 _Pairs = dict[tuple[str, str], ComparisonResult]
@@ -168,7 +196,7 @@ _Pairs = dict[tuple[str, str], ComparisonResult]
 _NOTE = (
     " Above the diagonal: p of row and column, by Holm within a block. "
     "Below it: the difference, row − column, over the groups in which both have a value. "
-    "The intervals of the differences and one-sided p are in the file (--out)."
+    "The other differences' intervals and one-sided p are in the file (--out)."
 )
 
 
@@ -193,7 +221,8 @@ def comparison_tables(found: Correlations) -> tuple[list[Table], list[str]]:
                 lost[f"metrics compared, {who}, {where}: no p ({shown_reason(c.reason)})"] = None
         notes += lost
     if matrices:
-        matrices[-1].note += _NOTE
+        # The last matrix has the differences of its best metric below it.
+        matrices[-2].note += _NOTE
     return [*tables, *matrices], notes
 
 
@@ -215,17 +244,30 @@ def _of_two(those: Sequence[ComparisonResult], who: str) -> list[Table]:
     first, second = one_line(tested[0].first), one_line(tested[0].second)
     ends = with_interval("Difference", any(c.low is not None for c in tested))
     table = Table(
-        f"Metrics compared, {who}: {first} − {second} (p: {_how(tested)})",
+        f"Metrics compared, {who}: {first} − {second}",
         columns("Statistic", ends, "p", "one-sided"),
-        note=f"one-sided: p of the alternative that {first} is better.",
+        note=" ".join(
+            [f"one-sided: p of the alternative that {first} is better.", *_endless(tested)]
+        ),
     )
     for grouping in GROUPING_WORDS:
         blocks = _blocks([c for c in tested if c.grouping == grouping])
-        table.rows += [[grouping]] if blocks else []
+        how = _how([c for c in tested if c.grouping == grouping])
+        table.rows += [[f"{grouping} ({how})"]] if blocks else []
         for name, (c, *_) in blocks.items():
             bounds = signed_bounds(c.difference, c.low, c.high)
             table.rows.append([name, bounds, p_value(c.p_adjusted), p_value(c.p_one_sided)])
     return [table]
+
+
+def _endless(those: Sequence[ComparisonResult]) -> list[str]:
+    """Return why differences have no interval."""
+    reasons = {
+        c.interval_reason: None
+        for c in those
+        if c.low is None and c.interval_reason not in (None, UNASKED)
+    }
+    return [f"No interval: {shown_reason(reason)}." for reason in reasons]
 
 
 def _how(those: Sequence[ComparisonResult]) -> str:
@@ -262,7 +304,36 @@ def _matrices(
                 note=f"p: {_how(here)}.",
             )
         )
+        tables.append(_from_best(here, values, f"{who}, {grouping}"))
     return tables
+
+
+def _from_best(
+    here: Sequence[ComparisonResult], values: Sequence[Correlation], where: str
+) -> Table:
+    """Return the differences of each statistic's best metric from the others, with intervals."""
+    ends = with_interval("Difference", any(c.low is not None for c in here))
+    table = Table(
+        f"Best metric − others, {where}",
+        columns("Metrics", ends, "p", "one-sided", words=1),
+        note=" ".join(
+            ["one-sided: p of the alternative that the best is better.", *_endless(here)]
+        ),
+    )
+    for name, block in _blocks(here).items():
+        way = (block[0].statistic, block[0].grouping)
+        those = [r for r in values if (r.statistic, r.grouping) == way and r.value is not None]
+        best, *others = [r.metric for r in sorted(those, key=lambda r: -(r.value or 0.0))] or [""]
+        pairs = {(c.first, c.second): c for c in (*block, *filter(None, map(turned, block)))}
+        rows = []
+        for other in others:
+            c = pairs.get((best, other))
+            if c is not None and c.difference is not None:
+                bounds = signed_bounds(c.difference, c.low, c.high)
+                numbers = (p_value(c.p_adjusted), p_value(c.p_one_sided))
+                rows.append([f"{one_line(best)} − {one_line(other)}", bounds, *numbers])
+        table.rows += [[name], *rows] if rows else []
+    return table
 
 
 def _block(ranked: Sequence[Correlation], pairs: _Pairs) -> list[list[str]]:

@@ -13,6 +13,7 @@ from capeval.reporting.correlations.labels import (
     by_human,
     footnotes,
     missing,
+    title_of,
     with_interval,
 )
 from capeval.reporting.numbers import (
@@ -28,11 +29,15 @@ from capeval.stats.groupings import GROUPINGS, grouping_of
 from capeval.stats.soft_accuracy import SOFT_ACCURACY
 from capeval.stats.statistic import ACC_EQ
 from capeval.stats.values import GroupingName
-from capeval.text import one_line
+from capeval.text import counted, one_line
 
 _GROUPED = tuple(name for name in GROUPINGS if not grouping_of(name).whole)
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _RANK = f"rank: {_LOWER}"
+_DROPPED = (
+    "A group with too few captions, or in which all have the same score by a metric or the human "
+    "raters, is left out for all metrics."
+)
 _ACCURACY = (
     "in-sample: differences of the metric up to the threshold (thr.), which is fitted to these "
     "pairs, count as ties; cross: thresholds fitted to other videos; untied: no threshold, to "
@@ -82,7 +87,9 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
         for r in same:
             ways.setdefault((r.statistic, r.grouping), []).append(r)
     humans = by_human(those)
-    title = f"{STATISTIC_WORDS[statistic]} by grouping"
+    title = f"{title_of(STATISTIC_WORDS[statistic])} by grouping"
+    if any(r.statistic != statistic for r in those):
+        title += f", and {STATISTIC_WORDS[SOFT_ACCURACY]} of systems"
     if len(those) == len(ways):
         title += f", {one_line(those[0].metric)} and {next(iter(humans))}"
         names = ("Grouping", "Value", "p", "n", "ties", "groups")
@@ -99,7 +106,7 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     table = Table(
         f"{title}, {next(iter(humans)) if len(humans) == 1 else 'human scores'}",
         columns("Metric", *headings),
-        note=f"#: its rank; {_LOWER}" if several else "",
+        note=" ".join([_numbers(ways), *([f"#1: rank 1; {_LOWER}"] if several else [])]),
     )
     for who, of_who in humans.items():
         table.rows += [[who]] if len(humans) > 1 else []
@@ -114,6 +121,25 @@ def overview(results: Sequence[Correlation], statistic: str) -> tuple[list[Table
     ]
 
 
+def _numbers(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> str:
+    """Return how many captions and groups each column is of."""
+    parts = {}
+    for (_, grouping), those in ways.items():
+        counts = {(r.n, r.groups.used, r.groups.dropped): r for r in those if r.value is not None}
+        named = []
+        for n, used, dropped in counts:
+            unit = grouping_of(grouping).unit.removesuffix("s")
+            groups = ""
+            if grouping in _GROUPED:
+                what = "video" if grouping == "item" else "system"
+                groups = f" of {used:,}/{counted(used + dropped, what)}"
+            named.append(counted(n, unit) + groups)
+        if named:
+            parts[grouping] = f"{grouping}: {' or '.join(named)}"
+    dropped = any(r.groups.dropped for those in ways.values() for r in those)
+    return "; ".join(parts.values()) + (f". {_DROPPED}" if dropped else ".")
+
+
 def _heading(way: str, grouping: GroupingName, statistic: str) -> str:
     """Return the name of a grouping, or of the statistic that has no other."""
     return grouping if way == statistic else "soft accuracy"
@@ -125,6 +151,15 @@ def _ranked(r: Correlation | None) -> str:
     return bounded(r.value, r.low, r.high) + ("" if r.cluster is None else f" #{r.cluster}")
 
 
+def tables_of_protocol(results: Sequence[Correlation]) -> list[Table]:
+    """Return all tables of one human score, and of an average the values by data set."""
+    ways: dict[tuple[str, GroupingName], list[Correlation]] = {}
+    for r in results:
+        ways.setdefault((r.statistic, r.grouping), []).append(r)
+    apart = [table for way, those in ways.items() for table in _by_data_set({way: those})]
+    return [*value_tables(results), *apart]
+
+
 def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]]) -> list[Table]:
     """Return a table of the values by data set that the first means are of."""
     (statistic, grouping), those = next(iter(ways.items()))
@@ -132,7 +167,7 @@ def _by_data_set(ways: Mapping[tuple[str, GroupingName], Sequence[Correlation]])
     if not names:
         return []
     table = Table(
-        f"{STATISTIC_WORDS[statistic]}, {grouping}, by data set",
+        f"{title_of(STATISTIC_WORDS[statistic])}, {grouping}, by data set",
         columns("Metric", "mean", *map(one_line, names)),
     )
     for r in those:
@@ -146,8 +181,11 @@ def shown_briefly(r: Correlation) -> bool:
     return not grouping_of(r.grouping).means or r.n >= SEVERAL * max(len(r.data_sets), 1)
 
 
-def value_tables(results: Sequence[Correlation]) -> list[Table]:
-    """Return a table for each human score and grouping, then those of acc_eq, then one legend."""
+def value_tables(results: Sequence[Correlation], *, each: bool = False) -> list[Table]:
+    """Return a table for each human score and grouping, then those of acc_eq, then one legend.
+
+    `each` repeats below a table what concerns it.
+    """
     known: set[str] = set()
     tables: list[Table] = []
     accuracies: list[Table] = []
@@ -157,13 +195,20 @@ def value_tables(results: Sequence[Correlation]) -> list[Table]:
         ranks.update(rank)
         for grouping, same in by_grouping(r for r in those if r.statistic != ACC_EQ.name).items():
             if any(r.value is not None for r in same):
-                title = f"{who[:1].upper()}{who[1:]}, {grouping} ({GROUPING_WORDS[grouping]}"
+                title = f"{title_of(who)}, {grouping} ({GROUPING_WORDS[grouping]}"
                 count = "systems" if grouping_of(grouping).means else "n"
                 groups = ["groups"] if grouping in _GROUPED else []
                 names = ("Metric", "Statistic", "Value", "p", count, "ties", *groups, *rank)
                 note = " ".join(footnotes(same, known))
                 tables.append(_table(f"{title}{_human_ties(same)})", names, same, note))
         accuracies += _accuracies(who, [r for r in those if r.statistic == ACC_EQ.name], rank)
+    if each:
+        rank_note = _RANK if ranks else ""
+        for table in (*tables, *accuracies):
+            accuracy = _ACCURACY if table in accuracies else ""
+            legend = [table.note, _legend(results), accuracy, rank_note]
+            table.note = " ".join(filter(None, legend))
+        return [*tables, *accuracies]
     tables += accuracies
     if tables:
         legend = [tables[-1].note, _legend(results), _ACCURACY if accuracies else ""]
@@ -186,7 +231,7 @@ def _legend(results: Sequence[Correlation]) -> str:
         "; by system, systems" if any(grouping_of(name).means for name in there) else ""
     )
     legend += ". ties: the share of the compared pairs that the metric ties."
-    groups = " groups: used/all; a group in which one metric has no value is left out for all."
+    groups = f" groups: used/all. {_DROPPED}"
     return legend + (groups if there & set(_GROUPED) else "")
 
 

@@ -34,7 +34,7 @@ from capeval.reporting.report.data import Shown, payload
 from capeval.reporting.report.findings import HEADINGS, findings_of, missed_elements
 from capeval.reporting.report.paired import notices, paired
 from capeval.reporting.report.thumbnails import Strips
-from capeval.reporting.score_tables import BASELINE_NOTE, PRECISION_NOTE, is_narrow
+from capeval.reporting.score_tables import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
 from capeval.reporting.viewer.cards import HumanLabels, cards_of, named_label
 from capeval.runs.judged_run import JudgedRun
 from capeval.schema import Usage
@@ -106,7 +106,7 @@ def report_html(
     has_frames = any(strip.frames for strip in (strips or {}).values())
     differences = paired(shown)
     overall = [one.run.scores.overall.all for one in shown]
-    narrow = any(is_narrow(of.precision, of.n) for of in overall)
+    narrow = any(is_narrow(of.f1, of.n) for of in overall)
     narrow = narrow or (differences is not None and differences.narrow)
     page = _template().render(
         mark=Markup(MARK),  # noqa: S704 # a constant
@@ -133,7 +133,7 @@ def report_html(
             },
         ),
         paired=differences,
-        precision_note=PRECISION_NOTE if narrow else "",
+        few_videos_note=FEW_VIDEOS_NOTE if narrow else "",
         parts=breakdowns(shown),
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
         missed=missed_elements(shown),

@@ -70,8 +70,11 @@ class Paired:
 
     @property
     def narrow(self) -> bool:
-        """Whether the difference in precision has an interval of few videos."""
-        return any(is_narrow(row.of, row.n) for row in self.measures if row.name == "Precision")
+        """Whether a difference has an interval of few videos."""
+        rows = (*self.measures, *self.types)
+        return any(is_narrow(row.of, row.n) for row in rows) or any(
+            is_narrow(pair, self.videos) for pair in self.pairs
+        )
 
 
 def paired(shown: Sequence[Shown]) -> Paired | None:

@@ -418,3 +418,90 @@ def test_a_single_metric_without_intervals_has_neither_rank_nor_their_heading() 
     video = text.split("Human score, pooled")[1].split("Published")[0]
     assert "95%" not in video
     assert "rank" not in video
+
+
+def of_systems(*, statistic: str = "kendall_b", p: float = 0.333) -> Correlations:
+    """Return one metric's values of three systems, with an interval above 0."""
+    found = one_judge(3)
+    systems = [
+        r.model_copy(update={"statistic": statistic, "p": p, "p_least": None})
+        for r in found.results
+        if (r.grouping, r.human, r.statistic) == ("system", "f1", "kendall_b")
+    ]
+    return found.model_copy(update={"results": tuple(systems), "elements": Elements()})
+
+
+def test_an_interval_and_p_of_systems_that_differ_are_explained() -> None:
+    assert summary(of_systems())[-1].endswith(
+        "; interval above 0 (other videos); p 0.333 (other systems; n 3)"
+    )
+    note = "interval can exclude 0 although p is above 0.05"
+    assert note in " ".join(shown(of_systems(), "table").split())
+    assert note not in " ".join(shown(of_systems(p=0.02), "table").split())
+
+
+def test_a_statistic_without_a_zero_has_no_position_relative_to_it() -> None:
+    lines = summary(of_systems(statistic="soft_accuracy"))
+    assert lines[0].startswith("lexical-1:f1 has soft pairwise accuracy 0.616 [")
+    assert "0 (other videos)" not in lines[-1]
+    assert "can exclude 0" not in " ".join(
+        shown(of_systems(statistic="soft_accuracy"), "table").split()
+    )
+
+
+def test_a_protocol_has_all_of_its_statistics_on_the_screen() -> None:
+    found = correlations(TWO)
+    named = found.model_copy(update={"inputs": {"settings": {"protocol": "wmt23"}}})
+    text = shown(named, "table", full=False)
+    for words in ("Kendall tau-b", "Pearson r", "acc_eq", "  p  "):
+        assert words in text.split("Metrics compared")[0]
+    (rest,) = [line for line in text.splitlines() if line.startswith("--full also shows")]
+    assert "other statistics" not in rest
+    assert ": p;" not in rest
+
+
+def test_the_default_of_several_metrics_has_n_and_groups() -> None:
+    found = correlations(TWO)
+    groups = Groups(used=305, dropped=738)
+    results = [
+        r.model_copy(update={"groups": groups, "n": 723}) if r.grouping == "item" else r
+        for r in found.results
+    ]
+    text = shown(found.model_copy(update={"results": tuple(results)}), "table", full=False)
+    note = " ".join(text.split())
+    assert "pooled: 40 captions; item: 723 captions of 305/1,043 videos. A group with" in note
+    assert "is left out for all metrics. #1: rank 1;" in note
+
+
+def test_differences_have_their_method_their_intervals_and_why_there_is_none() -> None:
+    two = correlations(TWO)
+    none = {"low": None, "high": None, "interval_reason": "4 videos are too few"}
+    bare = [c.model_copy(update=none) for c in two.comparisons]
+    text = shown(two.model_copy(update={"comparisons": tuple(bare)}), "table")
+    assert "item (sign flips of videos)" in text
+    assert "No interval: 4 videos are too few." in " ".join(text.split())
+    (best,) = [
+        table
+        for table in correlation_tables(correlations(SIX))[0]
+        if table.title == "Best metric − others, human score, pooled"
+    ]
+    rows = {row[0]: row[1:] for row in best.rows[:6] if len(row) > 1}
+    assert [*rows][-1] == "clair − meteor"
+    assert rows["clair − meteor"][0] == "+0.781 [+0.581, +0.981]"
+    # The file has lexical-1 − clair: turned, with the p of the other side.
+    assert rows["clair − lexical-1:f1"] == ["+0.319 [+0.119, +0.519]", "0.006", "0.999"]
+
+
+def test_each_table_of_values_has_its_legend_in_latex() -> None:
+    found = correlations(SIX)
+    assert shown(found, "latex").count("the share of the compared pairs") == 3
+    assert shown(found, "markdown").count("the share of the compared pairs") == 1
+
+
+def test_too_few_systems_are_not_called_pairs() -> None:
+    lost = {"value": None, "low": None, "high": None, "reason": "1 pair; kendall_b needs 2"}
+    found = of_systems()
+    results = tuple(r.model_copy(update=lost) for r in found.results)
+    for full in (True, False):
+        text = shown(found.model_copy(update={"results": results}), "table", full=full)
+        assert "1 system; Kendall tau-b needs 2" in " ".join(text.split())

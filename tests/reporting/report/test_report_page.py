@@ -110,11 +110,11 @@ def test_differences_of_few_videos_say_why_they_have_no_interval(letters: str) -
 
 
 @pytest.mark.parametrize("letters", ["A", "AB", "ABC"])
-def test_intervals_of_precision_from_few_videos_have_one_note(letters: str) -> None:
+def test_intervals_from_few_videos_have_one_note(letters: str) -> None:
     def noted(judgments: list[Judgment], videos: tuple[Annotation, ...]) -> int:
         runs = {name: run(judgments, videos=videos, name=name) for name in letters}
         text = words_of(report_html(runs))
-        return text.count("Intervals of precision from fewer than 20 videos can be too narrow")
+        return text.count("Intervals from fewer than 20 videos can be too narrow")
 
     assert noted(judged(), VIDEOS) == 0
     assert noted(eight(), MORE_VIDEOS) == 1
@@ -156,7 +156,7 @@ def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
     words = words_of(report_html(runs))
     assert "Ranks over the 8 videos scored in all runs" in words
     assert "1 A one" in words
-    assert "C − B 0.0 [0.0, 0.0] 1.000 1.000" in words
+    assert "C − B 0.0 [−36.9, +36.9] 1.000 1.000" in words
     lexical = run([scored("V1", "+0 -0", provenance={"judge": "lexical-1", "prompts": None})])
     words = words_of(report_html({"mine": run(), "lexical": lexical}))
     assert (
