@@ -106,7 +106,9 @@ def test_pairs_leave_out_only_their_own_gaps() -> None:
 def test_no_value_where_nothing_is_right_below_the_line() -> None:
     found = one({"multi": [1] * 6, "single": [0] * 6})
     gain = found["multi_frame_gain"]
-    assert gain.value == gain.interval == Missing("no question is answered correctly with one frame")
+    assert (
+        gain.value == gain.interval == Missing("no question is answered correctly with one frame")
+    )
     assert found["needs_frames"].value == 1.0
 
 
@@ -150,7 +152,10 @@ def test_pairing_narrows_the_interval() -> None:
 
 
 def test_buckets_have_their_own_questions_and_videos() -> None:
-    correct: dict[Role, Floats] = {"multi": np.array([1.0, 1, 0, 1]), "single": np.array([1.0, 0, 1, 1])}
+    correct: dict[Role, Floats] = {
+        "multi": np.array([1.0, 1, 0, 1]),
+        "single": np.array([1.0, 0, 1, 1]),
+    }
     masks = [np.array([True, True, False, False]), np.array([False, False, True, True])]
     first, second = diagnose(correct, np.array([0, 0, 0, 1]), masks)
     assert (first["multi_frame_gain"].value, first["multi_frame_gain"].videos) == (1.0, 1)
