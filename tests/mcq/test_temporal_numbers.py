@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capeval.mcq.temporal import Diagnostic, Role, diagnose, mean_change, relative_change
 from capeval.stats.values import Floats, Interval, Missing
-from capeval.stats.video_ratios import ratio_intervals
+from capeval.stats.paired_ratios import ratio_intervals
 
 PAPER = tomllib.loads(
     Path(__file__).with_name("temporal_published.toml").read_text(encoding="utf-8")
