@@ -59,6 +59,7 @@ HEAVY = {
     "av",
     "matplotlib",
     "jinja2",
+    "pyarrow",
 }
 
 

@@ -58,18 +58,18 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
         return validated_records(Annotation, _records_of(where, read, file), file=file)
 
 
-def split_format(path: Path | str) -> tuple[str | None, Path]:
-    """Return the format that a path of annotations names, or None, and the path itself.
+def split_format(path: Path | str, formats: Registry[Any] = FORMATS) -> tuple[str | None, Path]:
+    """Return the format that `NAME:PATH` names, or None, and the path itself.
 
     What exists is a path, whatever its name. Otherwise the text before a colon is a format if it
-    is registered, or if the text after the colon exists.
+    is one of `formats`, or if the text after the colon exists.
 
     >>> split_format("tuna:videos.json")[0], split_format("other:videos.json")[0]
     ('tuna', None)
     """
     name, _, rest = str(path).partition(":")
     try:
-        if rest and not Path(path).exists() and (name in FORMATS or Path(rest).exists()):
+        if rest and not Path(path).exists() and (name in formats or Path(rest).exists()):
             return name, Path(rest)
     except (OSError, ValueError):
         pass  # No file can have this name; reading it will say so.

@@ -101,11 +101,30 @@ def _finite(text: str) -> float:
     return number
 
 
-def parse_json(text: str, *, file: Path, line: int = 1) -> Any:
-    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file."""
+class WrittenFloat(float):
+    """A number of JSON that keeps the text it was written as, such as `2.50`."""
+
+    text: str
+
+    @classmethod
+    def read(cls, text: str) -> WrittenFloat:
+        """Return the number of a text; `_NotANumber` if it is infinite."""
+        number = cls(_finite(text))
+        number.text = text
+        return number
+
+
+def parse_json(text: str, *, file: Path, line: int = 1, as_written: bool = False) -> Any:
+    """Parse strict JSON (no duplicated keys, no NaN); `line` is where `text` starts in the file.
+
+    With `as_written`, numbers with a point or an exponent are `WrittenFloat`.
+    """
     try:
         return json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=WrittenFloat.read if as_written else _finite,
         )
     except json.JSONDecodeError as fault:
         if not fault.pos:
@@ -159,12 +178,27 @@ def _lines_before(text: str, is_wanted: Callable[[str], bool]) -> int:
     return 0
 
 
-def json_lines(text: str, *, file: Path) -> Iterator[tuple[int, Any]]:
+# A string may be unterminated: it is then read once, not from each of its quotes.
+_STRING_OR_TRAILING_COMMA = re.compile(
+    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
+)
+
+
+def without_trailing_commas(text: str) -> str:
+    """Return JSON with a space for each comma before a closing bracket, which JSON forbids.
+
+    >>> without_trailing_commas('{"a": [1, ",]",],}')
+    '{"a": [1, ",]" ] }'
+    """
+    return _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
+
+
+def json_lines(text: str, *, file: Path, as_written: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield `(line number from 1, value)` for every line of JSON lines that is not blank."""
     # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield number, parse_json(line, file=file, line=number)
+            yield number, parse_json(line, file=file, line=number, as_written=as_written)
 
 
 def json_records(path: Path) -> Iterator[tuple[str, Any]]:

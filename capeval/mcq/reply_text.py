@@ -7,19 +7,24 @@ import re
 from capeval.llm.thinking import after_thinking
 from capeval.text import normal_form
 
-# Letters of other scripts that look like a Latin one, where they stand alone.
+# Cyrillic and Greek letters that look like a Latin one, where they are alone.
 _LOOKALIKE = str.maketrans("АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ", "ABCEHIJKMOPTXABEHIKMNOPTX")
 _ALONE = re.compile(r"(?<!\w)[АВСЕНІЈКМОРТХΑΒΕΗΙΚΜΝΟΡΤΧ](?!\w)")
 
 _TEMPLATE = re.compile(r"</s>|<\|[^<>|]{1,40}\|>|<(?:end_of_turn|eos|pad|bos)>")
 _COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|texttt|rm|bf)\s*\{([^{}]*)\}")
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{([^{}]*)\}")
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_MATH = re.compile(r"\$|\\[()\[\],;! ]")
-_EMPHASIS = re.compile(r"\*+|_{2,}|`+|~{2,}|^\s*#+\s*|^\s*>\s*", re.MULTILINE)
+_TAGGED = re.compile(r"<answer>([^<]*)</answer>", re.IGNORECASE)
+# Dollars around LaTeX or around one word; the others are amounts of money.
+_DOLLARS = re.compile(r"\$([^$\n]{0,200}\\[^$\n]{0,200}|\s?\(?\w{1,20}\)?\s?)\$")
+_MATH = re.compile(r"\\[()\[\],;! ]")
+_EMPHASIS = re.compile(r"\*+|_{2,}|`+|~{2,}|^[ \t]*#+[ \t]*|^[ \t]*>[ \t]*", re.MULTILINE)
+_BLANKS = re.compile(r"[^\S\n]+")
+# Patterns try each mark of a run as a beginning: without long runs, that takes no time.
+_LONG_RUN = re.compile(r"([^\w]{12})[^\w]{8,}([^\w]{12})")
 
-# A model that has not answered in so many characters has not answered.
 LONGEST = 20_000
+"""Characters at the end that are read: a model that answers says so in fewer."""
 
 
 def answer_text(reply: str) -> tuple[str, list[str]] | None:
@@ -30,29 +35,34 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
 
     >>> answer_text("<think>A?</think>**The answer** is $\\boxed{\\text{C}}$.")
     ('The answer is C.', ['C'])
+    >>> answer_text("It costs $5 or $10.")
+    ('It costs $5 or $10.', [])
     """
     text: str | None = reply
     if "<" in reply or "[" in reply or "◁" in reply or reply.startswith("analysis"):
         text = after_thinking(reply)
     if text is None:
         return None
-    text = text[-LONGEST:]
+    text = _BLANKS.sub(" ", text[-LONGEST:])
     if not text.isascii():
         text = normal_form(text)
         text = _ALONE.sub(lambda found: found[0].translate(_LOOKALIKE), text)
         text = text.replace("’", "'").replace("。", ". ").replace("、", ", ")
     if "<" in text:
         text = _TEMPLATE.sub(" ", text)
+    if "$" in text:
+        text = _DOLLARS.sub(r"\1", text)
     boxes: list[str] = []
     if "\\" in text:
-        for _ in range(3):
+        for _ in range(3):  # commands within commands
             text = _COMMAND.sub(r"\1", text)
         boxes = [found[1] for found in _BOXED.finditer(text)]
-        text = _BOXED.sub(r"\1", text)
+        text = _MATH.sub("", _BOXED.sub(r"\1", text))
     if "<" in text and not boxes:
         boxes = [found[1] for found in _TAGGED.finditer(text)]
         text = _TAGGED.sub(r"\1", text)
-    if "$" in text or "\\" in text:
-        text = _MATH.sub("", text)
-    text = _EMPHASIS.sub("", text)
-    return text.strip(), [_EMPHASIS.sub("", _MATH.sub("", box)).strip() for box in boxes]
+    return _plain(text), [_plain(_MATH.sub("", box)) for box in boxes]
+
+
+def _plain(text: str) -> str:
+    return _LONG_RUN.sub(r"\1\2", _EMPHASIS.sub("", text)).strip()

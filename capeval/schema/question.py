@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -23,6 +26,19 @@ Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 
 
+def _can_be_lettered(options: tuple[str, ...]) -> tuple[str, ...]:
+    if not 2 <= len(options) <= len(OPTION_LETTERS):
+        raise ValueError("must be 2 to 26 options")
+    return options
+
+
+def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
+    taken = sorted(tags.keys() & Response.model_fields.keys())
+    if taken:
+        raise ValueError(f'no tag can be called "{taken[0]}", which responses.jsonl uses itself')
+    return tags
+
+
 class Question(BaseModel):
     """A question with 2 to 26 options, of which one is right.
 
@@ -33,7 +49,8 @@ class Question(BaseModel):
     video : the video's name, with or without suffix; it may have folders
     options : their texts, without letters
     answer : the letter of the right option
-    tags : the benchmark's own fields, by which accuracy is broken down
+    tags : the benchmark's own fields, by which accuracy is broken down; a line of responses.jsonl
+        has them beside its own fields, so they cannot be called like one of `Response`
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,16 +59,19 @@ class Question(BaseModel):
     benchmark: Text = "own"
     video: Text
     question: Text
-    options: tuple[Text, ...] = Field(min_length=2, max_length=26)
-    answer: Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Z]$")]
-    tags: Mapping[str, Tag] = Field(default_factory=dict)
+    options: Annotated[tuple[Text, ...], AfterValidator(_can_be_lettered)]
+    answer: Annotated[str, StringConstraints(strict=True)]
+    tags: Annotated[Mapping[str, Tag], AfterValidator(_fit_a_response)] = Field(
+        default_factory=dict
+    )
 
-    @model_validator(mode="after")
-    def _answer_is_an_option(self) -> Self:
-        if self.right >= len(self.options):
-            last = OPTION_LETTERS[len(self.options) - 1]
-            raise ValueError(f"answer must be a letter from A to {last}, not {self.answer}")
-        return self
+    @field_validator("answer")
+    @classmethod
+    def _is_an_option(cls, letter: str, info: ValidationInfo) -> str:
+        valid = OPTION_LETTERS[: len(info.data.get("options", OPTION_LETTERS))]
+        if len(letter) != 1 or letter not in valid:
+            raise ValueError(f"must be a letter from A to {valid[-1]}")
+        return letter
 
     @property
     def right(self) -> int:
@@ -63,7 +83,8 @@ class Likelihoods(BaseModel):
     """Summed negative log-likelihoods of each option, by what was scored, in nats.
 
     `tokens` has the number of tokens of each option under the same names. `symbol` scores the
-    option's symbol, `symbol_text` the symbol with the text, `text` the text alone.
+    option's symbol, `symbol_text` the symbol with the text, `text` the text alone. All are in the
+    order of `Response.options`, whatever the prompt's order was.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,7 +105,9 @@ class Response(BaseModel):
     reason : why there is no reply
     frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
     likelihood : of models that run locally, if it was asked for
-    rotation : by how many places the options were rotated in the prompt
+    rotation : by how many places the options were rotated in the prompt, whose first option is
+        number `rotation` of `options`
+    symbols : how the prompt named the options
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +123,29 @@ class Response(BaseModel):
     frames: Mapping[str, JsonValue] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
     rotation: int = 0
+    symbols: Literal["letters", "numbers", "kana"] = "letters"
     tags: Mapping[str, Tag] = Field(default_factory=dict)
+
+    @classmethod
+    def to(
+        cls,
+        question: Question,
+        reply: str | None,
+        *,
+        reason: str | None = None,
+        frames: Mapping[str, JsonValue] | None = None,
+        likelihood: Likelihoods | None = None,
+        rotation: int = 0,
+    ) -> Response:
+        """Return a response to a question."""
+        return cls(
+            **question.model_dump(),
+            reply=reply,
+            reason=reason,
+            frames=frames or {},
+            likelihood=likelihood,
+            rotation=rotation,
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -116,6 +161,8 @@ class Response(BaseModel):
         tags = line.pop("tags")
         if not line["rotation"]:
             del line["rotation"]
+        if line["symbols"] == "letters":
+            del line["symbols"]
         return line | {name: tag for name, tag in tags.items() if name not in line}
 
 

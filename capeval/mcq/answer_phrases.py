@@ -1,0 +1,171 @@
+"""The phrases by which models state, deny, suppose or decline an answer.
+
+Each pattern looks at a few words beside an option; none of them decides alone. English has most of
+them, because replies to English questions are English; of other languages there is how an answer
+is introduced.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FLAGS = re.IGNORECASE | re.VERBOSE
+
+_ADVERBS = (
+    r"(?:likely|probably|definitely|clearly|certainly|obviously|indeed|simply|actually|therefore|"
+    r"thus|also|most|more|then|still|best|maybe|perhaps|almost)"
+)
+
+# "the answer is", "I choose", "therefore": what concludes, in front of an option.
+CUE_BEFORE = re.compile(
+    rf"""(?:
+    \b(?:answer|solution|conclusion|verdict|ans)\b\.?
+        (?:\s+(?:here|choice|option|letter|to\ (?:this|the)\ question))?
+        ["']?\s*(?:(?:is|was|must\ be|should\ be|would\ be|will\ be|has\ to\ be|remains)\b
+            |=|->|→|:|-|–|\n|(?<=\.))
+  | \b(?:correct|right|best|likely|accurate|appropriate|suitable|selected|chosen|final|only)\s+
+        (?:option|choice|answer|letter|one|selection|response|statement|description)\b
+        (?:\s+that\s+\w+(?:\s+\w+){{0,3}})?\s*
+        (?:(?:is|was|must\ be|should\ be|would\ be|seems\ to\ be|appears\ to\ be)\b|:|-)?
+  | \b(?:choose|chose|choosing|select|selected|selecting|pick|picked|picking|opt\ for|go\ with|
+        going\ with|went\ with|settle\ on|vote\ for|say|conclude|guess|conclusion\ is|
+        (?:lean|leaning|inclined)\ (?:towards?|to)|corresponds?\ to|matches)\b
+  | \b(?:i\ think|i\ believe|i'd\ say|must\ be|has\ to\ be|would\ be|should\ be|making)\b
+        (?:\s+(?:it\ is|it's|that\ it\ is|that))?
+  | \b(?:therefore|thus|hence|so)\b,?
+  | (?:^|[.,;:!?\n])\s*(?:(?:it|that|this)(?:'s|\ is|\ was)|{_ADVERBS})
+  | (?:答案|正解|答え|回答|选择|選擇|选项|选|選|정답|답|而是)
+        (?:应该|應該|应|應)?(?:是|为|為|は|은|는|:)*
+  | \b(?:ответ|respuesta|réponse|reponse|antwort|lösung|resposta|risposta|cevap|odpowiedź|odpoved|
+        svar|jawaban|đáp\ án)\b
+        (?:\s+(?:correcta|correta|correcte|corretta|richtige|is|es|est|ist|lautet|é|è|la|adalah))*\s*:?
+  | (?:الإجابة|الجواب|उत्तर|जवाब|คำตอบ)(?:\s+(?:هي|هو|है|คือ))?\s*:?
+    )
+    [\s"'(\[]*
+    (?:(?:the|la|el|le|option|choice|letter|answer|number|is|be|that|it\ is|it's|{_ADVERBS}|opción|
+        opção|l'option)\s+)*
+    (?:option\s+)?[\s"'(\[:]*$""",
+    _FLAGS,
+)
+
+# "is correct", "fits", "Yes": what confirms, behind an option.
+CUE_AFTER = re.compile(
+    rf"""[\s"')\].:]*(?:
+    (?:is|was|seems|appears|looks|would\ be|must\ be|should\ be)\s+
+        (?:(?:to\ be|like|{_ADVERBS})\s+)*(?:the\s+|my\s+|a\s+|{_ADVERBS}\s+)*
+        (?:correct|right|best|true|accurate|answer|likely|choice|option|appropriate|one\b|final)
+  | (?:fits|matches|describes|works|applies)\b
+  | (?:the\s+)?(?:correct|right)\s+(?:answer|option|choice)\b
+  | (?:yes|correct|true)\b(?!\s+\w)
+  | 是正确|是正確|是对的|正确|が正解|が正しい|입니다|이다
+    )""",
+    _FLAGS,
+)
+
+# "not", "rather than", "rule out": what denies, in front of an option.
+DENIED_BEFORE = re.compile(
+    r"""(?:\b(?:not|isn't|wasn't|aren't|never|neither|nor|cannot\ be|can't\ be|couldn't\ be|
+        don't\ think|doesn't|didn't|rather\ than|instead\ of|except|excluding|eliminate[sd]?|
+        eliminating|exclude[sd]?|rule[sd]?\ out|ruling\ out|reject(?:s|ed)?|unlike|opposed\ to|
+        without|no)\b|不是|不选|不選)
+    [\s"'(\[]*
+    (?:(?:be|is|it|it's|that|the|a|an|to|option|choice|answer|letter|move|moves|moving|both|either|
+        by|any)\s+|\w+\s+(?=\w*$)){0,4}
+    ["'(\[\s]*$""",
+    _FLAGS,
+)
+
+# "is wrong", "cannot", "No.": what denies, behind an option.
+DENIED_AFTER = re.compile(
+    r"""[\s"')\].:,]*(?:
+    (?:is|was|seems|are|were|can\ be|could\ be|would\ be|looks)\s+(?:(?:\w+|both)\s+)?
+        (?:not|incorrect|wrong|false|unlikely|impossible|inaccurate|ruled\ out|eliminated|excluded|
+        out\b)
+  | isn't|wasn't|aren't|cannot|can't|couldn't|doesn't|does\ not|do\ not|don't
+  | (?:no|incorrect|wrong|false)\b(?!\s+\w)
+  | 不对|不正确|错误|不正確|錯誤)""",
+    _FLAGS,
+)
+
+# "all options except B are wrong", "none but B fits": the option that is excepted is meant.
+ALL_EXCEPT = re.compile(
+    r"\b(?P<subject>all|every|each|none|any|nothing)\b[^.\n]{0,40}?"
+    r"\b(?:except|but|besides|other than|apart from)(?: for)? (?:option )?[\"'(]*$",
+    re.IGNORECASE,
+)
+WRONG = re.compile(
+    r"\b(?:wrong|incorrect|false|not|eliminated|excluded|ruled out|unlikely)\b", re.IGNORECASE
+)
+
+# What takes back or concludes an earlier statement.
+CORRECTS = re.compile(
+    r"\b(?:wait|actually|no,|but|however|sorry|correction|instead|on second thought|rather|oops|"
+    r"hmm|let me (?:re|correct)\w*|re-?(?:check|consider|count|examin|evaluat)\w*|"
+    r"mis(?:counted|read|took)|therefore|thus|so|hence|final(?:ly)?|overall|in conclusion|"
+    r"in summary)\b",
+    re.IGNORECASE,
+)
+
+HYPOTHESIS = re.compile(
+    r"\b(?:if|unless|whether|suppose|assuming|could|might|may|at first|initially|tempting)\b",
+    re.IGNORECASE,
+)
+
+ABSTAINS = re.compile(
+    r"""\b(?:(?:can(?:'t|not|\ not)|couldn't|could\ not|unable\ to|impossible\ to|not\ possible\ to|
+    (?:hard|difficult)\ to|no\ way\ to|don't|do\ not|didn't|not\ able\ to)\s+(?:\w+\s+){0,2}?
+    (?:determine|tell|answer|identify|say|see|view|watch|know|help|assist|provide|decide|choose|
+    access|process|infer|conclude|be\ determined|confirm)\b
+  | (?:unclear|unsure|not\ sure|uncertain|not\ enough|insufficient|
+        no\ (?:video|image|frame)s?\b))""",
+    _FLAGS,
+)
+
+# "Dr. B. Smith": a letter that abbreviates a name.
+TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.?\s*$")
+
+SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n+|(?<=[a-zA-Z)])\.(?=[A-Z][a-z])")
+
+CLAUSE_END = re.compile(r"[,;:](?=\s)|\bbut\b")
+CLAUSE_END_BEFORE_SYMBOL = re.compile(r"[,;:](?=\s)|\bbut\b|\bso\b")
+
+# What can lead to a letter without brackets: "Vitamin C" and "plan B" are names.
+LEADS_TO_SYMBOL = re.compile(
+    rf"(?:^|[\n:;.!?,/&(\[\"'=>]|\b(?:is|be|it's|that's|say|think|choose|chose|like|with|pick|select|"
+    r"answer|option|choice|letter|for|and|or|nor|either|neither|between|both|not|than|of|are|"
+    r"eliminate|out|la|el|es|est|ist|so|therefore|thus|hence|but|then|number|step|instead|to|towards?|"
+    rf"making|except|by|guess|on|ans|{_ADVERBS})|[^\x00-\x7f])\s*[\"'(\[]*\s*$",
+    re.IGNORECASE,
+)
+
+# What can follow such a letter: "A man" and "A-frame" are words.
+FOLLOWS_SYMBOL = re.compile(
+    r"[ \t]*(?:$|\n|/|[.,:;!?)\]\"'&%-](?![A-Za-z])|[(\[]|[^\x00-\x7f]|(?:because|since|as|and|or|"
+    r"but|is|was|for|due|would|seems|rather|nor|not|matches|fits|describes|could|can|are|were|looks|"
+    r"appears|must|should|isn't|instead|to|the correct|the right)\b)",
+    re.IGNORECASE,
+)
+
+# Between two options that are named together.
+JOINED = re.compile(
+    r"[\s)\]\"']*(?:,|/|&|\+)?\s*(?P<word>and/or|and|or|nor|both|和|或|与|と|y|o|et|ou|und|oder)?\s*(?:options?\s+)?[\s(\[\"']*",
+    re.IGNORECASE,
+)
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+NUMBERED = re.compile(
+    rf"\b(?:the\s+)?(?P<ordinal>{'|'.join(_ORDINALS)}|last)\s+(?:option|choice|answer)\b"
+    r"|\b(?:option|choice)\s*#?\s*(?P<number>\d)\b",
+    re.IGNORECASE,
+)
+
+
+def numbered_option(found: re.Match[str], count: int) -> int | None:
+    """Return the option that a match of `NUMBERED` means, of so many; None if there is none."""
+    if found["number"]:
+        number = int(found["number"]) - 1
+    elif found["ordinal"].lower() == "last":
+        number = count - 1
+    else:
+        number = _ORDINALS.index(found["ordinal"].lower())
+    return number if 0 <= number < count else None

@@ -1,0 +1,81 @@
+"""A response as the model was asked: its options in the prompt's order, and their symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from capeval.mcq.exact import LETTERS, Reading, last_mentioned, read_answer
+from capeval.schema.question import OPTION_LETTERS, Response
+
+SYMBOLS: Mapping[str, tuple[str, ...]] = {
+    "letters": LETTERS,
+    "numbers": tuple(str(number) for number in range(1, 27)),
+    "kana": tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハ"),
+}
+"""What a prompt can call the options, by the name of the set."""
+
+FAILURES = ("Failed to obtain answer via API",)
+"""What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit's message."""
+
+
+class Asked:
+    """One response, with what the grading needs of it."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        count = len(response.options)
+        self.symbols = SYMBOLS[response.symbols][:count]
+        turned = response.rotation % count
+        self.options = response.options[turned:] + response.options[:turned]
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no reply: a failed call, by capeval or by another harness."""
+        reply = self.response.reply
+        if reply is None:
+            return self.response.reason or "no reply"
+        if any(message in reply for message in FAILURES):
+            return f"the reply is another harness's failure message: {FAILURES[0]}"
+        return None
+
+    @property
+    def reply(self) -> str:
+        """The reply; empty if there is none."""
+        return self.response.reply or ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a completed call returned no text."""
+        return not self.reply.strip()
+
+    @cached_property
+    def exact(self) -> Reading:
+        """What `exact` reads, as an option of the question."""
+        found = read_answer(self.reply, self.options, self.symbols)
+        return Reading(self.of_prompt(found.option), found.rule)
+
+    @cached_property
+    def last(self) -> int | None:
+        """The option that the reply mentions last."""
+        return self.of_prompt(last_mentioned(self.reply, self.options, self.symbols))
+
+    def of_prompt(self, position: int | None) -> int | None:
+        """Return the question's number of the option at a position of the prompt.
+
+        A position behind the last option is no option, and remains what it is.
+        """
+        count = len(self.options)
+        if position is None or position >= count:
+            return position
+        return (position + self.response.rotation) % count
+
+    @property
+    def right(self) -> int:
+        """The number of the right option."""
+        return OPTION_LETTERS.index(self.response.answer)
+
+
+def letter_of(option: int | None) -> str | None:
+    """Return the letter of an option's number, as files have it."""
+    return None if option is None else OPTION_LETTERS[option]

@@ -1,0 +1,1 @@
+"""Readers of question files, one module per benchmark."""

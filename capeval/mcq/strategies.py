@@ -1,0 +1,247 @@
+"""The strategies that turn a reply into an answer, by the names of `--select`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from capeval.errors import UsageError
+from capeval.mcq.asked import Asked
+from capeval.mcq.likelihoods import Scored, fault, most_likely
+from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
+from capeval.schema.question import Response
+from capeval.text import nearest
+
+CHANCE = "chance"
+"""The rule that decides by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The option that a strategy chose, or None, and the rule that decided.
+
+    `unscored` is why the response cannot be graded at all; such a response has no option.
+    """
+
+    option: int | None
+    rule: str
+    unscored: str = ""
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the option was drawn."""
+        return self.rule == CHANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What strategies can be set to."""
+
+    seed: int = 0
+    per_token: bool = False
+
+
+Step = Callable[[Asked, Settings], Decision | None]
+"""Decides, or returns None where it does not."""
+
+AskModel = Literal["choice", "tomato"]
+"""What a model is asked: to choose an option or none, or TOMATO's question."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to choose answers: steps, of which the first that decides counts.
+
+    Attributes
+    ----------
+    summary : one line for lists
+    asks : what a model is asked where no step decides; None for no model
+    last : how it ends if the steps and the model do not decide
+    reads_reply : whether a failed call leaves the response unscored
+    published : whether it reproduces published code, and is compared with `exact`
+    needs_likelihood : whether responses must have likelihoods
+    """
+
+    name: str
+    summary: str
+    steps: Sequence[Step]
+    asks: AskModel | None = None
+    last: Step | None = None
+    reads_reply: bool = True
+    published: bool = False
+    needs_likelihood: bool = False
+
+    def decide(self, asked: Asked, settings: Settings) -> Decision | None:
+        """Return the decision; None if a model must be asked."""
+        if self.reads_reply and asked.failure is not None:
+            return Decision(None, "failed call", unscored=asked.failure)
+        for step in self.steps:
+            decision = step(asked, settings)
+            if decision is not None:
+                return decision
+        if self.asks is not None and not (self.asks == "choice" and asked.is_empty):
+            return None
+        return self.end(asked, settings)
+
+    def end(self, asked: Asked, settings: Settings) -> Decision:
+        """Return the decision if neither a step nor the model has decided."""
+        decision = self.last(asked, settings) if self.last else None
+        return decision or Decision(None, asked.exact.rule)
+
+
+def drawn(asked: Asked, settings: Settings) -> Decision:
+    """Draw an option by the seed and the question, whatever the order of the responses is."""
+    response = asked.response
+    name = f"{settings.seed}\0{response.benchmark}\0{response.id}\0{response.rotation}"
+    number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
+    return Decision(number % len(response.options), CHANCE)
+
+
+def _exact(asked: Asked, _: Settings) -> Decision | None:
+    found = asked.exact
+    return None if found.option is None else Decision(found.option, found.rule)
+
+
+def _unread(asked: Asked, _: Settings) -> Decision:
+    return Decision(None, asked.exact.rule)
+
+
+def _last(asked: Asked, _: Settings) -> Decision | None:
+    return None if asked.last is None else Decision(asked.last, "last mention")
+
+
+def _likely(what: Scored) -> Step:
+    def step(asked: Asked, settings: Settings) -> Decision | None:
+        found = asked.response.likelihood
+        if found is None:
+            return Decision(None, "no likelihood", unscored="the response has no likelihoods")
+        count = len(asked.options)
+        problem = fault(found, what, count, per_token=settings.per_token)
+        if problem is not None:
+            return Decision(None, "no likelihood", unscored=problem)
+        option = most_likely(found, what, per_token=settings.per_token)
+        return Decision(option, "tie" if option is None else "likelihood")
+
+    return step
+
+
+def _first_capital(version: str | None) -> Step:
+    def step(asked: Asked, _: Settings) -> Decision:
+        used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
+        option = asked.of_prompt(first_capital(asked.reply, used))
+        return Decision(option, "no capital A to D" if option is None else "first capital")
+
+    return step
+
+
+def _tomato(asked: Asked, _: Settings) -> Decision | None:
+    option = asked.of_prompt(tomato_patterns(asked.reply, asked.options))
+    return None if option is None else Decision(option, "pattern")
+
+
+def _made() -> dict[str, Strategy]:
+    made = [
+        Strategy("exact", "the option that a reply states; no guess", [_exact], last=_unread),
+        Strategy("exact+random", "exact, otherwise a seeded draw", [_exact, drawn]),
+        Strategy("exact+last", "exact, otherwise the option mentioned last", [_exact, _last]),
+    ]
+    kinds: dict[str, tuple[Scored, str]] = {
+        "likelihood-symbol": ("symbol", "the most likely symbol"),
+        "likelihood-symbol-text": ("symbol_text", "the most likely symbol with its text"),
+        "likelihood-text": ("text", "the most likely text"),
+    }
+    for name, (what, summary) in kinds.items():
+        if what != "text":
+            steps = [_exact, _likely(what)]
+            made.append(
+                Strategy(
+                    f"exact+{name}", f"exact, otherwise {summary}", steps, needs_likelihood=True
+                )
+            )
+    for name, (what, summary) in kinds.items():
+        made.append(
+            Strategy(name, summary, [_likely(what)], reads_reply=False, needs_likelihood=True)
+        )
+    made.append(Strategy("exact+llm", "exact, otherwise a chat model or none", [_exact], "choice"))
+    summary = "published: the first capital A to D behind fixed prefixes"
+    made.append(Strategy("first-capital", summary, [_first_capital(None)], published=True))
+    made += [
+        Strategy(
+            f"first-capital@{version}",
+            f"the same with the {version} prefixes",
+            [_first_capital(version)],
+            published=True,
+        )
+        for version in PREFIXES
+    ]
+    made.append(
+        Strategy(
+            "tomato",
+            "published: three patterns, otherwise a model, otherwise a seeded draw",
+            [_tomato],
+            "tomato",
+            drawn,
+            published=True,
+        )
+    )
+    return {one.name: one for one in made}
+
+
+STRATEGIES: Mapping[str, Strategy] = _made()
+"""Every strategy by name, in the order of `--select all`."""
+
+ALL = "all"
+
+
+def strategy(name: str) -> Strategy:
+    """Return a strategy by its name; raises `UsageError`."""
+    try:
+        return STRATEGIES[name]
+    except KeyError:
+        raise UsageError(
+            f"--select: {name!r} is unknown; one of {', '.join(STRATEGIES)} or {ALL}"
+            f"{nearest(name, [*STRATEGIES, ALL])}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a benchmark's own code grades: its strategy, and which replies count."""
+
+    name: str
+    select: str
+    only_read: bool
+    summary: str
+
+
+CONVENTIONS: Mapping[str, Convention] = {
+    "tuna": Convention(
+        "tuna",
+        "first-capital@tuna",
+        False,
+        "questions without a response are left out, as in the paper; the published code counts "
+        "them as wrong",
+    ),
+    "tomato": Convention("tomato", "tomato", False, "out of the replies received"),
+    "video-mme": Convention(
+        "video-mme", "first-capital@video-mme", True, "out of the replies that are read"
+    ),
+}
+"""The benchmarks' own conventions, by the names of `--as`."""
+
+
+def usable(responses: Sequence[Response], *, has_model: bool) -> list[Strategy]:
+    """Return the strategies of `--select all`: those that these responses allow.
+
+    Versions of one published reader are not listed beside the one that fits the benchmark.
+    """
+    has_likelihood = any(one.likelihood is not None for one in responses)
+    return [
+        one
+        for one in STRATEGIES.values()
+        if "@" not in one.name
+        and (has_likelihood or not one.needs_likelihood)
+        and (has_model or one.asks is None)
+    ]

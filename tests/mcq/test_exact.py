@@ -1,0 +1,145 @@
+"""The strategy `exact` on a table of replies in the style of many models."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.mcq.exact import Reading, last_mentioned, read_answer
+from capeval.schema.question import OPTION_LETTERS
+
+HERE = Path(__file__).parent
+SETS: dict[str, list[str]] = json.loads((HERE / "option_sets.json").read_text(encoding="utf-8"))
+REPLIES: list[dict[str, Any]] = [
+    json.loads(line) for line in (HERE / "replies.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def options_of(row: dict[str, Any]) -> list[str]:
+    named = row["options"]
+    return SETS[named] if isinstance(named, str) else named
+
+
+def letter(option: int | None) -> str | None:
+    return None if option is None else OPTION_LETTERS[option]
+
+
+@pytest.mark.parametrize("row", REPLIES, ids=lambda row: repr(row["reply"][:60]))
+def test_reply_is_read_as_by_a_careful_reader(row: dict[str, Any]) -> None:
+    found = read_answer(row["reply"], options_of(row))
+    assert letter(found.option) == row["answer"], found.rule
+
+
+def test_first_capital_reads_far_fewer_as_a_careful_reader() -> None:
+    """The figures of docs/mcq-grading.md."""
+
+    def first(reply: str) -> str | None:
+        found = re.search("[A-D]", reply)
+        return found and found[0]
+
+    assert len(REPLIES) >= 380
+    agreeing = sum(first(row["reply"]) == row["answer"] for row in REPLIES)
+    assert (len(REPLIES), agreeing) == (475, 245)
+
+
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("C", "symbol"),
+        ("Berries.", "text"),
+        ("I choose C.", "statement"),
+        ("Here, berries are shown.", "mention"),
+        (r"\boxed{C}", "box"),
+        ("<think>A or B", "unfinished reasoning"),
+        ("A tree.", "no option"),
+        ("A or B", "several options"),
+        ("It is not A.", "denied"),
+        ("B. Berries.", "contradictory"),
+        ("I can't tell.", "abstains"),
+    ],
+)
+def test_rules_are_named(reply: str, rule: str) -> None:
+    assert read_answer(reply, SETS["fruit"]).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("reply", "symbols", "option"),
+    [
+        ("2", "123", 1),
+        ("The answer is 3.", "123", 2),
+        ("(1)", "123", 0),
+        ("答えはウです。", "アイウ", 2),
+        ("イ", "アイウ", 1),
+        ("い", "あいう", 1),
+        ("いぬが走る", "あいう", None),
+        ("B", "123", None),
+    ],
+)
+def test_symbols_can_be_other_than_letters(reply: str, symbols: str, option: int | None) -> None:
+    assert read_answer(reply, ["left", "right", "up"], tuple(symbols)).option == option
+
+
+@pytest.mark.parametrize(
+    ("reply", "option"),
+    [("A or B", 1), ("It is B, not A.", 0), ("Apples, then berries.", 2), ("A tree.", None)],
+)
+def test_last_mention(reply: str, option: int | None) -> None:
+    assert last_mentioned(reply, SETS["fruit"]) == option
+
+
+def test_options_that_are_alike_cannot_be_meant_by_their_text() -> None:
+    assert read_answer("left", ["left", "Left.", "right"]) == Reading(None, "no option")
+    assert read_answer("B", ["left", "Left.", "right"]) == Reading(1, "symbol")
+
+
+@given(st.sampled_from(OPTION_LETTERS[:6]), st.sampled_from(["", "\n", " "]))
+def test_a_letter_alone_is_always_read(symbol: str, blank: str) -> None:
+    options = ["one", "two", "three", "four", "five", "six"]
+    for text in (symbol, f"({symbol})", f"{symbol}.", f"**{symbol}**", f"Answer: {symbol}"):
+        found = read_answer(blank + text + blank, options)
+        assert letter(found.option) == symbol
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(reply: str) -> None:
+    found = read_answer(reply, SETS["fruit"])
+    assert found.option is None or 0 <= found.option < 4
+
+
+HOSTILE = [
+    "A",
+    "A ",
+    "\nA",
+    "((((A",
+    "not ",
+    '"',
+    "[{<*",
+    "if A but B. ",
+    "Apples.\n",
+    "\\boxed{",
+    "\\text{",
+]
+HOSTILE += [
+    "<answer>",
+    "the answer is ",
+    "A. wait no B. ",
+    "option ",
+    "$",
+    "答案是",
+    "is most likely the ",
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_hostile_replies_of_20_000_characters_end(part: str) -> None:
+    """Each takes less than half a second; patterns that backtrack would take minutes."""
+    read_answer((part * 20_000)[:20_000], SETS["fruit"])
+    read_answer("The answer is " + (part * 20_000)[:20_000] + "x", SETS["fruit"])

@@ -1,0 +1,442 @@
+"""Each layout of questions, recognised from its content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from capeval.errors import InputError, UsageError
+from capeval.mcq.formats.letters import without_letters
+from capeval.mcq.formats.video_mme import filled_template
+from capeval.mcq.questions import FORMATS, load_questions, questions_hash
+from capeval.schema.question import Question, Response
+from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
+from tests.plugin_packages import install
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def load(value: Any, name: str = "questions.json") -> tuple[Question, ...]:
+    return load_questions(write(Path(name), value))
+
+
+# TUNA-MCQ
+
+
+def test_tuna_is_read_from_json_and_from_a_table() -> None:
+    printed = str(np.array([*OPTIONS, None], dtype=object)[:-1])
+    found = [
+        load([tuna()]),
+        load((tuna(),)),
+        *(
+            load(tsv(tuna(candidates=candidates)), "questions.tsv")
+            for candidates in (str(OPTIONS), json.dumps(OPTIONS), printed)
+        ),
+    ]
+    assert printed.count(",") == 0
+    assert found[0] == (
+        Question(
+            id="7",
+            benchmark="tuna",
+            video="clip_1",
+            question="Where does the ball roll?",
+            options=tuple(OPTIONS),
+            answer="B",
+            tags={
+                "video_index": "TUNA_0001",
+                "visual_characteristic": ["High-Dynamic", "Multi-Scene"],
+                "skill": "Action",
+                "task": "Action Order",
+            },
+        ),
+    )
+    assert all(questions == found[0] for questions in found)
+
+
+def test_without_an_index_the_position_names_a_question() -> None:
+    rows = [{k: v for k, v in tuna().items() if k != "index"} for _ in range(2)]
+    assert [question.id for question in load(rows)] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "letters"),
+    [
+        (["left", "up"], "AC"),
+        (["A", "C"], "AC"),
+        (["not  at all", "left "], "DA"),
+    ],
+)
+def test_answers_are_all_texts_or_all_letters(answers: list[str], letters: str) -> None:
+    rows = [tuna(index=n, answer=answer) for n, answer in enumerate(answers)]
+    assert "".join(question.answer for question in load(rows)) == letters
+
+
+def test_an_option_that_is_a_letter_is_read_as_the_other_answers_are() -> None:
+    rows = [tuna(candidates=["B", "A", "C"], answer="A"), tuna(index=8, answer="up")]
+    assert [question.answer for question in load(rows)] == ["B", "C"]
+    rows[1]["answer"] = "D"
+    assert [question.answer for question in load(rows)] == ["A", "D"]
+
+
+TUNA_WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "neither": ([tuna(answer="down")], 'answer: "down" is neither the text of an option nor'),
+    "mostly texts": (
+        [tuna(), tuna(index=8), tuna(index=9, answer="B")],
+        'entry 3: answer: "B" is none of the options "left", "right", "up", "not at all", but 2 of',
+    ),
+    "mostly letters": (
+        [tuna(answer="B"), tuna(index=8, answer="C"), tuna(index=9)],
+        'entry 3: answer: "right" is not a letter from A to D, but 2 of 3 answers are letters',
+    ),
+    "letter beyond the options": (
+        [tuna(answer="A"), tuna(index=8, answer="E")],
+        'entry 2: answer: "E" is not a letter from A to D',
+    ),
+    "either way": (
+        [tuna(candidates=["B", "A"], answer="A")],
+        'answer: "A" is the text of one option and the letter of another',
+    ),
+    "two options alike": (
+        [tuna(), tuna(index=8, candidates=["right", "right"])],
+        'entry 2: answer: "right" is the text of several options',
+    ),
+    "fused": (
+        [tuna(candidates="['left', 'right' 'up']")],
+        "candidates: has commas between some of its items only",
+    ),
+    "no list": ([tuna(candidates="left")], "candidates: is not a list"),
+    "one option": ([tuna(candidates=["right"])], "candidates: must have 2 to 26 options; it has 1"),
+    "27 options": (
+        [tuna(candidates=[*map(str, range(27))], answer="3")],
+        "candidates: must have 2 to 26 options; it has 27",
+    ),
+    "an empty option": ([tuna(candidates=["right", " "])], "candidates.2: is empty"),
+    "an option that is true": (
+        [tuna(candidates=["right", True])],
+        "candidates.2: must be text, not true",
+    ),
+    "a missing index": (
+        [tuna(), {k: v for k, v in tuna().items() if k != "index"}],
+        "entry 2: index: is missing",
+    ),
+    "an index again": ([tuna(), tuna()], 'id: "7" is duplicated (entry 1 and entry 2)'),
+    "no video": ([tuna(video=None)], "video: is empty"),
+    "an object as tag": ([tuna(skill={"a": 1})], "skill: must be text, a number, true, false"),
+    "a tag with a name of a response": (
+        [tuna(reply="B")],
+        'tags: no tag can be called "reply", which responses.jsonl uses itself',
+    ),
+    "a surrogate": ([tuna(question="\ud800")], "question: has an unpaired surrogate"),
+}
+
+
+@pytest.mark.parametrize("case", TUNA_WRONG)
+def test_a_mistake_is_named_with_its_place(case: str) -> None:
+    rows, message = TUNA_WRONG[case]
+    with pytest.raises(InputError) as caught:
+        load(rows)
+    assert str(caught.value).startswith("questions.json: ")
+    assert message in str(caught.value)
+
+
+def test_a_mistake_in_a_table_is_named_with_its_line() -> None:
+    rows = [tuna(), tuna(index=8, candidates="['a' 'b', 'c']")]
+    with pytest.raises(InputError, match=r"^q\.tsv: line 3: candidates: has commas"):
+        load(tsv(*rows), "q.tsv")
+
+
+# TOMATO
+
+
+def test_tomato_ids_and_videos_are_unique() -> None:
+    Path("data").mkdir()
+    write(Path("data/count.json"), {"0": tomato(), "1": tomato(demonstration_type="human")})
+    write(Path("data/visual_cues.json"), {"0": tomato(motion_type="visual cues")})
+    notices: list[str] = []
+    found = load_questions("data", notices.append)
+    assert [(question.id, question.video) for question in found] == [
+        ("count/0", "object/0001-01"),
+        ("count/1", "human/0001-01"),
+        ("visual_cues/0", "object/0001-01"),
+    ]
+    (notice,) = notices
+    assert notice == (
+        "data: has 2 files of TOMATO's 6; direction.json, rotation.json, shape&trend.json, "
+        "velocity&frequency.json are missing"
+    )
+    assert found[0].answer == "C"
+    assert found[2].tags["motion_type"] == "visual cues"
+    assert found[2].tags["reasoning_type"] == "visual_cues"
+    assert found[0].tags["composite"] == 1
+    assert load_questions("data/visual_cues.json") == found[2:]
+
+
+def test_the_table_of_harnesses_names_the_same_questions() -> None:
+    fields = {"video_path": "videos/object/0001-01.mp4", "reason_type": "visual cues"}
+    found = [
+        load([harness()]),
+        load([harness(id="visual_cues_3")]),
+        load([{k: v for k, v in harness().items() if k != "demonstration_type"}]),
+        load(tsv(harness(**fields)), "q.tsv"),
+    ]
+    for (question,) in found:
+        assert (question.id, question.video) == ("visual_cues/3", "object/0001-01")
+        assert question.answer == "A"
+        assert question.tags["reasoning_type"] == "visual_cues"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answer": 3}, "answer: must be the number of an option, from 0 to 2, not 3"),
+        ({"answer": -1}, "answer: must be a whole number from 0, not -1"),
+        ({"answer": True}, "answer: must be text, not true"),
+        ({"answer": "B"}, 'answer: must be a whole number from 0, not "B"'),
+        ({"options": ["1"]}, "options: must have 2 to 26 options; it has 1"),
+        ({"options": [1, [2]]}, "options.2: must be text, not [2]"),
+        ({"key": ""}, "key: is empty"),
+        ({"variation": 1}, "variation: must be a JSON object"),
+        ({"variation": {"zoom": {}}}, "variation.zoom: must be text, a number"),
+        ({"note": {}}, "note: must be text, a number"),
+    ],
+)
+def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load({"0": tomato(), "5": tomato(**fields)}, "count.json")
+    assert str(caught.value).startswith(f"count.json: question 5: {message}")
+
+
+# Video-MME
+
+
+def test_video_mme_is_read_with_its_letters_removed() -> None:
+    (question,) = load([video_mme()])
+    assert (question.id, question.video, question.answer) == ("001-1", "a-b_C", "C")
+    assert question.options == ("1.", "2.", "3.", "None.")
+    assert question.tags == {
+        "video_id": "001",
+        "duration": "short",
+        "domain": "Knowledge",
+        "sub_category": "Geography",
+        "task_type": "Counting Problem",
+    }
+
+
+def template(*responses: Any) -> str:
+    names = ("question_id", "task_type", "question", "options", "answer")
+    fields = video_mme()
+    questions = [
+        {name: fields[name] for name in names}
+        | {"question_id": f"001-{number}"}
+        | ({} if response is ... else {"response": response})
+        for number, response in enumerate(responses, start=1)
+    ]
+    video = {name: fields[name] for name in ("video_id", "duration", "domain", "sub_category")}
+    text = json.dumps([video | {"questions": questions}], indent=1)
+    return text.replace('"\n  }', '",\n  }').replace("}\n]", "},\n]")
+
+
+def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
+    file = write(Path("t.json"), template("C. 3, [x,]", "", None, ...))
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(file.read_text())
+    notices: list[str] = []
+    questions = load_questions(file, notices.append)
+    (notice,) = notices
+    assert notice.startswith("t.json: has trailing commas, which JSON forbids; they are ignored")
+    assert [(q.id, q.video) for q in questions] == [(f"001-{n}", "001") for n in (1, 2, 3, 4)]
+    found = filled_template(file)
+    assert [response.reply for response in found] == ["C. 3, [x,]", "", None, None]
+    assert [response.reason for response in found] == [
+        None,
+        None,
+        *2 * ["no response in t.json"],
+    ]
+    stored = found[0].model_dump()
+    assert stored["duration"] == "short"
+    assert Response.model_validate(stored) == found[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([video_mme(answer="E")], 'entry 1: answer: must be a letter from A to D, not "E"'),
+        ([video_mme(answer="3.")], 'answer: must be a letter from A to D, not "3."'),
+        ([{"video_id": "1", "questions": []}], "questions: must be a list of questions"),
+        ([{"video_id": "1", "questions": [3]}], "questions.1: must be a JSON object"),
+        (
+            [{"video_id": "1", "questions": [{"question_id": "1-1"}]}],
+            "entry 1, question 1: options: is missing",
+        ),
+    ],
+)
+def test_a_mistake_in_video_mme_is_named(value: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(value)
+    assert message in str(caught.value)
+
+
+def test_responses_are_needed_to_import_a_template() -> None:
+    with pytest.raises(InputError, match=r"t\.json: has no responses"):
+        filled_template(write(Path("t.json"), template(...)))
+    with pytest.raises(InputError, match="is not in the layout of Video-MME's results"):
+        filled_template(write(Path("own.json"), [own()]))
+
+
+# Questions of users
+
+
+def test_any_other_field_of_an_own_question_is_a_tag() -> None:
+    extra = {"level": 2, "tags_of": ["x", "y"], "hard": True, "gone": None, "weight": 2.50}
+    (question,) = load((own(**extra),), "q.jsonl")
+    assert question.tags == extra
+    assert question.benchmark == "own"
+    (question,) = load([own(benchmark="mine")])
+    assert question.benchmark == "mine"
+
+
+def test_numbers_as_options_become_text_as_they_are_typed() -> None:
+    text = json.dumps(own(answer="2.50")).replace(json.dumps(OPTIONS), '[2, 2.50, 1e3, "x"]')
+    for name in ("q.json", "q.jsonl"):
+        (question,) = load(text, name)
+        assert question.options == ("2", "2.50", "1e3", "x")
+        assert question.answer == "B"
+    (question,) = load(tsv(own(options="[2, 2.50]", answer="2.50")), "q.tsv")
+    assert question.options == ("2", "2.50")
+
+
+def test_own_questions_can_be_a_table() -> None:
+    found = load(tsv(own(options=json.dumps(OPTIONS)), own(id="q2", options=OPTIONS)), "q.csv")
+    assert [question.options for question in found] == [tuple(OPTIONS)] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "has no questions"),
+        ("", "is empty"),
+        ([3], "entry 1: must be a JSON object, not 3"),
+        ((own(), 3), "line 2: must be a JSON object, not 3"),
+        ([own(id=None)], "entry 1: id: is empty"),
+        ([own(id=["a"])], 'entry 1: id: must be text, not ["a"]'),
+        ([own(), own()], 'id: "q1" is duplicated (entry 1 and entry 2)'),
+        (
+            [own(answer="E")],
+            'answer: "E" is neither the text of an option nor a letter from A to D',
+        ),
+        ([own(), own(id="q2", options=None)], "entry 2: options: is empty"),
+        (
+            [{k: v for k, v in own().items() if k != "video"} | {"vdeo": "x"}],
+            'entry 1: lacks "video"; rename "vdeo" to "video"; questions need id, video',
+        ),
+        ([{"index": "a", "caption": "x"}], "entry 1: has no known layout of questions (caption,"),
+        ("[" + json.dumps(own()) + ",]", "line 1: broken JSON at column"),
+        (json.dumps(own()) + "\n{,}\n", "line 2: broken JSON at column 2"),
+        ("a,b\n1,2\n", "line 2: has no known layout of questions (a, b)"),
+        ("{}", "has no known layout of questions (no fields)"),
+    ],
+)
+def test_a_mistake_in_own_questions_is_named(value: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(value)
+    assert str(caught.value).startswith("questions.json: ")
+    assert message in str(caught.value)
+
+
+# Letters, names of layouts, plugins
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (["A. x", "B. y"], ("x", "y")),
+        (["(A) x", "(B) y"], ("x", "y")),
+        (["(A)x", "(B)y"], ("x", "y")),
+        (["a) x", "b) y"], ("x", "y")),
+        (["A: x", "B: y\nz"], ("x", "y\nz")),
+        *(
+            (kept, tuple(kept))
+            for kept in (
+                ["A. x", "y"],
+                ["B. x", "A. y"],
+                ["A. x", "C. y"],
+                ["A. x", "B) y"],
+                ["A. x", "b. y"],
+                ["A.D.", "B.C."],
+                ["A", "B"],
+                ["A. ", "B. "],
+                ["A man", "B man"],
+                ["(A: x", "(B: y"],
+            )
+        ),
+    ],
+)
+def test_letters_are_removed_only_if_every_option_has_its_own(
+    options: list[str], texts: tuple[str, ...]
+) -> None:
+    assert without_letters(options) == texts
+
+
+def test_an_answer_can_repeat_its_options_letter() -> None:
+    lettered = [f"{letter}. {text}" for letter, text in zip("ABCD", OPTIONS, strict=True)]
+    for answer in ("B. right", "right", "B"):
+        (question,) = load([own(options=lettered, answer=answer)])
+        assert (question.options, question.answer) == (tuple(OPTIONS), "B")
+
+
+def test_a_layout_can_be_named() -> None:
+    file = write(Path("q.json"), [tuna()])
+    assert load_questions(f"tuna:{file}") == load_questions(file)
+    with pytest.raises(InputError, match=r"q\.json: entry 1: options: is missing"):
+        load_questions(f"own:{file}")
+    with pytest.raises(UsageError, match=r'no layout of questions is called "tunna".*"tuna"'):
+        load_questions(f"tunna:{file}")
+    with pytest.raises(InputError, match="is a folder; name a file"):
+        load_questions("tuna:.")
+    with pytest.raises(InputError, match=r"x\.json: does not exist"):
+        load_questions("tuna:x.json")
+
+
+PLUGIN = """
+def read(path):
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        question, answer = line.split("|")
+        yield f"line {number}", {
+            "id": str(number), "benchmark": "mine", "video": "v", "question": question,
+            "options": ["yes", "no"], "answer": answer,
+        }
+
+def broken(path):
+    yield "line 1"
+"""
+
+
+def test_a_package_can_add_a_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = "[capeval.questions]\nlines = lines_plugin:read\nbroken = lines_plugin:broken\n"
+    monkeypatch.syspath_prepend(str(install(tmp_path, "lines_plugin", PLUGIN, points)))
+    monkeypatch.delitem(vars(FORMATS), "_installed", raising=False)
+    file = write(Path("q.txt"), "Is it red?|B\n")
+    (question,) = load_questions(f"lines:{file}")
+    assert (question.benchmark, question.answer) == ("mine", "B")
+    write(file, "Is it red?|C\n")
+    with pytest.raises(InputError, match=r"q\.txt: line 1: answer: must be a letter from A to B"):
+        load_questions(f"lines:{file}")
+    write(file, "Is it red?\n")
+    with pytest.raises(InputError, match=r'"lines" cannot read it: ValueError'):
+        load_questions(f"lines:{file}")
+    with pytest.raises(InputError, match=r'must yield \(place, question\), not "line 1"'):
+        load_questions(f"broken:{file}")
+    monkeypatch.delitem(vars(FORMATS), "_installed", raising=False)
+
+
+def test_the_hash_is_of_what_is_asked() -> None:
+    one = load([own()])
+    assert questions_hash(one) == questions_hash(load([own(level=3)]))
+    assert questions_hash(one) != questions_hash(load([own(answer="C")]))

@@ -1,0 +1,94 @@
+"""Questions in parquet, as the benchmarks publish them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capeval.errors import InputError
+from capeval.mcq.questions import load_questions
+from tests.mcq.question_files import OPTIONS, harness, own, tuna, video_mme, write
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+from capeval.mcq.questions import load_questions
+from capeval.errors import MissingExtra
+try:
+    load_questions("q.parquet")
+except MissingExtra as missing:
+    print(missing)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write_parquet(path: str, records: list[dict[str, Any]]) -> str:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra data")
+    import pyarrow
+
+    parquet.write_table(pyarrow.Table.from_pylist(records), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        tuna(),
+        tuna(candidates=str(OPTIONS), answer="B"),
+        video_mme(),
+        harness(),
+        own(options=["1", "2"], answer="2"),
+    ],
+)
+def test_parquet_is_read_as_json_is(record: dict[str, Any]) -> None:
+    of_json = load_questions(write(Path("q.json"), [record]))
+    # Recognised from the content: the name does not matter.
+    assert load_questions(write_parquet("q.tsv", [record])) == of_json
+
+
+def test_a_mistake_in_parquet_is_named_with_its_row() -> None:
+    file = write_parquet("q.parquet", [tuna(), tuna(index=8, candidates=["left", None])])
+    with pytest.raises(InputError, match=r"^q\.parquet: row 2: candidates\.2: must be text"):
+        load_questions(file)
+    file = write_parquet("q.parquet", [own(photo=b"x")])
+    with pytest.raises(InputError, match=r"^q\.parquet: row 1: photo: must be text, a number"):
+        load_questions(file)
+
+
+def test_damaged_parquet_is_refused_in_one_line() -> None:
+    file = Path(write_parquet("q.parquet", [tuna()]))
+    whole = file.read_bytes()
+    for damaged in (whole[:40], whole[:-9] + b"\xff" * 5 + whole[-4:], b"PAR1", b"PAR1" * 9):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"^q\.parquet: is damaged parquet \(") as caught:
+            load_questions(file)
+        assert "\n" not in str(caught.value)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra data")
+    import pyarrow
+
+    columns = [pyarrow.array(["a"]), pyarrow.array(["b"])]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, ["id", "id"]), "q.parquet")
+    with pytest.raises(InputError, match=r'q\.parquet: the column "id" is duplicated'):
+        load_questions("q.parquet")
+
+
+def test_a_missing_extra_is_named() -> None:
+    Path("q.parquet").write_bytes(b"PAR1")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == (
+        "reading parquet needs pyarrow (not installed): pip install '.[data]' in the clone of "
+        "capeval\n"
+    )
