@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from capeval.api.judging import judge_async as judge_async
     from capeval.api.leaderboards import leaderboard as leaderboard
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
+    from capeval.api.mcq_diagnosing import mcq_leaderboard as mcq_leaderboard
+    from capeval.api.mcq_diagnosing import mcq_leaderboard_async as mcq_leaderboard_async
+    from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
+    from capeval.api.mcq_diagnosing import mcq_temporal_async as mcq_temporal_async
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
     from capeval.api.probing import probe as probe
@@ -79,6 +83,8 @@ _HOMES = {
     "capeval.api.leaderboards": "leaderboard leaderboard_async",
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
+    "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_leaderboard_async mcq_temporal "
+    "mcq_temporal_async",
     "capeval.api.plotting": "plot plot_async",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "

@@ -33,6 +33,8 @@ FUNCTIONS = [
     "judge",
     "judges",
     "leaderboard",
+    "mcq_leaderboard",
+    "mcq_temporal",
     "models",
     "plot",
     "probe",

@@ -59,6 +59,10 @@ _COMMANDS = {
         "Show which frames of a video a model would see.",
     ),
     "rate": ("rate_command:app", "Have humans rate captions without knowing who wrote them."),
+    "mcq": (
+        "mcq_command:app",
+        "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME or your own.",
+    ),
     "cache": ("resources_command:cache_app", "See or clear the cache of models' replies."),
 }
 """Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""

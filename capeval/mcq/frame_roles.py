@@ -44,7 +44,8 @@ def shown_by(frames: Mapping[str, Any]) -> Shown | None:
         return Shown("single", "middle frame" if policy else "1 frame")
     if policy is None and count is None:
         return None
-    many = counted(int(policy), "frame") if str(policy).isdecimal() else str(policy or "frames")
+    number = str(policy)
+    many = counted(int(number), "frame") if number.isdecimal() else str(policy or "frames")
     if frames.get("order") == "shuffled":
         return Shown("shuffled", f"{many.removesuffix(' frames')} shuffled")
     return Shown("multi", cut(many, 20))
@@ -58,7 +59,7 @@ def run_shows(run: GradedRun) -> Shown | None:
     InputError
         Its questions were asked in several ways.
     """
-    found = Counter(shown_by(item.frames) for item in run.items)
+    found = Counter(shown_by(item.frames) for item in run.answers)
     del found[None]
     if len(found) > 1:
         labels = listed([one.label for one in found if one])

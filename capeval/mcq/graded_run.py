@@ -118,9 +118,7 @@ def find_grades(name_or_path: str | Path, runs: Path) -> Path:
         raise InputError(f"does not exist{where}", file=cut(text, 120))
     found = grades_in(there[0])
     if not found:
-        raise InputError(
-            f"holds no {GRADES}; write it with `capeval mcq grade`", file=there[0]
-        )
+        raise InputError(f"holds no {GRADES}; write it with `capeval mcq grade`", file=there[0])
     if len(found) > 1:
         raise InputError(f"holds several graded runs; name one of {listed(found)}", file=there[0])
     return found[0]
@@ -134,7 +132,7 @@ def grades_in(place: Path) -> list[Path]:
 
 
 def read_graded_run(path: Path) -> GradedRun:
-    """Read one grades.json; frames and tags are those of responses.jsonl next to it, if it is there.
+    """Read one grades.json, with frames and tags of the responses.jsonl next to it.
 
     Raises
     ------

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.paired_ratios import ratio_intervals
+from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 
 Role = Literal["multi", "single", "picked", "shuffled", "blind"]
 """What a run shows of each video: many frames in order, one frame, one frame picked for the

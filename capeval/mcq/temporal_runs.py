@@ -143,7 +143,9 @@ def _of_model(
     questions = _questions(roles, answers)
     notes += _notes(model, roles, answers)
     correct = {role: _correct(of, questions) for role, of in answers.items()}
-    videos = {name: at for at, name in enumerate(dict.fromkeys(q.video for q in questions.values()))}
+    videos = {
+        name: at for at, name in enumerate(dict.fromkeys(q.video for q in questions.values()))
+    }
     video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
     groups = _groups([*questions.values()], way) if way else {}
     if asked and not groups:
@@ -257,13 +259,12 @@ def _accuracy(correct: Floats) -> RoleAccuracy:
 
 def _measure(of: Diagnostic) -> MeasureResult:
     value, interval = of.value, of.interval
-    gone = isinstance(interval, Missing)
     return MeasureResult(
         value=None if isinstance(value, Missing) else value,
         reason=value.reason if isinstance(value, Missing) else None,
         low=None if isinstance(interval, Missing) else interval.low,
         high=None if isinstance(interval, Missing) else interval.high,
-        interval_reason=interval.reason if gone else None,
+        interval_reason=interval.reason if isinstance(interval, Missing) else None,
         upper=of.upper,
         lower=of.lower,
         questions=of.questions,
@@ -285,12 +286,9 @@ def _means(buckets: Sequence[TemporalBucket]) -> dict[str, AverageMeasure]:
         sides = [b.measures[measure.name] for b in buckets if measure.name in b.measures]
         if len(sides) < len(buckets):
             continue
-        mean = mean_change(
-            [Missing(s.reason or "") if s.value is None else s.value for s in sides]
-        )
-        gone = isinstance(mean, Missing)
+        mean = mean_change([Missing(s.reason or "") if s.value is None else s.value for s in sides])
         found[measure.name] = AverageMeasure(
             value=None if isinstance(mean, Missing) else mean,
-            reason=mean.reason if gone else None,
+            reason=mean.reason if isinstance(mean, Missing) else None,
         )
     return found

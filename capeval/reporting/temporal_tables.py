@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from rich.console import Console
 
-from capeval.mcq.temporal import MEASURES, ROLES, Role
+from capeval.files.jsonl import dumps
+from capeval.mcq.temporal import MEASURES, Measure
 from capeval.mcq.temporal_result import (
     AverageMeasure,
     MeasureResult,
     ModelTemporal,
-    TemporalBucket,
     TemporalResult,
 )
 from capeval.reporting.formats import Format, rendered
@@ -20,29 +20,16 @@ from capeval.reporting.table import Cell, Column, Page, Row, Table
 from capeval.reporting.terminal import one_screen, print_pages
 from capeval.text import counted, cut, one_line
 
-_HEADINGS = {
-    "multi_frame_gain": "Gain",
-    "multi_frame_gain_picked": "Gain [H]",
-    "frame_order_sensitivity": "Order",
-    "frame_information_disparity": "Disparity",
-    "needs_frames": "Needs",
-    "needs_frames_picked": "Needs [H]",
+_NAMES = {
+    "multi_frame_gain": "Multi-frame gain",
+    "multi_frame_gain_picked": "Multi-frame gain, hand-picked frame",
+    "frame_order_sensitivity": "Frame order sensitivity",
+    "frame_information_disparity": "Frame information disparity",
+    "needs_frames": "Right with many frames, not with one",
+    "needs_frames_picked": "Right with many, not with picked one",
 }
-_SENTENCES = {
-    "multi_frame_gain": "multi-frame gain",
-    "multi_frame_gain_picked": "multi-frame gain over a hand-picked frame",
-    "frame_order_sensitivity": "frame order sensitivity",
-    "frame_information_disparity": "frame information disparity",
-}
-_EXPLAINED = {
-    "multi_frame_gain": "Gain: accuracy with all frames relative to one frame",
-    "multi_frame_gain_picked": "Gain [H]: relative to the hand-picked frame",
-    "frame_order_sensitivity": "Order: all frames relative to the same frames shuffled",
-    "frame_information_disparity": "Disparity: the hand-picked frame relative to the single one",
-    "needs_frames": "Needs: share of questions right with all frames and wrong with one",
-    "needs_frames_picked": "Needs [H]: and wrong with the hand-picked frame",
-}
-_SHARES = {one.name for one in MEASURES if one.share}
+# What the default screen has by tag: that a question takes several frames, and their order.
+_MAIN = ("multi_frame_gain", "frame_order_sensitivity")
 
 
 def print_temporal(result: TemporalResult, console: Console, *, full: bool = False) -> None:
@@ -50,37 +37,37 @@ def print_temporal(result: TemporalResult, console: Console, *, full: bool = Fal
 
     Parameters
     ----------
-    full : all rows; otherwise as many as fill a screen
+    full : every measure by tag; otherwise as much as fills a screen
     """
-    pages, headline = [_page(result)], temporal_headline(result)
+    pages, headline = [_page(result, full=full)], temporal_headline(result)
     if not full:
         pages = one_screen(pages, console.width, headline=headline)
     print_pages(pages, console, headline=headline)
 
 
 def rendered_temporal(result: TemporalResult, form: Format) -> str:
-    """Return the table as text."""
-    return rendered([_page(result)], form, headline=temporal_headline(result))
+    """Return the result as text; JSON has fractions at full precision."""
+    if form == "json":
+        return dumps(result.model_dump(mode="json"), indent=1)
+    return rendered([_page(result, full=True)], form, headline=temporal_headline(result))
 
 
 def temporal_headline(result: TemporalResult) -> str:
-    """Return the main finding in a sentence."""
+    """Return the main findings in a sentence."""
     first = result.models[0]
+    found: Mapping[str, AverageMeasure | MeasureResult] = first.overall.measures
+    who = one_line(first.model, 80)
     if result.average is not None:
-        shown: dict[str, AverageMeasure | MeasureResult] = {**result.average.overall}
+        found = result.average.overall
         who = f"Mean of {counted(len(result.models), 'model')}"
-    else:
-        shown = {**first.overall.measures}
-        who = one_line(first.model, 80)
-    parts = [
-        f"{text} {_change(shown[name])}" for name, text in _SENTENCES.items() if name in shown
-    ]
+    shown = [name for name in _MAIN if name in found] or [*found][:1]
+    parts = [f"{_NAMES[name].lower()} {_told(found[name])}" for name in shown]
     on = f" on {one_line(result.benchmark, 60)}" if result.benchmark else ""
     asked = max((m.questions for m in first.overall.measures.values()), default=0)
-    return f"{who}{on}: {', '.join(parts) or 'no measure'}; {counted(asked, 'question')}."
+    return f"{who}{on}: {', '.join(parts)}; {counted(asked, 'question')}."
 
 
-def _change(of: AverageMeasure | MeasureResult) -> str:
+def _told(of: AverageMeasure | MeasureResult) -> str:
     if of.value is None:
         return f"has no value ({of.reason})"
     ends = ""
@@ -89,126 +76,144 @@ def _change(of: AverageMeasure | MeasureResult) -> str:
     return f"{points(of.value)}%{ends}"
 
 
-def _page(result: TemporalResult) -> Page:
-    roles = [role for role in ROLES if any(role in model.runs for model in result.models)]
-    names = [m.name for m in MEASURES if any(m.name in of.overall.measures for of in result.models)]
-    several = len(result.models) > 1
-    rows: list[Row] = []
-    reasons: list[str] = []
-    for model in result.models:
-        if several:
-            rows.append([one_line(model.model, 120)])
-        rows += [
-            _row(label, bucket, roles, names, reasons)
-            for label, bucket in (("All questions", model.overall), *model.by.items())
+class _Rows:
+    """The rows of the table, and the reasons why numbers are missing."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.reasons: list[str] = []
+
+    def heading(self, text: str) -> None:
+        self.rows.append([cut(one_line(text), 100)])
+
+    def add(self, label: str, of: MeasureResult, *, is_share: bool) -> None:
+        reason = of.reason or of.interval_reason
+        notes: tuple[int, ...] = ()
+        if reason is not None:
+            if reason not in self.reasons:
+                self.reasons.append(reason)
+            notes = (self.reasons.index(reason) + 1,)
+        number = percent if is_share else points
+        after = f" [{NOTHING}]"
+        if of.value is None:
+            after = ""
+        elif of.low is not None and of.high is not None:
+            after = f" [{number(of.low)}, {number(of.high)}]"
+        sides = [
+            percent(correct / of.questions if of.questions else None)
+            for correct in (of.upper, of.lower)
         ]
+        value = Cell(number(of.value), after=after, notes=notes)
+        self.rows.append([_short(label), thousands(of.questions), *sides, value])
+
+
+def _short(label: str) -> str:
+    return cut(one_line(label), 60)
+
+
+def _page(result: TemporalResult, *, full: bool) -> Page:
+    made = _Rows()
+    several = len(result.models) > 1
     if result.average is not None:
-        rows.append(["Mean of the models' values"])
-        averages = [("All questions", result.average.overall), *result.average.by.items()]
-        for label, means in averages:
-            cells = [_average_cell(means.get(name), name) for name in names]
-            rows.append([cut(one_line(label), 40), NOTHING, *[NOTHING] * len(roles), *cells])
-    headings = [_role_heading(role, result.models) for role in roles]
-    by = f" by {one_line(result.way)}" if result.way else ""
-    table = Table(
-        f"Accuracy and its relative changes{by}, in percent",
-        [
-            Column("", words=True),
-            Column("n"),
-            *(Column(heading) for heading in headings),
-            *(Column(_HEADINGS[name]) for name in names),
-        ],
-        rows,
-        "; ".join(_EXPLAINED[name] for name in names),
-    )
+        made.heading("Mean of the models' values, all questions")
+        for name, mean in result.average.overall.items():
+            made.rows.append([_NAMES[name], *[NOTHING] * 3, _mean(mean, name)])
+    for model in result.models:
+        if several or model.by:
+            made.heading(f"{model.model}, all questions" if several else "All questions")
+        _add_overall(made, model)
+    for model in result.models:
+        if full or not several:
+            _add_groups(made, model, result.way, several=several, full=full)
+    if result.average is not None and full:
+        for name in result.average.overall:
+            groups = result.average.by.items()
+            if any(name in means for _, means in groups):
+                made.heading(f"Mean of the models' values: {_NAMES[name]} by {result.way}")
+            for bucket, means in groups:
+                if name in means:
+                    cells = [*[NOTHING] * 3, _mean(means[name], name)]
+                    made.rows.append([_short(bucket), *cells])
+    more = any(model.by for model in result.models) and not full
     return Page(
-        [table],
-        about=f"{one_line(result.benchmark, 60) or 'questions'}; 95% intervals by paired bootstrap "
-        "over videos",
-        footnotes=reasons,
+        [
+            Table(
+                "Accuracy with more and with less of the video, in percent",
+                [
+                    Column("Measure", words=True),
+                    Column("Questions"),
+                    Column("More"),
+                    Column("Less"),
+                    Column("Change [95%]"),
+                ],
+                made.rows,
+                f"by {one_line(result.way or '')}, every measure: --full" if more else "",
+            )
+        ],
+        about="95% intervals by paired bootstrap over videos",
+        footnotes=made.reasons,
         notes=_notes(result),
         warnings=[one_line(note, 600) for note in result.notes],
         signatures=list(
             dict.fromkeys(
-                one_line(run.signature, 600) for model in result.models for run in model.runs.values()
+                one_line(run.signature, 600)
+                for model in result.models
+                for run in model.runs.values()
             )
         ),
     )
 
 
-def _role_heading(role: Role, models: Sequence[ModelTemporal]) -> str:
-    labels = {model.runs[role].label for model in models if role in model.runs}
-    return one_line(labels.pop()) if len(labels) == 1 else role
+def _add_overall(made: _Rows, model: ModelTemporal) -> None:
+    for measure in MEASURES:
+        if measure.name in model.overall.measures:
+            found = model.overall.measures[measure.name]
+            made.add(_NAMES[measure.name], found, is_share=measure.share)
+    blind = model.overall.accuracies.get("blind")
+    if blind is not None:
+        cells = [thousands(blind.questions), NOTHING, percent(blind.accuracy), NOTHING]
+        made.rows.append(["Accuracy without the video", *cells])
 
 
-def _row(
-    label: str,
-    bucket: TemporalBucket,
-    roles: Sequence[Role],
-    names: Sequence[str],
-    reasons: list[str],
-) -> Row:
-    asked = [measure.questions for measure in bucket.measures.values()]
-    n = NOTHING.join(map(thousands, dict.fromkeys((min(asked), max(asked)))))
-    return [
-        cut(one_line(label), 40),
-        n,
-        *(
-            percent(bucket.accuracies[role].accuracy) if role in bucket.accuracies else NOTHING
-            for role in roles
-        ),
-        *(_cell(bucket.measures.get(name), name, reasons) for name in names),
-    ]
+def _add_groups(
+    made: _Rows, model: ModelTemporal, way: str | None, *, several: bool, full: bool
+) -> None:
+    for measure in MEASURES:
+        if measure.name not in model.overall.measures or not (full or measure.name in _MAIN):
+            continue
+        if model.by:
+            of = f"{model.model}, " if several else ""
+            made.heading(f"{of}{_label(measure, model)} by {way}")
+        for bucket, found in model.by.items():
+            made.add(bucket, found.measures[measure.name], is_share=measure.share)
 
 
-def _cell(of: MeasureResult | None, name: str, reasons: list[str]) -> Cell | str:
-    if of is None:
-        return NOTHING
-    reason = of.reason or of.interval_reason
-    notes: tuple[int, ...] = ()
-    if reason is not None:
-        if reason not in reasons:
-            reasons.append(reason)
-        notes = (reasons.index(reason) + 1,)
-    number = percent if name in _SHARES else points
-    if of.value is None:
-        return Cell(NOTHING, notes=notes)
-    if of.low is None or of.high is None:
-        return Cell(number(of.value), after=f" [{NOTHING}]", notes=notes)
-    return Cell(number(of.value), after=f" [{number(of.low)}, {number(of.high)}]")
+def _label(measure: Measure, model: ModelTemporal) -> str:
+    """Return a measure with what its two runs show."""
+    upper, lower = (model.runs[role].label for role in (measure.upper, measure.lower))
+    if measure.share:
+        return f"Right with {upper}, wrong with {lower}"
+    # The heading names both runs, so that the name need not say which frame it is.
+    return f"{_NAMES[measure.name].partition(',')[0]} ({upper} / {lower})"
 
 
-def _average_cell(of: AverageMeasure | None, name: str) -> str:
-    if of is None:
-        return NOTHING
-    return (percent if name in _SHARES else points)(of.value)
+def _mean(of: AverageMeasure, name: str) -> str:
+    return (percent if name.startswith("needs") else points)(of.value)
 
 
 def _notes(result: TemporalResult) -> list[str]:
     lines = []
     for model in result.models:
+        who = one_line(model.model, 80)
         given = ", ".join(
             f"{role} {one_line(run.name, 80)} ({run.label})" for role, run in model.runs.items()
         )
-        lines.append(f"{one_line(model.model, 80)}: {given}")
-        left = max(
-            (
-                model.overall.accuracies[role].questions - measure.questions
-                for measure_of in MEASURES
-                if (measure := model.overall.measures.get(measure_of.name))
-                for role in (measure_of.upper, measure_of.lower)
-            ),
-            default=0,
-        )
-        if left:
+        lines.append(f"{who}: {given}")
+        asked = max(of.questions for of in model.overall.accuracies.values())
+        fewest = min(of.questions for of in model.overall.measures.values())
+        if fewest < asked:
             lines.append(
-                f"{one_line(model.model, 80)}: up to {counted(left, 'question')} of a run left out "
-                "of a comparison, because the other run has no score for it"
-            )
-        if model.unpaired:
-            were = "was" if model.unpaired == 1 else "were"
-            lines.append(
-                f"{one_line(model.model, 80)}: {counted(model.unpaired, 'question')} {were} not "
-                "asked in all of the runs"
+                f"{who}: a comparison leaves out the questions that one of its runs has no score "
+                f"for, {thousands(asked - fewest)} at most"
             )
     return lines

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.mcq.temporal import Diagnostic, Role, diagnose, mean_change, relative_change
-from capeval.stats.values import Floats, Interval, Missing
 from capeval.stats.paired_ratios import ratio_intervals
+from capeval.stats.values import Floats, Interval, Missing
 
 PAPER = tomllib.loads(
     Path(__file__).with_name("temporal_published.toml").read_text(encoding="utf-8")
@@ -133,9 +133,9 @@ def test_empty_runs_have_no_value() -> None:
 def test_videos_are_resampled_and_not_questions() -> None:
     """Ten copies of each question say no more than one: the interval is as wide."""
     rng = np.random.default_rng(1)
-    single = list(map(float, rng.random(60) < 0.4))
-    multi = list(map(float, rng.random(60) < 0.6))
-    once = one({"multi": [*multi], "single": [*single]})["multi_frame_gain"]
+    single: list[float | None] = [float(x < 0.4) for x in rng.random(60)]
+    multi: list[float | None] = [float(x < 0.6) for x in rng.random(60)]
+    once = one({"multi": multi, "single": single})["multi_frame_gain"]
     tenfold = one({"multi": multi * 10, "single": single * 10}, [*range(60)] * 10)
     assert tenfold["multi_frame_gain"].interval == once.interval
 
@@ -143,7 +143,7 @@ def test_videos_are_resampled_and_not_questions() -> None:
 def test_pairing_narrows_the_interval() -> None:
     rng = np.random.default_rng(2)
     hard = rng.random(200)
-    multi = [float(h < 0.6) for h in hard]
+    multi: list[float | None] = [float(h < 0.6) for h in hard]
     paired = one({"multi": [*multi], "single": [float(h < 0.5) for h in hard]})
     shuffled = [float(h < 0.5) for h in rng.permutation(hard)]
     unpaired = one({"multi": [*multi], "single": [*shuffled]})

@@ -46,6 +46,8 @@ class McqEntry:
     scored: int | None = None
     asked: int | None = None
     rank: int | None = None
+    diagnostic: bool = False
+    """Whether it saw less than the video: one frame, shuffled frames or none. It has no rank."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class McqSection:
     questions : of each column, where all entries have the same
     baselines : rows that are no model
     counts : whether the cells are numbers of replies
+    decimals : of percentages, as printed at the source
     """
 
     benchmark: str
@@ -71,6 +74,7 @@ class McqSection:
     baselines: tuple[McqEntry, ...] = ()
     published: bool = False
     counts: bool = False
+    decimals: int = 1
     footnotes: tuple[PublishedNote, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -150,7 +154,6 @@ def _sections(runs: Sequence[GradedRun], by: str | None) -> list[McqSection]:
 def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     benchmark = runs[0].benchmark
     way = by or MAIN_WAYS.get(benchmark) or next(iter(runs[0].by), None)
-    ways = {way: way in run.by for run in runs}
     names = dict.fromkeys(name for run in runs for name in run.by.get(str(way), {}))
     order = {name: at for at, name in enumerate(ORDERS.get(str(way), ()))}
     columns = tuple(sorted(names, key=lambda name: order.get(name, len(order))))
@@ -158,12 +161,10 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     entries = [_entry(run, str(way), repeated[run.name] > 1) for run in runs]
     ranked = _ranked(entries)
     notes = []
-    if unranked := [one for one in ranked if one.rank is None]:
-        notes.append(
-            f"Not ranked, fewer than 99% of the questions are scored: {listed(o.name for o in unranked)}"
-        )
-    if by and not any(ways.values()):
-        notes.append(f"no run is broken down by {by}")
+    if unranked := [one.name for one in ranked if one.rank is None and not one.diagnostic]:
+        notes.append(f"Not ranked, fewer than 99% of the questions are scored: {listed(unranked)}")
+    if by and not columns:
+        notes.append(f"no run is broken down by {by}; grade with `capeval mcq grade --by {by}`")
     counts = [
         tuple(run.by[str(way)][c].n if c in run.by.get(str(way), {}) else 0 for c in columns)
         for run in runs
@@ -191,7 +192,8 @@ def _how(run: GradedRun) -> str:
 
 
 def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
-    labels = dict.fromkeys(s.label for one in run.answers if (s := shown_by(one.frames)))
+    shown = {s for one in run.answers if (s := shown_by(one.frames))}
+    labels = sorted({one.label for one in shown})
     return McqEntry(
         name=f"{run.name} ({run.path})" if repeated else run.name,
         model=run.model,
@@ -201,6 +203,7 @@ def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
         cells=run.by.get(way, {}),
         scored=sum(one.correct is not None for one in run.answers),
         asked=len(run.answers),
+        diagnostic=bool(shown) and all(one.role != "multi" for one in shown),
     )
 
 
@@ -224,10 +227,12 @@ def _baselines(runs: Sequence[GradedRun], way: str, columns: Sequence[str]) -> l
 
 def _ranked(entries: Sequence[McqEntry]) -> list[McqEntry]:
     """Return entries best first; ties share a rank; those with few questions scored come last."""
-    whole, part = [], []
-    for one in sorted(entries, key=lambda e: (-_value(e), e.name)):
-        few = one.asked and (one.scored or 0) < LEAST_SCORED * one.asked
-        (part if few or one.overall is None or one.overall.value is None else whole).append(one)
+    whole: list[McqEntry] = []
+    part: list[McqEntry] = []
+    for one in sorted(entries, key=lambda e: (e.diagnostic, -_value(e), e.name)):
+        few = one.asked is not None and (one.scored or 0) < LEAST_SCORED * one.asked
+        without = one.overall is None or one.overall.value is None
+        (part if few or without or one.diagnostic else whole).append(one)
     values = [_value(one) for one in whole]
     return [
         *(replace(one, rank=values.index(_value(one)) + 1) for one in whole),
@@ -253,7 +258,9 @@ def _published(table: PublishedTable) -> McqSection:
                 model=row.model,
                 frames=row.frames,
                 path=None,
-                overall=None if row.overall is None else _plain(row.overall, table.overall_questions),
+                overall=None
+                if row.overall is None
+                else _plain(row.overall, table.overall_questions),
                 cells={
                     column: _plain(cell, n)
                     for column, cell, n in zip(
@@ -267,6 +274,7 @@ def _published(table: PublishedTable) -> McqSection:
         )
         for row in table.rows
     ]
+    models = [row for is_baseline, row in rows if not is_baseline]
     return McqSection(
         benchmark=table.benchmark,
         title=f"Published: {table.title}",
@@ -274,10 +282,12 @@ def _published(table: PublishedTable) -> McqSection:
         by=table.by,
         columns=table.columns,
         questions=table.questions,
-        entries=tuple(_ranked([row for is_baseline, row in rows if not is_baseline])),
+        # Without an overall accuracy there is nothing to rank by: the order is the source's.
+        entries=tuple(_ranked(models) if table.questions else models),
         baselines=tuple(row for is_baseline, row in rows if is_baseline),
         published=True,
         counts=table.counts,
+        decimals=table.decimals,
         footnotes=table.footnotes,
         notes=(f"† published, not computed here: {table.citation}",),
     )

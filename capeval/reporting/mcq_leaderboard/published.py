@@ -61,6 +61,7 @@ class PublishedTable:
     questions : of each column; empty where every column has all of them
     overall_questions : all questions of the benchmark
     counts : whether the cells are numbers of replies
+    decimals : of the printed percentages
     """
 
     benchmark: str
@@ -74,6 +75,7 @@ class PublishedTable:
     rows: tuple[PublishedRow, ...]
     footnotes: tuple[PublishedNote, ...]
     counts: bool = False
+    decimals: int = 1
 
 
 @cache
@@ -130,6 +132,7 @@ def _table(table: Mapping[str, Any]) -> PublishedTable:
         rows=tuple(rows),
         footnotes=notes,
         counts=table.get("counts", False),
+        decimals=table.get("decimals", 1),
     )
 
 

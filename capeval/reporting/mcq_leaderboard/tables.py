@@ -11,7 +11,7 @@ from capeval.files.jsonl import dumps
 from capeval.mcq.graded_run import GroupAccuracy
 from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.mcq_leaderboard.board import McqEntry, McqLeaderboard, McqSection
-from capeval.reporting.numbers import NOTHING, percent, share, thousands
+from capeval.reporting.numbers import NOTHING, hundredths, percent, share, thousands
 from capeval.reporting.table import Cell, Column, Page, Row, Table
 from capeval.reporting.terminal import one_screen, print_pages
 from capeval.text import counted, cut, one_line
@@ -50,8 +50,8 @@ def mcq_leaderboard_headline(board: McqLeaderboard) -> str:
     if section.published:
         count = f"the highest of {len(section.entries)} published models"
         return f"{name}: accuracy {accuracy} on {section.benchmark}, {count}{of}."
-    count = len(section.entries)
-    highest = f", the highest of {thousands(count)} runs" if count > 1 else ""
+    runs = sum(one.rank is not None for one in section.entries)
+    highest = f", the highest of {thousands(runs)} runs" if runs > 1 else ""
     return f"{name}: accuracy {accuracy} on {one_line(section.title)}{highest}{of}."
 
 
@@ -78,10 +78,12 @@ def _pages(board: McqLeaderboard) -> list[Page]:
 
 
 def _page(section: McqSection, number: str) -> Page:
-    rows: list[Row] = []
+    ranked = [one for one in section.entries if not one.diagnostic]
+    rows: list[Row] = [*_rows(section, ranked)]
+    if less := [one for one in section.entries if one.diagnostic]:
+        rows += [["One frame, shuffled frames or none"], *_rows(section, less)]
     if section.baselines:
-        rows += [["Baselines"], *_rows(section, section.baselines), ["Models"]]
-    rows += _rows(section, section.entries)
+        rows += [["Baselines"], *_rows(section, section.baselines)]
     frames = _has_frames(section)
     overall = "Accuracy" if section.published else "Accuracy [95%]"
     lead = [Column("#"), Column("Run", words=True)]
@@ -152,11 +154,13 @@ def _overall_cell(entry: McqEntry, section: McqSection, alone: bool) -> Cell:
 def _number(section: McqSection, of: GroupAccuracy | None) -> str:
     if of is None or of.value is None:
         return NOTHING
-    return thousands(of.value) if section.counts else percent(of.value)
+    if section.counts:
+        return thousands(of.value)
+    return percent(of.value) if section.decimals == 1 else hundredths(of.value)
 
 
 def _place(section: McqSection, entry: McqEntry, column: str | None) -> int:
-    """Return 1 for the best and 2 for the second best of a column, as printed, of ranked entries."""
+    """Return 1 for the best and 2 for the second best of the ranked, as printed."""
     if entry.rank is None:
         return 0
 
