@@ -16,6 +16,7 @@ from benchmarks import (
     decoding,
     generation,
     judging,
+    mcq,
     probing,
     reporting,
 )
@@ -30,7 +31,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging"),
+            *("reporting", "probing", "bridging", "mcq"),
         ],
         help="this part alone",
     )
@@ -52,6 +53,7 @@ def main() -> None:
             "reporting": reporting.measure(Path(folder), videos=chosen.videos),
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
+            "mcq": mcq.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

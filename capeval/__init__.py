@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from capeval.api.mcq_diagnosing import mcq_leaderboard_async as mcq_leaderboard_async
     from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
     from capeval.api.mcq_diagnosing import mcq_temporal_async as mcq_temporal_async
+    from capeval.api.mcq_exchange import mcq_export as mcq_export
+    from capeval.api.mcq_exchange import mcq_export_async as mcq_export_async
+    from capeval.api.mcq_exchange import mcq_import as mcq_import
+    from capeval.api.mcq_exchange import mcq_import_async as mcq_import_async
+    from capeval.api.mcq_grading import mcq_grade as mcq_grade
+    from capeval.api.mcq_grading import mcq_grade_async as mcq_grade_async
     from capeval.api.plotting import plot as plot
     from capeval.api.plotting import plot_async as plot_async
     from capeval.api.probing import probe as probe
@@ -85,6 +91,8 @@ _HOMES = {
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_leaderboard_async mcq_temporal "
     "mcq_temporal_async",
+    "capeval.api.mcq_exchange": "mcq_export mcq_export_async mcq_import mcq_import_async",
+    "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.plotting": "plot plot_async",
     "capeval.api.probing": "probe probe_async",
     "capeval.api.rating_files": "rate_merge rate_merge_async rate_plan rate_plan_async "

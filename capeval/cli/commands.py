@@ -49,6 +49,10 @@ _COMMANDS = {
         "correlate_command:correlate",
         "Correlate metrics with human ratings: does the judge rank captions as humans do?",
     ),
+    "mcq": (
+        "mcq_command:app",
+        "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
+    ),
     "judges": (
         "judges_command:judges",
         "List the judges, what they cost and until when they are offered.",
@@ -59,10 +63,6 @@ _COMMANDS = {
         "Show which frames of a video a model would see.",
     ),
     "rate": ("rate_command:app", "Have humans rate captions without knowing who wrote them."),
-    "mcq": (
-        "mcq_command:app",
-        "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME or your own.",
-    ),
     "cache": ("resources_command:cache_app", "See or clear the cache of models' replies."),
 }
 """Each command by name: where it is within `capeval.cli`, and its line in `capeval --help`."""

@@ -103,7 +103,7 @@ def load_prompts(
         # A plain name means a packaged set; a folder of that name is given as ./NAME.
         folder = packaged("prompts") / folder.name
     if not folder.is_dir():
-        sets = sorted(entry.name for entry in packaged("prompts").iterdir() if entry.is_dir())
+        sets = sorted(file.parent.name for file in packaged("prompts").glob("*/set.toml"))
         raise InputError(
             f"is neither a folder nor a packaged set ({', '.join(sets)})"
             f"{nearest(str(name_or_folder), sets)}",

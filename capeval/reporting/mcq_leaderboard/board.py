@@ -136,8 +136,9 @@ def make_mcq_leaderboard(
 
 # ---- The user's own runs ---------------------------------------------------------------------
 
+_BASELINES = {"frequent": "frequent choice"}
 # Facts about a run, which may differ within a section.
-_OWN = {"model", "name", "path", "responses", "version", "tag", "seed"}
+_OWN = {"model", "resamples", "seed"}
 
 
 def _sections(runs: Sequence[GradedRun], by: str | None) -> list[McqSection]:
@@ -185,7 +186,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
 def _how(run: GradedRun) -> str:
     parts = [
         f"{name} {run.settings[name]}"
-        for name in ("convention", "as", "select")
+        for name in ("select", "as")
         if run.settings.get(name)
     ]
     return "replies read with " + ", ".join(parts) if parts else run.signature
@@ -221,7 +222,7 @@ def _baselines(runs: Sequence[GradedRun], way: str, columns: Sequence[str]) -> l
             if column in of
         }
         overall = GroupAccuracy(values.pop(), None, None, runs[0].overall.n, {})
-        found.append(McqEntry(name.replace("_", " "), None, "none", None, overall, cells))
+        found.append(McqEntry(_BASELINES.get(name, name), None, "none", None, overall, cells))
     return found
 
 

@@ -1,0 +1,128 @@
+"""How the questions of each benchmark are grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from capeval.errors import UsageError
+from capeval.mcq.questions import texts_of
+from capeval.schema.question import Response
+from capeval.text import nearest
+
+WAYS: Mapping[str, tuple[str, ...]] = {
+    "tuna": ("skill", "task", "visual_characteristic"),
+    "tomato": (
+        "reasoning_type",
+        "demonstration_type",
+        "frames",
+        "composite",
+        "counterfactual",
+        "zoom",
+        "first_person",
+    ),
+    "video-mme": ("duration", "domain", "sub_category", "task_type"),
+}
+"""The tags by which each benchmark groups questions; `frames` is the number of frames shown."""
+
+CHANGES = ("counterfactual", "zoom", "first_person")
+"""Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
+
+ORDERS: Mapping[str, tuple[str, ...]] = {
+    "duration": ("short", "medium", "long"),
+    "skill": ("Camera State", "Background Scene", "Subject Action", "Object Attribute"),
+    "task": (
+        "Camera Motion",
+        "Camera Transition",
+        "Scene Description",
+        "Scene Transition",
+        "Action Recognition",
+        "Action Sequence",
+        "Action-Subject Matching",
+        "Object Recognition",
+        "Object Appearance",
+        "Object Location",
+    ),
+    "visual_characteristic": ("Low-Dynamic", "High-Dynamic", "Multi-Scene", "Multi-Subject"),
+    "reasoning_type": (
+        "rotation",
+        "direction",
+        "velocity&frequency",
+        "shape&trend",
+        "visual_cues",
+        "count",
+    ),
+}
+"""The order of the groups in the benchmarks' own tables; others are sorted."""
+
+# A user's tag with more values says more about single questions than about groups.
+_MOST_VALUES = 50
+
+
+def buckets_of(response: Response, way: str) -> tuple[str, ...]:
+    """Return the groups of a question in one way; none if it has no such tag."""
+    if way == "frames":
+        return _frames(response)
+    if way == "benchmark":
+        return (response.benchmark,)
+    if way not in response.tags:
+        return ()
+    tag = response.tags[way]
+    if way in (*CHANGES, "composite") and tag in (0, 1):
+        return ("true" if tag else "false",)
+    return texts_of(tag)
+
+
+def _frames(response: Response) -> tuple[str, ...]:
+    indices, number = response.frames.get("indices"), response.frames.get("number")
+    if isinstance(indices, list):
+        return (str(len(indices)),)
+    return () if number is None else (str(number),)
+
+
+def grouped(
+    responses: Sequence[Response], by: Sequence[str] = ()
+) -> dict[str, dict[str, list[int]]]:
+    """Return the positions of the responses in each group, by way.
+
+    Parameters
+    ----------
+    by : the tags to group by; without, those of the benchmarks, or all tags of own questions
+
+    Raises
+    ------
+    UsageError
+        No question has a tag of `by`.
+    """
+    found = {}
+    for way in by or _usual(responses):
+        places: dict[str, list[int]] = {}
+        for at, response in enumerate(responses):
+            for bucket in buckets_of(response, way):
+                places.setdefault(bucket, []).append(at)
+        if by and not places:
+            tags = sorted({name for response in responses for name in response.tags})
+            raise UsageError(
+                f"--by {way}: no question has this tag; there are {', '.join(tags) or 'none'}"
+                f"{nearest(way, tags)}"
+            )
+        if places:
+            order = {name: at for at, name in enumerate(ORDERS.get(way, ()))}
+            names = sorted(places, key=lambda name: (order.get(name, len(order)), _natural(name)))
+            found[way] = {name: places[name] for name in names}
+    return found
+
+
+def _usual(responses: Sequence[Response]) -> list[str]:
+    benchmarks = list(dict.fromkeys(response.benchmark for response in responses))
+    ways = [way for name in benchmarks for way in WAYS.get(name, ())]
+    if any(name not in WAYS for name in benchmarks):
+        own = [response for response in responses if response.benchmark not in WAYS]
+        for tag in dict.fromkeys(name for response in own for name in response.tags):
+            values = {text for response in own for text in buckets_of(response, tag)}
+            if 2 <= len(values) <= _MOST_VALUES:
+                ways.append(tag)
+    return list(dict.fromkeys([*(["benchmark"] if len(benchmarks) > 1 else []), *ways]))
+
+
+def _natural(name: str) -> tuple[int, str]:
+    return (int(name), "") if name.isdecimal() and len(name) < 10 else (10**10, name)

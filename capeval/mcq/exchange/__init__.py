@@ -1,0 +1,1 @@
+"""Files of the benchmarks' own evaluation code: read, and written for submission."""

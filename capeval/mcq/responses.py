@@ -1,0 +1,114 @@
+"""Load the responses to grade: responses.jsonl, or the files of other evaluation code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from capeval.errors import InputError
+from capeval.files.reading import parse_json, read_text
+from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
+from capeval.mcq.formats.video_mme import filled_template
+from capeval.schema.question import OPTION_LETTERS, Question, Response
+from capeval.text import complaint, shown
+
+Notices = Callable[[str], None]
+
+RESPONSES = "responses.jsonl"
+
+
+def load_responses(
+    path: Path,
+    on_notice: Notices = lambda _: None,
+    questions: Sequence[Question] | None = None,
+) -> tuple[Response, ...]:
+    """Return responses in the order of their file.
+
+    Parameters
+    ----------
+    path : a responses.jsonl or a folder with one; a filled template of Video-MME; a result file of
+        TOMATO's code or a folder of such files
+    questions : what was asked, which files of TOMATO's code do not say completely
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or a response is there twice.
+    """
+    file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
+    if file.is_dir():
+        found: Sequence[Response] = tomato_responses([file], questions, on_notice)
+    elif file.suffix.lower() == ".jsonl":
+        found = _lines(file, questions, on_notice)
+    else:
+        found = filled_template(file, on_notice)
+    _refuse_duplicates(found, file)
+    return tuple(found)
+
+
+def _lines(
+    file: Path, questions: Sequence[Question] | None, on_notice: Notices
+) -> Sequence[Response]:
+    result: list[Response] = []
+    text = read_text(file)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        value = _value(line, file, number)
+        if not result and is_tomato_line(value):
+            return tomato_responses([file], questions, on_notice)
+        result.append(_response(value, file, number))
+    return result
+
+
+def _value(line: str, file: Path, number: int) -> Any:
+    value = parse_json(line, file=file, line=number)
+    if not isinstance(value, dict):
+        raise InputError("must be a JSON object", file=file, where=f"line {number}")
+    return value
+
+
+def _response(value: dict[str, Any], file: Path, number: int) -> Response:
+    where = f"line {number}"
+    try:
+        response = Response.model_validate(value)
+    except ValidationError as faults:
+        name, message = complaint(faults, list(Response.model_fields))
+        raise InputError(message, file=file, where=where, field=name) from None
+    count = len(response.options)
+    if not 2 <= count <= len(OPTION_LETTERS):
+        raise InputError("must be 2 to 26 options", file=file, where=where, field="options")
+    if len(response.answer) != 1 or response.answer not in OPTION_LETTERS[:count]:
+        last = OPTION_LETTERS[count - 1]
+        message = f"must be a letter from A to {last}, not {shown(response.answer)}"
+        raise InputError(message, file=file, where=where, field="answer")
+    return response
+
+
+def _refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
+    seen: set[tuple[str, str, int]] = set()
+    for one in responses:
+        key = (one.benchmark, one.id, one.rotation % len(one.options))
+        if key in seen:
+            turned = f" with rotation {one.rotation}" if one.rotation else ""
+            raise InputError(
+                f"the response to {shown(one.id)}{turned} is duplicated; remove one of them",
+                file=file,
+            )
+        seen.add(key)
+    if not seen:
+        raise InputError("has no responses", file=file)
+
+
+def responses_hash(responses: Sequence[Response]) -> str:
+    """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
+    digest = hashlib.sha256()
+    keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
+    for key in sorted(keys):
+        digest.update(json.dumps(key).encode("utf-8") + b"\n")
+    return digest.hexdigest()

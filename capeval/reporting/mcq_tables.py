@@ -1,0 +1,265 @@
+"""The tables of `capeval mcq grade` and the sentence that sums them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+
+from capeval.mcq.grades import Accuracy, Grades, Group
+from capeval.reporting.formats import Format, rendered
+from capeval.reporting.numbers import (
+    NOTHING,
+    interval,
+    interval_ends,
+    percent,
+    place_name,
+    points,
+    points_interval,
+    share,
+    thousands,
+)
+from capeval.reporting.table import Column, Page, Row, Table
+from capeval.reporting.terminal import one_screen, print_line, print_pages
+from capeval.scoring import Estimate
+from capeval.scoring.result import Ends
+from capeval.text import counted, one_line
+
+_NAMES = {"tuna": "TUNA-MCQ", "tomato": "TOMATO", "video-mme": "Video-MME", "own": "Own questions"}
+_WAYS = {
+    "skill": "Skill",
+    "task": "Task",
+    "visual_characteristic": "Visual characteristic",
+    "reasoning_type": "Reasoning type",
+    "demonstration_type": "Demonstration type",
+    "frames": "Frames",
+    "composite": "Composite motion",
+    "counterfactual": "Counterfactual",
+    "zoom": "Zoomed in",
+    "first_person": "First person",
+    "duration": "Duration",
+    "domain": "Domain",
+    "sub_category": "Sub-category",
+    "task_type": "Task type",
+}
+_FULL_ONLY = ("sub_category",)
+"""Ways with so many groups that the first screen leaves them out."""
+
+_SKILLS = {
+    "Camera State": "camera",
+    "Background Scene": "scene",
+    "Subject Action": "action",
+    "Object Attribute": "attribute",
+}
+
+
+def print_grades(
+    found: Grades, console: Console, *, form: Format = "table", full: bool = False
+) -> None:
+    """Print a headline, the tables and how the replies were decided."""
+    page = grades_page(found, full=full or form != "table")
+    if form != "table":
+        print_line(rendered([page], form), console)
+        return
+    headline = grades_headline(found)
+    pages = [page] if full else one_screen([page], console.width, headline=headline)
+    print_pages(pages, console, headline=headline)
+
+
+def grades_headline(found: Grades) -> str:
+    """Return the accuracy and what it is over, in a sentence."""
+    counts, overall = found.counts, found.overall
+    names = sorted({item.benchmark for item in found.items})
+    what = ", ".join(_NAMES.get(name, one_line(name, 60)) for name in names)
+    over = "replies that are read" if counts.counted < counts.scored else "replies"
+    parts = [f"answered {share(counts.answered, counts.scored)}"]
+    if counts.by_chance:
+        parts.append(f"{thousands(counts.by_chance)} by chance")
+    if counts.failed:
+        parts.append(f"{counted(counts.failed, 'response')} unscored")
+    if counts.missing:
+        parts.append(f"{counted(counts.missing, 'question')} without a response")
+    return (
+        f"{what}: accuracy {_sentence(overall.accuracy)}, {share(overall.correct, overall.n)} "
+        f"{over} ({found.settings['strategy']}); {', '.join(parts)}."
+    )
+
+
+def grades_page(found: Grades, *, full: bool) -> Page:
+    """Return all tables with their notes."""
+    tables = []
+    if found.strategies:
+        tables.append(_strategies(found))
+    tables.append(_groups(found, full=full))
+    if found.changes:
+        tables.append(_changes(found))
+    if found.circular is not None:
+        tables.append(_circular(found))
+    return Page(
+        tables,
+        notes=_notes(found),
+        warnings=_warnings(found),
+        signatures=[found.signature],
+    )
+
+
+def _accuracy(one: Accuracy) -> str:
+    return interval(Estimate(value=one.value, low=one.low, high=one.high))
+
+
+def _sentence(one: Accuracy) -> str:
+    ends = interval_ends(Ends(low=one.low, high=one.high))
+    return f"{percent(one.value)}%" + (f" {ends}" if ends != NOTHING else "")
+
+
+def _strategies(found: Grades) -> Table:
+    columns = [
+        Column("Strategy", words=True),
+        *(Column(name) for name in ("Accuracy [95% CI]", "Answered", "Of answered")),
+        *(Column(name) for name in ("Chance", "Unscored", "≠ exact")),
+    ]
+    rows: list[Row] = []
+    for published in (False, True):
+        sides = [one for one in found.strategies if one.published is published]
+        if published and sides:
+            rows.append(["published readers"])
+        rows += [
+            [
+                one.select,
+                _accuracy(one.accuracy),
+                share(one.answered, one.n),
+                percent(one.accuracy_answered),
+                thousands(one.by_chance),
+                thousands(one.failed),
+                thousands(one.unlike_exact),
+            ]
+            for one in sides
+        ]
+    note = (
+        "Accuracy in percent, over all replies. Chance: answers that were drawn. ≠ exact: replies "
+        "that exact reads otherwise."
+    )
+    return Table("Strategies", columns, rows, note)
+
+
+def _groups(found: Grades, *, full: bool) -> Table:
+    baselines = list(found.overall.baselines)
+    if not any(g.baselines.get(name) is not None for g in _all(found) for name in baselines[2:]):
+        baselines = baselines[:2]
+    columns = [
+        Column("Questions", words=True),
+        *(Column(name) for name in ("Right", "Accuracy", "95% CI", "Of answered")),
+        *(Column(name[:1].upper() + name[1:]) for name in baselines),
+    ]
+    captions = found.captioning["f1"] if found.captioning else {}
+    if captions:
+        columns.append(Column("TUNA-CAP F1"))
+    rows = [_row("all", found.overall, baselines, captions, "all")]
+    for way, groups in found.by.items():
+        if way in _FULL_ONLY and not full:
+            continue
+        rows.append([_WAYS.get(way, one_line(way, 60))])
+        rows += [
+            _row(name, group, baselines, captions, _SKILLS.get(name, "") if way == "skill" else "")
+            for name, group in groups.items()
+        ]
+    notes = ["Accuracy in percent; intervals by bootstrap over videos"]
+    if "frequent" in baselines:
+        letter = found.baselines["frequent"]["letter"]
+        notes.append(f"Frequent: always {letter}, the most common right answer")
+    hidden = [way for way in _FULL_ONLY if way in found.by and not full]
+    if hidden:
+        notes.append(f"{', '.join(_WAYS[way] for way in hidden)}: --full")
+    return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
+
+
+def _all(found: Grades) -> Sequence[Group]:
+    return [found.overall, *(group for groups in found.by.values() for group in groups.values())]
+
+
+def _row(
+    name: str,
+    group: Group,
+    baselines: Sequence[str],
+    captions: Mapping[str, Mapping[str, float | None]],
+    caption_type: str,
+) -> Row:
+    cells = [
+        place_name(name, 60),
+        share(group.correct, group.n),
+        percent(group.accuracy.value),
+        interval_ends(Ends(low=group.accuracy.low, high=group.accuracy.high)),
+        percent(group.accuracy_answered),
+        *(percent(group.baselines.get(one)) for one in baselines),
+    ]
+    if captions:
+        cells.append(percent(captions[caption_type]["value"]) if caption_type else NOTHING)
+    return cells
+
+
+def _changes(found: Grades) -> Table:
+    rows: list[Row] = []
+    for flag, change in found.changes.items():
+        true, false = found.by[flag]["true"], found.by[flag]["false"]
+        ends = Estimate(value=change.value, low=change.low, high=change.high)
+        rows.append(
+            [
+                _WAYS[flag],
+                percent(false.accuracy.value),
+                percent(true.accuracy.value),
+                points(change.value) if change.low is None else points_interval(ends),
+            ]
+        )
+    columns = [Column("Questions", words=True), *map(Column, ("False", "True", "Change in %"))]
+    note = "Change: true divided by false, minus 1. False: all other questions of the set."
+    return Table("Relative change", columns, rows, note)
+
+
+def _circular(found: Grades) -> Table:
+    circular = found.circular
+    rows: list[Row] = []
+    if circular is not None:
+        rows = [
+            ["every rotation counts by itself", _accuracy(circular.accuracy)],
+            ["right with all rotations", _accuracy(circular.all_rotations)],
+        ]
+    note = "" if circular is None else f"Over {counted(circular.questions, 'question')}."
+    if circular is not None and circular.incomplete:
+        note += f" {counted(circular.incomplete, 'question')} without all rotations left out."
+    return Table("Rotated options", [Column("", words=True), Column("Accuracy")], rows, note)
+
+
+def _notes(found: Grades) -> list[str]:
+    counts = found.counts
+    rules = ", ".join(f"{name} {thousands(number)}" for name, number in found.decided_by.items())
+    scored = counted(counts.scored, "reply", "replies")
+    empty = f"{thousands(counts.empty)} of them empty"
+    notes = [
+        f"Decided by: {rules}. By chance: {thousands(counts.by_chance)}.",
+        f"No answer: {thousands(counts.no_answer)} of {scored}, {empty}.",
+    ]
+    if found.settings["published"]:
+        notes.append(
+            f"{found.settings['strategy']} and exact read "
+            f"{counted(counts.unlike_exact, 'reply', 'replies')} differently."
+        )
+    if found.over_all is not None:
+        notes.append(f"Accuracy over all replies: {_sentence(found.over_all)}.")
+    if found.over_questions is not None:
+        notes.append(
+            "Over all questions, those without a reply as wrong: "
+            f"{percent(found.over_questions.value)}%."
+        )
+    return notes
+
+
+def _warnings(found: Grades) -> list[str]:
+    reasons: dict[str, int] = {}
+    for item in found.items:
+        if item.reason:
+            reasons[item.reason] = reasons.get(item.reason, 0) + 1
+    shown = sorted(reasons.items(), key=lambda one: -one[1])[:3]
+    return [
+        f"Unscored: {counted(number, 'response')}: {one_line(reason, 200)}"
+        for reason, number in shown
+    ]
