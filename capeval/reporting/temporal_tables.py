@@ -14,7 +14,7 @@ from capeval.mcq.temporal_result import (
     ModelTemporal,
     TemporalResult,
 )
-from capeval.reporting.formats import Format, rendered
+from capeval.reporting.formats import Format, csv_text, rendered
 from capeval.reporting.numbers import NOTHING, percent, points, thousands
 from capeval.reporting.table import Cell, Column, Page, Row, Table
 from capeval.reporting.terminal import one_screen, print_pages
@@ -46,9 +46,11 @@ def print_temporal(result: TemporalResult, console: Console, *, full: bool = Fal
 
 
 def rendered_temporal(result: TemporalResult, form: Format) -> str:
-    """Return the result as text; JSON has fractions at full precision."""
+    """Return the result as text; CSV and JSON have fractions at full precision."""
     if form == "json":
         return dumps(result.model_dump(mode="json"), indent=1)
+    if form == "csv":
+        return _csv(result)
     return rendered([_page(result, full=True)], form, headline=temporal_headline(result))
 
 
@@ -74,6 +76,20 @@ def _told(of: AverageMeasure | MeasureResult) -> str:
     if isinstance(of, MeasureResult) and of.low is not None and of.high is not None:
         ends = f" [{points(of.low)}, {points(of.high)}]"
     return f"{points(of.value)}%{ends}"
+
+
+def _csv(result: TemporalResult) -> str:
+    """Return a row for each model, group of questions and measure."""
+    facts = tuple(MeasureResult.model_fields)
+    rows: list[list[object]] = []
+    for model in result.models:
+        groups = [("overall", "", model.overall)]
+        groups += [(result.way or "", bucket, of) for bucket, of in model.by.items()]
+        for way, bucket, of in groups:
+            for name, found in of.measures.items():
+                numbers = [getattr(found, fact) for fact in facts]
+                rows.append([result.benchmark, model.model, way, bucket, name, *numbers])
+    return csv_text(["benchmark", "model", "by", "bucket", "measure", *facts], rows)
 
 
 class _Rows:

@@ -184,11 +184,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
 
 
 def _how(run: GradedRun) -> str:
-    parts = [
-        f"{name} {run.settings[name]}"
-        for name in ("select", "as")
-        if run.settings.get(name)
-    ]
+    parts = [f"{name} {run.settings[name]}" for name in ("select", "as") if run.settings.get(name)]
     return "replies read with " + ", ".join(parts) if parts else run.signature
 
 
@@ -209,20 +205,20 @@ def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
 
 
 def _baselines(runs: Sequence[GradedRun], way: str, columns: Sequence[str]) -> list[McqEntry]:
-    """Return the baselines that all of the runs agree on, such as chance."""
+    """Return the baselines over the same questions, such as chance; a blind run is a run's own."""
+    widest = max(runs, key=lambda run: run.overall.n)
+    of = widest.by.get(way, {})
     found = []
-    for name in runs[0].overall.baselines:
-        values = {run.overall.baselines.get(name) for run in runs}
-        if len(values) > 1 or values == {None}:
+    for name, value in widest.overall.baselines.items():
+        if name == "blind" or value is None:
             continue
-        of = runs[0].by.get(way, {})
         cells = {
             column: GroupAccuracy(of[column].baselines.get(name), None, None, of[column].n, {})
             for column in columns
             if column in of
         }
-        overall = GroupAccuracy(values.pop(), None, None, runs[0].overall.n, {})
-        found.append(McqEntry(_BASELINES.get(name, name), None, "none", None, overall, cells))
+        overall = GroupAccuracy(value, None, None, widest.overall.n, {})
+        found.append(McqEntry(_BASELINES.get(name, name), None, "", None, overall, cells))
     return found
 
 

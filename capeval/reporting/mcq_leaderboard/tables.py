@@ -45,20 +45,16 @@ def mcq_leaderboard_headline(board: McqLeaderboard) -> str:
         return f"{counted(len(board.left_out), 'graded run')} left out, none to show."
     section = board.sections[0]
     best = section.entries[0]
-    name, accuracy = one_line(best.name, 120), _with_interval(best.overall)
+    name = one_line(best.name, 120)
+    accuracy = NOTHING if best.overall is None else percent(best.overall.value)
     of = f" ({counted(len(board.sections), 'section')})" if len(board.sections) > 1 else ""
     if section.published:
         count = f"the highest of {len(section.entries)} published models"
         return f"{name}: accuracy {accuracy} on {section.benchmark}, {count}{of}."
+    accuracy += "" if best.overall is None else _ends(best.overall)
     runs = sum(one.rank is not None for one in section.entries)
     highest = f", the highest of {thousands(runs)} runs" if runs > 1 else ""
     return f"{name}: accuracy {accuracy} on {one_line(section.title)}{highest}{of}."
-
-
-def _with_interval(of: GroupAccuracy | None) -> str:
-    if of is None:
-        return NOTHING
-    return percent(of.value) + _ends(of)
 
 
 def _ends(of: GroupAccuracy) -> str:
