@@ -76,6 +76,7 @@ def test_roles_are_found_and_measures_computed() -> None:
     gain = model.overall.measures["multi_frame_gain"]
     assert gain.value == pytest.approx(right["multi"] / right["single"] - 1)
     assert (gain.upper, gain.lower) == (right["multi"], right["single"])
+    assert gain.value is not None
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < gain.value < gain.high
