@@ -23,7 +23,7 @@ _REPLIES = 100_000
 _SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parent.parent
 
-_WORDS = "apples candles berries ribbons lanterns bells stars angels snow wreaths socks".split()
+_WORDS = ["apples", "candles", "berries", "ribbons", "lanterns", "bells", "stars", "angels"]
 # Half are a letter, as most models answer; the others are what `exact` takes longest to read.
 _STYLES = [
     *["{letter}"] * 4,

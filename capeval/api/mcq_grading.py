@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     if o.out is not None:
         check_output(Path(o.out), inputs)
     questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
-    loaded = load_responses(Path(o.responses), o.on_notice, questions)
+    with _no_collection():
+        loaded = load_responses(Path(o.responses), o.on_notice, questions)
     responses = _in_set(loaded, questions)
     chosen, convention = _chosen(o)
     blind = None
@@ -62,7 +64,8 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
         blind = load_responses(Path(o.blind_run), o.on_notice, questions)
     captioning = None if o.cap_run is None else _captioning(o)
     settings = Settings(seed=o.seed, per_token=o.per_token)
-    asked = [Asked(one) for one in responses]
+    with _no_collection():
+        asked = [Asked(one) for one in responses]
     _check_likelihoods(chosen, responses)
     has_model = o.llm is not None
     several = usable(responses, has_model=has_model) if o.select == ALL else []
@@ -90,21 +93,20 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
         sides=sides,
     )
     signature = _signature(graded, responses, settings, o.llm)
-    found = count_grades(
-        graded,
-        signature=str(signature),
-        settings={
-            "select": ALL if several else chosen.name,
-            "strategy": chosen.name,
-            "as": convention.name if convention else None,
-            "per_token": o.per_token,
-            "llm": o.llm,
-            "seed": o.seed,
-            "resamples": graded.draws,
-            "published": chosen.published,
-        },
-        strategies=STRATEGIES,
-    )
+    made_with = {
+        "select": ALL if several else chosen.name,
+        "strategy": chosen.name,
+        "as": convention.name if convention else None,
+        "per_token": o.per_token,
+        "llm": o.llm,
+        "seed": o.seed,
+        "resamples": graded.draws,
+        "published": chosen.published,
+    }
+    with _no_collection():
+        found = count_grades(
+            graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
+        )
     if captioning is not None:
         found = found.model_copy(update={"captioning": captioning})
     if o.out is not None:
@@ -113,6 +115,18 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
 
 
 mcq_grade = blocking(mcq_grade_async)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all responses again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
@@ -182,7 +196,8 @@ async def _decide(
     *,
     notice: bool = True,
 ) -> list[Decision]:
-    found = [chosen.decide(one, settings) for one in asked]
+    with _no_collection():
+        found = [chosen.decide(one, settings) for one in asked]
     open_ones = [at for at, one in enumerate(found) if one is None]
     if open_ones and reader is None:
         if notice:

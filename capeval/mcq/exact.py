@@ -44,7 +44,7 @@ from capeval.schema.question import OPTION_LETTERS
 LETTERS = tuple(OPTION_LETTERS)
 
 # Characters beside an option that can state or deny it: a clause.
-_CLAUSE = 120
+_CLAUSE = 90
 # A text that is longer than this is no option's symbol with its text.
 _LONGEST_OPTION = 1_000
 
@@ -185,6 +185,8 @@ class _Prose:
             one.option != last.option and one.by_text and self._abstains(one) for one in positive
         ):
             return several
+        if all(one.option == last.option for one in stated):
+            return Reading(last.option, "statement")
         before = self.text[: last.start]
         corrected = max((found.start() for found in CORRECTS.finditer(before)), default=-1)
         in_sentence = corrected >= self._starts[last.sentence]
@@ -203,7 +205,8 @@ class _Prose:
         start, end = self._starts[one.sentence], self._ends[one.sentence]
         before = self.text[max(start, one.start - _CLAUSE) : one.start]
         after = self.text[one.end : min(end, one.end + _CLAUSE)]
-        if found := ALL_EXCEPT.search(before):
+        excepts = any(word in before for word in ("except", "but", "besides", " than", "apart"))
+        if excepts and (found := ALL_EXCEPT.search(before)):
             # What is said of all others is not true of this one.
             says_wrong = WRONG.search(after) is not None
             all_others = found["subject"].lower() in ("all", "every", "each")
@@ -232,13 +235,15 @@ class _Prose:
 
     def _find_list(self) -> None:
         """Mark the items of a list of options: to list them states none of them."""
+        if len({one.option for one in self.mentions if not one.by_text}) < 2:
+            return
         items = [
             one
             for one in self.mentions
             if not one.by_text
             and not one.denied
             and (self._begins_line(one) or one.end - one.start > 3)
-            and not CUE_BEFORE.search(self.text[max(0, one.start - _CLAUSE) : one.start])
+            and not self._is_concluded(one)
         ]
         if len({one.option for one in items}) > 1:
             for one in items:
@@ -253,14 +258,17 @@ class _Prose:
         after = self.text[one.end : max(one.end, min(end, one.end + _CLAUSE))]
         if not one.by_text and after in (".", ""):
             after = self.text[one.end : one.end + _AFTER_ITEM]
-        # The words that conclude can be in the line above: "Answer:".
-        whole_before = self.text[max(0, one.start - _CLAUSE) : one.start]
-        cue = CUE_BEFORE.search(whole_before) or CUE_AFTER.match(after)
+        cue = self._is_concluded(one) or CUE_AFTER.match(after)
         if not cue and (one.listed or not self._is_alone(one, before, end)):
             return
         since_but = before[before.rfind("but ") + 1 :]
         asks = self._sentence(one).rstrip().endswith("?")
         one.stated = not asks and HYPOTHESIS.search(since_but) is None
+
+    def _is_concluded(self, one: Mention) -> bool:
+        # The words that conclude can be in the line above: "Answer:".
+        before = self.text[max(0, one.start - _CLAUSE) : one.start]
+        return CUE_BEFORE.search(before) is not None
 
     def _is_alone(self, one: Mention, before: str, end: int) -> bool:
         """Return whether a sentence, or the beginning of the reply, is this option alone."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 
 class _Part(BaseModel):
@@ -98,7 +100,7 @@ class Circular(_Part):
     incomplete: int
 
 
-class GradedItem(_Part):
+class GradedItem(TypedDict):
     """One response and how it was graded; `correct` is None where it counts nowhere.
 
     `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
@@ -116,8 +118,8 @@ class GradedItem(_Part):
     exact: str | None
     reply: str | None
     reason: str | None
-    frames: dict[str, Any] = Field(default_factory=dict)
-    tags: dict[str, Any] = Field(default_factory=dict)
+    frames: Mapping[str, Any]
+    tags: Mapping[str, Any]
 
 
 class Grades(_Part):
@@ -154,3 +156,7 @@ class Grades(_Part):
     circular: Circular | None = None
     captioning: dict[str, Any] | None = None
     items: list[GradedItem]
+
+    def __repr__(self) -> str:
+        # The items of a benchmark would fill megabytes.
+        return f"Grades({self.signature!r})"

@@ -134,6 +134,7 @@ class _Counter:
         self._frequent_letter, self._frequent = self._most_common()
         self._blind = graded.blind.correct() if graded.blind else None
         self.places = grouped(self._responses, graded.by)
+        self._human = self._published_human()
         self._set_groups()
 
     def _most_common(self) -> tuple[str, np.ndarray[Any, Any]]:
@@ -206,13 +207,13 @@ class _Counter:
             keys = {(self._responses[i].benchmark, self._responses[i].id) for i in at}
             values = [right for key in keys for right in self._blind.get(key, ())]
             found["blind"] = sum(values) / len(values) if values else None
-        for human, accuracies in self._human().items():
+        for human, accuracies in self._human.items():
             of_group = accuracies.get("overall" if name == _ALL else name[1])
             if name == _ALL or name[0] == "reasoning_type":
                 found[human] = None if of_group is None else of_group / 100
         return found
 
-    def _human(self) -> Mapping[str, Mapping[str, float]]:
+    def _published_human(self) -> Mapping[str, Mapping[str, float]]:
         benchmarks = {r.benchmark for r in self._responses}
         return _published_human().get(benchmarks.pop(), {}) if len(benchmarks) == 1 else {}
 
@@ -340,7 +341,7 @@ class _Counter:
         """Return every response with its decision."""
         rows = zip(self._asked, self._decisions, self._counted, self._right, strict=True)
         return [
-            GradedItem.model_construct(
+            GradedItem(
                 id=one.response.id,
                 benchmark=one.response.benchmark,
                 video=one.response.video,
@@ -353,8 +354,8 @@ class _Counter:
                 exact=None if decision.unscored else letter_of(one.exact.option),
                 reply=one.response.reply,
                 reason=decision.unscored or None,
-                frames=dict(one.response.frames),
-                tags=dict(one.response.tags),
+                frames=one.response.frames,
+                tags=one.response.tags,
             )
             for one, decision, counted, right in rows
         ]

@@ -19,9 +19,13 @@ _TAGGED = re.compile(r"<answer>([^<]*)</answer>", re.IGNORECASE)
 _DOLLARS = re.compile(r"\$([^$\n]{0,200}\\[^$\n]{0,200}|\s?\(?\w{1,20}\)?\s?)\$")
 _MATH = re.compile(r"\\[()\[\],;! ]")
 _EMPHASIS = re.compile(r"\*+|_{2,}|`+|~{2,}|^[ \t]*#+[ \t]*|^[ \t]*>[ \t]*", re.MULTILINE)
+_MARKS = frozenset("*_`~#>")
 _BLANKS = re.compile(r"[^\S\n]+")
 # Patterns try each mark of a run as a beginning: without long runs, that takes no time.
 _LONG_RUN = re.compile(r"([^\w]{12})[^\w]{8,}([^\w]{12})")
+
+# In such a text, no run is long enough to take time.
+_SHORT = 500
 
 LONGEST = 20_000
 """Characters at the end that are read: a model that answers says so in fewer."""
@@ -43,7 +47,9 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
         text = after_thinking(reply)
     if text is None:
         return None
-    text = _BLANKS.sub(" ", text[-LONGEST:])
+    text = text[-LONGEST:]
+    if "  " in text or not text.isprintable():
+        text = _BLANKS.sub(" ", text)
     if not text.isascii():
         text = normal_form(text)
         text = _ALONE.sub(lambda found: found[0].translate(_LOOKALIKE), text)
@@ -65,4 +71,8 @@ def answer_text(reply: str) -> tuple[str, list[str]] | None:
 
 
 def _plain(text: str) -> str:
-    return _LONG_RUN.sub(r"\1\2", _EMPHASIS.sub("", text)).strip()
+    if not _MARKS.isdisjoint(text):
+        text = _EMPHASIS.sub("", text)
+    if len(text) > _SHORT:
+        text = _LONG_RUN.sub(lambda found: found[1] + found[2], text)
+    return text.strip()

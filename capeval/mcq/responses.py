@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,6 +108,7 @@ def responses_hash(responses: Sequence[Response]) -> str:
     """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
     digest = hashlib.sha256()
     keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
-    for key in sorted(keys):
-        digest.update(json.dumps(key).encode("utf-8") + b"\n")
+    for benchmark, name, question, options, answer in sorted(keys):
+        text = "\0".join((benchmark, name, question, *options, answer))
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
     return digest.hexdigest()

@@ -152,7 +152,8 @@ class Response(BaseModel):
     def _gather_tags(cls, value: Any) -> Any:
         if not isinstance(value, dict) or "tags" in value:
             return value
-        own = {name: value[name] for name in value if name in cls.model_fields}
+        fields = cls.__pydantic_fields__
+        own = {name: value[name] for name in value if name in fields}
         return own | {"tags": {name: value[name] for name in value if name not in own}}
 
     @model_serializer(mode="wrap")
