@@ -137,6 +137,7 @@ def make_mcq_leaderboard(
 # ---- The user's own runs ---------------------------------------------------------------------
 
 _BASELINES = {"frequent": "frequent choice"}
+_COLUMNS = {**MAIN_WAYS, "video-mme": "duration"}
 # Facts about a run, which may differ within a section.
 _OWN = {"model", "resamples", "seed"}
 
@@ -154,7 +155,7 @@ def _sections(runs: Sequence[GradedRun], by: str | None) -> list[McqSection]:
 
 def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     benchmark = runs[0].benchmark
-    way = by or MAIN_WAYS.get(benchmark) or next(iter(runs[0].by), None)
+    way = by or _COLUMNS.get(benchmark) or next(iter(runs[0].by), None)
     names = dict.fromkeys(name for run in runs for name in run.by.get(str(way), {}))
     order = {name: at for at, name in enumerate(ORDERS.get(str(way), ()))}
     columns = tuple(sorted(names, key=lambda name: order.get(name, len(order))))
