@@ -202,9 +202,7 @@ def _notes(
     model: str, roles: _Runs, answers: Mapping[Role, Mapping[_Key, GradedAnswer]]
 ) -> list[str]:
     notes = []
-    strategies = {
-        str(run.settings.get("select", run.signature)): role for role, (run, _) in roles.items()
-    }
+    strategies = dict.fromkeys(read_by(run) for run, _ in roles.values())
     if len(strategies) > 1:
         notes.append(
             f"{model}: the replies were read by different strategies ({listed(strategies)}); grade "
@@ -227,6 +225,14 @@ def _notes(
             "measures are of a random one"
         )
     return notes
+
+
+def read_by(run: GradedRun) -> str:
+    """Return how the replies became answers: the strategy, and the benchmark's convention."""
+    strategy, convention = run.settings.get("strategy"), run.settings.get("as")
+    if strategy is None:
+        return run.signature
+    return f"{strategy}, as {convention}" if convention else str(strategy)
 
 
 def _frame_set(one: GradedAnswer) -> object:

@@ -49,8 +49,10 @@ def ratio_intervals(
     videos, columns = upper.shape
     if not videos or not columns:
         return [too_few(0, _VIDEOS)] * columns
-    both = np.hstack([upper, lower])
-    sums = np.concatenate([counts @ both for counts in same_draws(videos, draws, seed)])
+    # Counts of resamples are of this type too; sums of whole numbers are exact up to 16 million.
+    both = np.hstack([upper, lower]).astype(np.float32)
+    drawn = [counts @ both for counts in same_draws(videos, draws, seed)]
+    sums = np.concatenate(drawn).astype(np.float64)
     above, below = sums[:, :columns], sums[:, columns:]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(below > 0, above / below, np.nan)

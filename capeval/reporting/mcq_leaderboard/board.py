@@ -13,7 +13,7 @@ from capeval.files.jsonl import dumps
 from capeval.mcq.breakdown import ORDERS
 from capeval.mcq.frame_roles import shown_by
 from capeval.mcq.graded_run import GradedRun, GroupAccuracy, grades_in, read_graded_run
-from capeval.mcq.temporal_runs import MAIN_WAYS
+from capeval.mcq.temporal_runs import MAIN_WAYS, read_by
 from capeval.reporting.mcq_leaderboard.published import (
     PublishedNote,
     PublishedTable,
@@ -138,8 +138,9 @@ def make_mcq_leaderboard(
 
 _BASELINES = {"frequent": "frequent choice"}
 _COLUMNS = {**MAIN_WAYS, "video-mme": "duration"}
-# Facts about a run, which may differ within a section.
-_OWN = {"model", "resamples", "seed"}
+# Settings that may differ within a section. `select` is "all" where strategies were compared, and
+# `strategy` then says which of them the accuracy is of.
+_OWN = {"model", "resamples", "seed", "select"}
 
 
 def _sections(runs: Sequence[GradedRun], by: str | None) -> list[McqSection]:
@@ -174,7 +175,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     return McqSection(
         benchmark=benchmark,
         title=f"{benchmark or 'questions'}, {counted(len(runs[0].answers), 'question')}",
-        about=_how(runs[0]),
+        about=f"replies read by {read_by(runs[0])}",
         by=way if columns else None,
         columns=columns,
         questions=counts[0] if len({*counts}) == 1 else (),
@@ -182,11 +183,6 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
         baselines=tuple(_baselines(runs, str(way), columns)),
         notes=tuple(notes),
     )
-
-
-def _how(run: GradedRun) -> str:
-    parts = [f"{name} {run.settings[name]}" for name in ("select", "as") if run.settings.get(name)]
-    return "replies read with " + ", ".join(parts) if parts else run.signature
 
 
 def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
