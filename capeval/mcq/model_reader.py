@@ -85,9 +85,13 @@ class ModelReader:
                     found[number] = end(one) if option is None else Decision(option, "model")
                 on_done()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._concurrency, len(asked))):
-                group.create_task(work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._concurrency, len(asked))):
+                    group.create_task(work())
+        except BaseExceptionGroup as errors:
+            # Workers fail alike: a refused key is one message for the user.
+            raise errors.exceptions[0] from None
         return [one for one in found if one is not None]
 
     async def _choice(self, asked: Asked) -> int | None:

@@ -12,7 +12,7 @@ from capeval.mcq.asked import Asked
 from capeval.mcq.likelihoods import Scored, fault, most_likely
 from capeval.mcq.published_readers import PREFIXES, first_capital, tomato_patterns
 from capeval.schema.question import Response
-from capeval.text import nearest
+from capeval.text import nearest, shown
 
 CHANCE = "chance"
 """The rule that decides by chance."""
@@ -200,9 +200,10 @@ def strategy(name: str) -> Strategy:
     try:
         return STRATEGIES[name]
     except KeyError:
+        near = nearest(name, [*STRATEGIES, ALL])
         raise UsageError(
-            f"--select: {name!r} is unknown; one of {', '.join(STRATEGIES)} or {ALL}"
-            f"{nearest(name, [*STRATEGIES, ALL])}"
+            f"--select: {shown(name)} is unknown{near or '.'} There are "
+            f"{', '.join(STRATEGIES)} and {ALL}"
         ) from None
 
 

@@ -213,6 +213,33 @@ def test_a_mistake_in_tomato_is_named(fields: dict[str, Any], message: str) -> N
     assert str(caught.value).startswith(f"count.json: question 5: {message}")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("count.json", {"0": tomato(), "1": 3}, "question 1: must be a JSON object, not 3"),
+        ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
+        ("tomato:count.json", {}, "has no questions"),
+        ("count.json", json.dumps({"0": tomato()})[:-1] + ",}", "line 1: broken JSON at column"),
+    ],
+)
+def test_a_file_of_another_form_is_not_tomato(name: str, value: Any, message: str) -> None:
+    write(Path("count.json"), value)
+    with pytest.raises(InputError) as caught:
+        load_questions(name)
+    assert str(caught.value).startswith(f"count.json: {message}")
+
+
+def test_a_folder_without_any_file_of_tomato_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^\.: has none of TOMATO's files \(count\.json, "):
+        load_questions(".")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "none.json", "/dev/null"])
+def test_a_path_without_a_file_is_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        load_questions(name)
+
+
 # Video-MME
 
 
@@ -327,6 +354,8 @@ def test_own_questions_can_be_a_table() -> None:
         ([own(id=None)], "entry 1: id: is empty"),
         ([own(id=["a"])], 'entry 1: id: must be text, not ["a"]'),
         ([own(), own()], 'id: "q1" is duplicated (entry 1 and entry 2)'),
+        ([own(id="a\nb")], 'id: "a\\nb" has a control character, which names must not have'),
+        ([own(video="a\x1b[2J")], "has a control character, which names must not have"),
         (
             [own(answer="E")],
             'answer: "E" is neither the text of an option nor a letter from A to D',

@@ -9,7 +9,7 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.validation import validated
-from capeval.mcq.formats.records import Record, Source, read_source
+from capeval.mcq.formats.records import Record, Source, is_folder, read_source
 from capeval.schema.question import Question
 
 Notices = Callable[[str], None]
@@ -50,9 +50,9 @@ class Layout:
 def records_of(source: Source) -> list[Record]:
     """Return the records of a file; InputError for a folder."""
     if not source.records:
-        is_folder = source.file.is_dir()
         raise InputError(
-            "is a folder; name a file" if is_folder else "has no questions", file=source.file
+            "is a folder; name a file" if is_folder(source.file) else "has no questions",
+            file=source.file,
         )
     return list(source.records)
 

@@ -25,9 +25,9 @@ def _read(source: Source, _: Notices) -> Iterator[tuple[str, Question]]:
         record = row.record
         yield as_question(
             record,
-            id=record.text("id"),
-            benchmark=record.text("benchmark") if "benchmark" in record.fields else "own",
-            video=record.text("video"),
+            id=record.name("id"),
+            benchmark=record.name("benchmark") if "benchmark" in record.fields else "own",
+            video=record.name("video"),
             question=record.text("question"),
             options=without_letters(row.options),
             answer=letter,

@@ -18,6 +18,7 @@ from capeval.files.reading import (
     without_trailing_commas,
 )
 from capeval.files.table_reading import read_table
+from capeval.files.tables import CONTROL
 from capeval.files.workbook import is_workbook
 from capeval.mcq.formats.list_text import parse_list
 from capeval.schema.question import OPTION_LETTERS, Tag
@@ -53,6 +54,14 @@ class Record:
         if text is None:
             raise self.error(name, f"must be text, not {shown(value)}")
         return text
+
+    def name(self, field: str) -> str:
+        """Return a name: a text without blanks around it and without control characters."""
+        name = self.text(field).strip()
+        if CONTROL.search(name):
+            message = f"{shown(name)} has a control character, which names must not have"
+            raise self.error(field, message)
+        return name
 
     def whole(self, name: str) -> int:
         """Return a whole number that is not negative, which may be text."""
@@ -143,9 +152,17 @@ class Source:
         return frozenset(self.records[0].fields) if self.records else frozenset()
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder; no name is too long or otherwise impossible."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def read_source(file: Path) -> Source:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
-    if file.is_dir():
+    if is_folder(file):
         return Source(file)
     if is_parquet(file):
         rows = read_parquet(file)

@@ -12,12 +12,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from capeval.errors import InputError
+from capeval.files.reading import reading
 from capeval.files.videos import SUFFIXES
 from capeval.mcq.formats.layout import Layout, Notices, as_question, records_of
 from capeval.mcq.formats.letters import without_letters
-from capeval.mcq.formats.records import Record, Source, read_source
+from capeval.mcq.formats.records import Record, Source, is_folder, read_source
 from capeval.schema.question import OPTION_LETTERS, Question
-from capeval.text import counted, listed
+from capeval.text import counted, listed, shown
 
 REASONING_TYPES = (
     "count",
@@ -32,24 +33,20 @@ REASONING_TYPES = (
 _HARNESS = frozenset({"id", "video_path", "reason_type", "question", "options", "answer"})
 
 
-def _is_tomato(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and bool(value)
-        and all(isinstance(one, dict) for one in value.values())
-    )
-
-
 def _fits(source: Source) -> bool:
-    return source.file.is_dir() or _is_tomato(source.value)
+    if not isinstance(source.value, dict):
+        return is_folder(source.file)
+    first = next(iter(source.value.values()), None)
+    return isinstance(first, dict) and "options" in first
 
 
 def _read(source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
-    if not source.file.is_dir():
+    if not is_folder(source.file):
         yield from _of_file(source)
         return
     files = {name: source.file / f"{name}.json" for name in REASONING_TYPES}
-    found = [name for name, file in files.items() if file.exists()]
+    with reading():
+        found = [name for name, file in files.items() if file.exists()]
     names = listed([file.name for file in files.values()], len(files))
     if not found:
         raise InputError(f"has none of TOMATO's files ({names})", file=source.file)
@@ -67,16 +64,20 @@ def _read(source: Source, on_notice: Notices) -> Iterator[tuple[str, Question]]:
 def _of_file(source: Source) -> Iterator[tuple[str, Question]]:
     if source.fault is not None:
         raise source.fault
-    if not _is_tomato(source.value):
+    if not isinstance(source.value, dict):
         raise InputError('must be a JSON object of questions such as {"0": {…}}', file=source.file)
     reasoning_type = source.file.stem
     for number, fields in source.value.items():
-        record = Record(source.file, f"question {number}", fields)
+        place = f"question {number}"
+        if not isinstance(fields, dict):
+            message = f"must be a JSON object, not {shown(fields)}"
+            raise InputError(message, file=source.file, where=place)
+        record = Record(source.file, place, fields)
         tags = record.tags("question", "options", "answer", "variation")
         yield _question(
             record,
             f"{reasoning_type}/{number}",
-            f"{record.text('demonstration_type')}/{record.text('key')}",
+            f"{record.name('demonstration_type')}/{record.name('key')}",
             {"reasoning_type": reasoning_type, **tags, **_variation(record)},
         )
 
@@ -84,9 +85,8 @@ def _of_file(source: Source) -> Iterator[tuple[str, Question]]:
 def _read_harness(source: Source, _: Notices) -> Iterator[tuple[str, Question]]:
     for record in records_of(source):
         # The file of "visual cues" is called visual_cues.
-        reasoning_type = "_".join(record.text("reason_type").split())
-        number = record.text("id").strip()
-        number = re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", number)
+        reasoning_type = "_".join(record.name("reason_type").split())
+        number = re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.name("id"))
         tags = record.tags(*_HARNESS, "variation")
         yield _question(
             record,
@@ -98,10 +98,10 @@ def _read_harness(source: Source, _: Notices) -> Iterator[tuple[str, Question]]:
 
 def _video_of(record: Record) -> str:
     """Return a path as the benchmark names the video: its folder and its name without suffix."""
-    path = PurePosixPath(record.text("video_path").strip().replace("\\", "/"))
+    path = PurePosixPath(record.name("video_path").replace("\\", "/"))
     name = path.stem if path.suffix.lower() in SUFFIXES else path.name
     if "demonstration_type" in record.fields:
-        return f"{record.text('demonstration_type')}/{name}"
+        return f"{record.name('demonstration_type')}/{name}"
     return f"{path.parent.name}/{name}" if path.parent.name else name
 
 

@@ -33,9 +33,9 @@ def _read(source: Source, _: Notices) -> Iterator[tuple[str, Question]]:
         yield as_question(
             record,
             # The benchmark's own code numbers the rows from 0.
-            id=record.text("index") if has_index else str(position),
+            id=record.name("index") if has_index else str(position),
             benchmark="tuna",
-            video=record.text("video"),
+            video=record.name("video"),
             question=record.text("question"),
             options=without_letters(row.options),
             answer=letter,

@@ -58,9 +58,9 @@ def _read(source: Source, _: Notices) -> Iterator[tuple[str, Question]]:
         video = "videoID" if "videoID" in record.fields else "video_id"
         yield as_question(
             record,
-            id=record.text("question_id"),
+            id=record.name("question_id"),
             benchmark="video-mme",
-            video=record.text(video),
+            video=record.name(video),
             question=record.text("question"),
             options=without_letters(answered.options),
             answer=letter_of(answered),
