@@ -24,9 +24,10 @@ _SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parent.parent
 
 _WORDS = ["apples", "candles", "berries", "ribbons", "lanterns", "bells", "stars", "angels"]
-# Half are a letter, as most models answer; the others are what `exact` takes longest to read.
+# Two thirds are a letter with or without its text, as most models answer; the others are what
+# `exact` takes longest to read.
 _STYLES = [
-    *["{letter}"] * 4,
+    *["{letter}"] * 8,
     "{letter}.",
     "({letter})",
     "{letter}. {text}",
@@ -38,7 +39,7 @@ _STYLES = [
 ]
 
 
-def write_responses(file: Path, replies: int, *, videos: int = 2_000) -> None:
+def write_responses(file: Path, replies: int, *, videos: int = 900) -> None:
     """Write responses to different questions about the same videos."""
     rng = random.Random(0)
     with file.open("w", encoding="utf-8") as stream:

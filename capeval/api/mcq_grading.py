@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,32 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
     EndpointError, BudgetReached
         The model that reads replies cannot be called any more. Its replies so far are kept.
     """
+    # Calls to a model can go on for hours, and then memory matters more than a second.
+    with nullcontext() if o.llm else _no_collection():
+        return await _grade(o)
+
+
+mcq_grade = blocking(mcq_grade_async)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all responses again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+async def _grade(o: GradeOptions) -> Grades:
     inputs = [Path(one) for one in (o.responses, o.questions, o.blind_run) if one is not None]
     if o.out is not None:
         check_output(Path(o.out), inputs)
     questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
-    with _no_collection():
-        loaded = load_responses(Path(o.responses), o.on_notice, questions)
+    loaded = load_responses(Path(o.responses), o.on_notice, questions)
     responses = _in_set(loaded, questions)
     chosen, convention = _chosen(o)
     blind = None
@@ -64,8 +84,7 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
         blind = load_responses(Path(o.blind_run), o.on_notice, questions)
     captioning = None if o.cap_run is None else _captioning(o)
     settings = Settings(seed=o.seed, per_token=o.per_token)
-    with _no_collection():
-        asked = [Asked(one) for one in responses]
+    asked = [Asked(one) for one in responses]
     _check_likelihoods(chosen, responses)
     has_model = o.llm is not None
     several = usable(responses, has_model=has_model) if o.select == ALL else []
@@ -103,30 +122,14 @@ async def mcq_grade_async(o: GradeOptions) -> Grades:
         "resamples": graded.draws,
         "published": chosen.published,
     }
-    with _no_collection():
-        found = count_grades(
-            graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
-        )
+    found = count_grades(
+        graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
+    )
     if captioning is not None:
         found = found.model_copy(update={"captioning": captioning})
     if o.out is not None:
         write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found
-
-
-mcq_grade = blocking(mcq_grade_async)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the search for cycles: it would go through all responses again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
@@ -196,8 +199,7 @@ async def _decide(
     *,
     notice: bool = True,
 ) -> list[Decision]:
-    with _no_collection():
-        found = [chosen.decide(one, settings) for one in asked]
+    found = [chosen.decide(one, settings) for one in asked]
     open_ones = [at for at, one in enumerate(found) if one is None]
     if open_ones and reader is None:
         if notice:

@@ -35,8 +35,9 @@ class Asked:
         reply = self.response.reply
         if reply is None:
             return self.response.reason or "no reply"
-        if any(message in reply for message in FAILURES):
-            return f"the reply is another harness's failure message: {FAILURES[0]}"
+        for message in FAILURES:
+            if message in reply:
+                return f"the reply is another harness's failure message: {message}"
         return None
 
     @property

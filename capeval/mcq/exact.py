@@ -45,6 +45,8 @@ LETTERS = tuple(OPTION_LETTERS)
 
 # Characters beside an option that can state or deny it: a clause.
 _CLAUSE = 90
+# The longest words that conclude: "the answer to this question is most likely option".
+_CUE = 60
 # A text that is longer than this is no option's symbol with its text.
 _LONGEST_OPTION = 1_000
 
@@ -267,7 +269,7 @@ class _Prose:
 
     def _is_concluded(self, one: Mention) -> bool:
         # The words that conclude can be in the line above: "Answer:".
-        before = self.text[max(0, one.start - _CLAUSE) : one.start]
+        before = self.text[max(0, one.start - _CUE) : one.start]
         return CUE_BEFORE.search(before) is not None
 
     def _is_alone(self, one: Mention, before: str, end: int) -> bool:
