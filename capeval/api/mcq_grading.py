@@ -79,6 +79,9 @@ async def _grade(o: GradeOptions) -> Grades:
     loaded = load_responses(Path(o.responses), o.on_notice, questions)
     responses = _in_set(loaded, questions)
     chosen, convention = _chosen(o)
+    others = {one.benchmark for one in responses} - {o.convention}
+    if convention is not None and others:
+        o.on_notice(f"--as {convention.name}: there are responses to {', '.join(sorted(others))}")
     blind = None
     if o.blind_run is not None:
         blind = load_responses(Path(o.blind_run), o.on_notice, questions)

@@ -33,7 +33,9 @@ CUE_BEFORE = re.compile(
   | \b(?:i\ think|i\ believe|i'd\ say|must\ be|has\ to\ be|would\ be|should\ be|making)\b
         (?:\s+(?:it\ is|it's|that\ it\ is|that))?
   | \b(?:therefore|thus|hence|so)\b,?
-  | (?:^|[.,;:!?\n])\s*(?:(?:it|that|this)(?:'s|\ is|\ was)|{_ADVERBS})
+  | (?:^|[.,;:!?\n])\s*(?:(?:it|that|this)(?:'s|\ is|\ was)
+      | (?:most\s+)?(?:likely|probably|definitely|certainly|clearly|obviously|perhaps|maybe))
+  | \b(?:on\ second\ thought|actually|wait|no|sorry|correction|rather|instead)\b[,:]
   | (?:答案|正解|答え|回答|选择|選擇|选项|选|選|정답|답|而是)
         (?:应该|應該|应|應)?(?:是|为|為|は|은|는|:)*
   | \b(?:ответ|respuesta|réponse|reponse|antwort|lösung|resposta|risposta|cevap|odpowiedź|odpoved|
@@ -129,14 +131,63 @@ SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n+|(?<=[a-zA-Z)])\.(?=[A-Z][a-z])")
 CLAUSE_END = re.compile(r"[,;:](?=\s)|\bbut\b")
 CLAUSE_END_BEFORE_SYMBOL = re.compile(r"[,;:](?=\s)|\bbut\b|\bso\b")
 
-# What can lead to a letter without brackets: "Vitamin C" and "plan B" are names.
-LEADS_TO_SYMBOL = re.compile(
-    rf"(?:^|[\n:;.!?,/&(\[\"'=>]|\b(?:is|be|it's|that's|say|think|choose|chose|like|with|pick|select|"
-    r"answer|option|choice|letter|for|and|or|nor|either|neither|between|both|not|than|of|are|"
-    r"eliminate|out|la|el|es|est|ist|so|therefore|thus|hence|but|then|number|step|instead|to|towards?|"
-    rf"making|except|by|guess|on|ans|{_ADVERBS})|[^\x00-\x7f])\s*[\"'(\[]*\s*$",
-    re.IGNORECASE,
+# Words that can lead to a letter without brackets: "Vitamin C" and "plan B" are names.
+_LEADING = frozenset(
+    """is be it's that's say think choose chose like with pick select answer option choice letter
+    for and or nor either neither between both not than of are eliminate out la el es est ist so
+    therefore thus hence but then number step instead to toward towards making except by guess on
+    ans likely probably definitely clearly certainly obviously indeed simply actually also most
+    more still best maybe perhaps almost""".split()  # noqa: SIM905 - one to a line would be longer
 )
+_LEADING_MARKS = frozenset(":;.!?,/&([\"'=>")
+_LAST_WORD = re.compile(r"[^\W\d_]*(?:'[^\W\d_]+)?\Z")
+
+# Words that `CUE_BEFORE` can end with, in English; no search is needed behind another word.
+_CONCLUDING = _LEADING | frozenset(
+    """was remains one selection response statement description choosing selected selecting picked
+    picking conclude leaning matches believe that the le this's solution conclusion verdict it
+    ist lautet adalah correcta correta correcte corretta richtige respuesta reponse antwort resposta
+    risposta cevap odpoved svar jawaban wait no sorry correction rather thought""".split()  # noqa: SIM905
+)
+
+
+def leads_to_symbol(before: str) -> bool:
+    """Return whether a letter behind this text can be the symbol of an option.
+
+    >>> leads_to_symbol("The answer is "), leads_to_symbol("Vitamin ")
+    (True, False)
+    """
+    text = before.rstrip()
+    if not text or "\n" in before[len(text) :]:
+        return True
+    if text[-1] in _LEADING_MARKS or not text[-1].isascii():
+        return True
+    return _last_word(text) in _LEADING
+
+
+def _last_word(text: str) -> str:
+    found = _LAST_WORD.search(text, max(0, len(text) - 15))
+    return found[0].lower() if found else ""
+
+
+# Most words that conclude are short: the longer text is searched only if these are not there.
+_NEAR = 30
+
+
+def concludes(before: str) -> bool:
+    """Return whether words that conclude end a text: "so the answer is".
+
+    >>> concludes("so the answer is "), concludes("there are ")
+    (True, False)
+    """
+    text = before.rstrip(" ")
+    word = _last_word(text) if text[-1:].isalpha() else ""
+    if word.isascii() and word and word not in _CONCLUDING:
+        return False
+    if len(before) > _NEAR and CUE_BEFORE.search(before[-_NEAR:]):
+        return True
+    return CUE_BEFORE.search(before) is not None
+
 
 # What can follow such a letter: "A man" and "A-frame" are words.
 FOLLOWS_SYMBOL = re.compile(

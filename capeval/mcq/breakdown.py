@@ -97,7 +97,10 @@ def grouped(
     for way in by or _usual(responses):
         places: dict[str, list[int]] = {}
         for at, response in enumerate(responses):
-            for bucket in buckets_of(response, way):
+            tag = response.tags.get(way)
+            # Most tags are one text, which is its own bucket.
+            buckets = (tag,) if type(tag) is str and way != "frames" else buckets_of(response, way)
+            for bucket in buckets:
                 places.setdefault(bucket, []).append(at)
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})

@@ -22,13 +22,13 @@ from capeval.mcq.answer_phrases import (
     CLAUSE_END_BEFORE_SYMBOL,
     CORRECTS,
     CUE_AFTER,
-    CUE_BEFORE,
     DENIED_AFTER,
     DENIED_BEFORE,
     HYPOTHESIS,
     JOINED,
     SENTENCE_END,
     WRONG,
+    concludes,
 )
 from capeval.mcq.mentions import (
     Mention,
@@ -269,8 +269,7 @@ class _Prose:
 
     def _is_concluded(self, one: Mention) -> bool:
         # The words that conclude can be in the line above: "Answer:".
-        before = self.text[max(0, one.start - _CUE) : one.start]
-        return CUE_BEFORE.search(before) is not None
+        return concludes(self.text[max(0, one.start - _CUE) : one.start])
 
     def _is_alone(self, one: Mention, before: str, end: int) -> bool:
         """Return whether a sentence, or the beginning of the reply, is this option alone."""

@@ -6,7 +6,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def count_grades(
     return Grades.model_construct(
         signature=signature,
         settings=dict(settings),
-        counts=count.counts(),
+        counts=count.counts,
         overall=count.groups[_ALL],
         over_all=count.over_all(),
         over_questions=count.over_questions(),
@@ -219,8 +219,9 @@ class _Counter:
 
     # ---- the parts of the result -------------------------------------------------------------
 
+    @cached_property
     def counts(self) -> Counts:
-        """Return how many replies there are of each kind."""
+        """How many replies there are of each kind."""
         keys = {(r.benchmark, r.id) for r in self._responses}
         known = self._graded.questions
         missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
@@ -249,7 +250,7 @@ class _Counter:
 
     def over_questions(self) -> Accuracy | None:
         """Return the accuracy over all questions, those without a reply as wrong."""
-        counts = self.counts()
+        counts = self.counts
         total = len(self._responses) + counts.missing
         if total == counts.scored:
             return None

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from capeval.mcq.answer_phrases import (
     CUE_AFTER,
-    CUE_BEFORE,
     FOLLOWS_SYMBOL,
-    LEADS_TO_SYMBOL,
     NUMBERED,
     TITLE,
+    concludes,
+    leads_to_symbol,
     numbered_option,
 )
 from capeval.text import normal_form
@@ -221,7 +221,7 @@ def _is_symbol(text: str, start: int, end: int, symbol: str) -> bool:
         return True
     if symbol.isalpha() and symbol.islower():
         # An article, nearly always.
-        return _ENDS.match(after) is not None and CUE_BEFORE.search(before) is not None
+        return _ENDS.match(after) is not None and concludes(before)
     if not FOLLOWS_SYMBOL.match(after):
         return symbol not in "AI" and CUE_AFTER.match(after) is not None
-    return LEADS_TO_SYMBOL.search(before) is not None
+    return leads_to_symbol(before)

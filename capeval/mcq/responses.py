@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,8 +67,29 @@ def _lines(
     return result
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+# As strict as `parse_json`, which makes a decoder for every line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
+
+
 def _value(line: str, file: Path, number: int) -> Any:
-    value = parse_json(line, file=file, line=number)
+    try:
+        value = _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        value = parse_json(line, file=file, line=number)  # which says what is wrong
     if not isinstance(value, dict):
         raise InputError("must be a JSON object", file=file, where=f"line {number}")
     return value

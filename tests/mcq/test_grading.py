@@ -15,8 +15,12 @@ import capeval
 from capeval.errors import EndpointRefused, InputError, RetriesExhausted, UsageError
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
+from capeval.mcq.grades import Grades
+from capeval.mcq.questions import load_questions
 from capeval.mcq.strategies import STRATEGIES
+from capeval.schema.question import Response
 from tests.mcq.graded_files import line, write
+from tests.server import LoopbackServer
 
 FAILURE = "Failed to obtain answer via API."
 TEMPLATE = Path(__file__).parents[3] / "shared/data/videomme_output_template.json"
@@ -402,6 +406,43 @@ def test_the_same_responses_and_seed_give_the_same_bytes(tmp_path: Path) -> None
     )
 
 
+def test_grades_are_read_back(tmp_path: Path) -> None:
+    found = capeval.mcq_grade(hard(tmp_path, "own"), select="all", out=tmp_path / "grades.json")
+    assert Grades.model_validate_json((tmp_path / "grades.json").read_text()) == found
+
+
+def test_a_convention_of_another_benchmark_is_noticed(tmp_path: Path) -> None:
+    notices: list[str] = []
+    capeval.mcq_grade(hard(tmp_path, "tuna"), convention="tuna", on_notice=notices.append)
+    assert notices == []
+    capeval.mcq_grade(hard(tmp_path, "tuna"), convention="video-mme", on_notice=notices.append)
+    assert "responses to tuna" in notices[0]
+
+
+def test_published_questions_of_tomato(tmp_path: Path) -> None:
+    folder = TEMPLATE.parent / "tomato"
+    if not folder.exists():
+        pytest.skip(f"{folder} is not there")
+    replies = [
+        Response.to(question, question.answer, frames={"indices": list(range(16))})
+        for question in load_questions(folder)
+    ]
+    file = write(tmp_path / "r.jsonl", [one.model_dump(mode="json") for one in replies])
+    found = capeval.mcq_grade(file, convention="tomato")
+    assert found.overall.n == found.overall.correct == 1484
+    sizes = {name: group.n for name, group in found.by["reasoning_type"].items()}
+    assert sizes == {
+        "rotation": 286,
+        "direction": 403,
+        "velocity&frequency": 210,
+        "shape&trend": 223,
+        "visual_cues": 70,
+        "count": 292,
+    }
+    assert set(found.changes) == {"counterfactual", "zoom", "first_person"}
+    assert found.by["first_person"]["true"].n == 80
+
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 
@@ -441,3 +482,40 @@ def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
         capeval.mcq_grade(file, select="exact+randon")
     with pytest.raises(UsageError, match="name a chat model"):
         capeval.mcq_grade(file, select="exact+llm")
+
+
+async def test_a_real_endpoint_is_asked_once_for_each_reply(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        text = str(body["messages"][0]["content"])
+        return '{"ok": true}' if '"ok"' in text else '{"choice": "C"}'
+
+    lines = [line(number, f"Number {number}, I think.") for number in range(30)]
+    file = write(tmp_path / "r.jsonl", [*lines, line(99, "B")])
+    async with LoopbackServer(answer) as server:
+        options: dict[str, Any] = {"select": "exact+llm", "llm": "reader", "base_url": server.url}
+        options["cache"] = tmp_path / "cache.sqlite"
+        found = await capeval.mcq_grade_async(file, **options)
+        assert (found.overall.correct, found.overall.n) == (30, 31)
+        assert found.decided_by == {"model": 30, "symbol": 1}
+        again = await capeval.mcq_grade_async(file, **options)
+    assert again == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "1", "id": "2"}', 'the key "id" is duplicated'),
+        ('{"id": NaN}', "NaN is not a number in JSON"),
+        ('{"id": 1e999}', "1e999 is not a number in JSON"),
+        ("[1]", "must be a JSON object"),
+        ('{"id": ', "broken JSON"),
+    ],
+)
+def test_broken_lines_are_refused_with_their_number(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(line(1, "C")) + "\n" + text + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2") as error:
+        capeval.mcq_grade(file)
+    assert message in str(error.value)
