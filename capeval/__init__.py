@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from capeval.api.leaderboards import leaderboard_async as leaderboard_async
     from capeval.api.mcq_answering import mcq_answer as mcq_answer
     from capeval.api.mcq_answering import mcq_answer_async as mcq_answer_async
+    from capeval.api.mcq_diagnosing import mcq_leaderboard as mcq_leaderboard
+    from capeval.api.mcq_diagnosing import mcq_leaderboard_async as mcq_leaderboard_async
+    from capeval.api.mcq_diagnosing import mcq_temporal as mcq_temporal
+    from capeval.api.mcq_diagnosing import mcq_temporal_async as mcq_temporal_async
     from capeval.api.mcq_exchange import mcq_export as mcq_export
     from capeval.api.mcq_exchange import mcq_export_async as mcq_export_async
     from capeval.api.mcq_exchange import mcq_import as mcq_import
@@ -88,6 +92,8 @@ _HOMES = {
     "capeval.captioners.options": "GenerateOptions",
     "capeval.judging.options": "JudgeOptions",
     "capeval.api.mcq_answering": "mcq_answer mcq_answer_async",
+    "capeval.api.mcq_diagnosing": "mcq_leaderboard mcq_leaderboard_async mcq_temporal "
+    "mcq_temporal_async",
     "capeval.api.mcq_exchange": "mcq_export mcq_export_async mcq_import mcq_import_async",
     "capeval.api.mcq_grading": "mcq_grade mcq_grade_async",
     "capeval.api.plotting": "plot plot_async",

@@ -157,7 +157,17 @@ except SystemExit as end: assert not end.code
                     "frames",
                     "inspect",
                 ),
-                *("leaderboard", "models", "plot", "probe", "rate merge", "rate sheet", "report"),
+                *(
+                    "leaderboard",
+                    "mcq leaderboard",
+                    "mcq temporal",
+                    "models",
+                    "plot",
+                    "probe",
+                    "rate merge",
+                    "rate sheet",
+                    "report",
+                ),
                 "score",
             )
         ),

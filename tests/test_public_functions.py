@@ -37,6 +37,8 @@ FUNCTIONS = [
     "mcq_export",
     "mcq_grade",
     "mcq_import",
+    "mcq_leaderboard",
+    "mcq_temporal",
     "models",
     "plot",
     "probe",

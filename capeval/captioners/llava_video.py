@@ -350,18 +350,9 @@ class LlavaVideoInputs:
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         """Return `input_ids`, `attention_mask` and `pixel_values_videos`."""
         rows = [self._ids(request) for request in requests]
-        videos = [self._pixels(request) for request in requests]
         return {
-<<<<<<< HEAD
-            "input_ids": torch.tensor([[padding] * (longest - len(row)) + row for row in rows]),
-            "attention_mask": torch.tensor(
-                [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
-            ),
-            **self._videos(requests),
-=======
             **left_padded(rows, self._tokenizer.pad_token_id),
-            "pixel_values_videos": self._in_a_batch(videos),
->>>>>>> w-gen
+            **self._videos(requests),
         }
 
     def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:

@@ -8,6 +8,7 @@ import typer
 
 from capeval.api.mcq_options import ExportOptions, GradeOptions, ImportOptions
 from capeval.cli.mcq_answer_command import answer
+from capeval.cli.mcq_diagnostics_command import leaderboard, temporal
 from capeval.cli.options import Full, Json, Quiet, TableFormat, check_format, declared_by
 from capeval.cli.output import Output
 from capeval.text import counted
@@ -88,3 +89,7 @@ def export(declared: dict[str, Any], *, quiet: Quiet = False) -> None:
     output.line(f"{counted(found.responses, 'response')} in {counted(len(found.files), 'file')}")
     for file in found.files:
         output.line(str(file))
+
+
+app.command()(temporal)
+app.command()(leaderboard)

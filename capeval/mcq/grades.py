@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,7 +101,10 @@ class Circular(_Part):
 
 
 class GradedItem(TypedDict):
-    """One response and how it was graded; `correct` is None where it counts nowhere."""
+    """One response and how it was graded; `correct` is None where it counts nowhere.
+
+    `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
+    """
 
     id: str
     benchmark: str
@@ -114,6 +118,8 @@ class GradedItem(TypedDict):
     exact: str | None
     reply: str | None
     reason: str | None
+    frames: Mapping[str, Any]
+    tags: Mapping[str, Any]
 
 
 class Grades(_Part):

@@ -355,6 +355,8 @@ class _Counter:
                 exact=None if decision.unscored else letter_of(one.exact.option),
                 reply=one.response.reply,
                 reason=decision.unscored or None,
+                frames=one.response.frames,
+                tags=one.response.tags,
             )
             for one, decision, counted, right in rows
         ]

@@ -21,6 +21,15 @@ def percent(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f}"
 
 
+def hundredths(value: float) -> str:
+    """Return a fraction as percent with two decimals, as some sources print it.
+
+    >>> hundredths(0.1312)
+    '13.12'
+    """
+    return f"{100 * value:.2f}"
+
+
 def whole_percent(value: float | None) -> str:
     """Return a fraction as percent without decimals.
 

@@ -108,9 +108,10 @@ async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
         assert outcome.details["batch"] == 3
         assert outcome.likelihoods is not None
         assert alone.likelihoods is not None
-        found, expected = dict(outcome.likelihoods), dict(alone.likelihoods)
-        assert [*found] == pytest.approx([*expected], abs=1e-3)
-        assert [*found.values()] == [*expected.values()]
+        for (found, tokens), (expected, same) in zip(
+            outcome.likelihoods, alone.likelihoods, strict=True
+        ):
+            assert (found, tokens) == (pytest.approx(expected, abs=1e-3), same)
 
 
 async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make) -> None:

@@ -93,25 +93,11 @@ def require_placeholder(tokenizer: Any, token: str, expected: int, model: str) -
         )
 
 
-<<<<<<< HEAD
-def left_padded(rows: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:
-    """Return `input_ids` and `attention_mask` of rows of token ids."""
-    longest = max(len(row) for row in rows)
-    return {
-        "input_ids": torch.tensor([[padding] * (longest - len(row)) + list(row) for row in rows]),
-        "attention_mask": torch.tensor(
-            [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
-        ),
-    }
-
-
 def user_prompt(request: CaptionRequest) -> str:
     """Return the prompt of a model without a place for a system prompt, which comes first."""
     return f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
 
 
-=======
->>>>>>> w-gen
 def refuse_placeholder(request: CaptionRequest, *placeholders: str) -> None:
     """Raise `ValueError` where a prompt has the text that stands for a frame."""
     for placeholder in placeholders:

@@ -1,0 +1,77 @@
+"""The options of the commands that compare graded runs of multiple-choice questions."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from functools import partial
+from typing import Literal
+
+from capeval.api import FilePath
+from capeval.api.run_options import runs_option
+from capeval.options import INPUTS, OUTPUT, declares, option
+
+TableFormat = Literal["table", "markdown", "latex", "csv", "json"]
+
+_role = partial(option, None, panel=INPUTS, metavar="RUN")
+
+
+@declares
+class McqTemporalOptions:
+    """The arguments of `capeval.mcq_temporal`.
+
+    Parameters
+    ----------
+    graded_runs : Graded runs: names under runs/, folders, or grades.json files. What each of them
+        showed is read from the frames of its responses.
+    multi : The run with many frames, in order.
+    single : The run with a single frame, at random or the first.
+    picked : The run with a frame picked for each question.
+    shuffled : The run with the same many frames, shuffled.
+    blind : The run without the video.
+    by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
+        task_type (Video-MME).
+    resamples : Bootstrap resamples of videos.
+    seed : The seed of the resamples.
+    format : The format: table, markdown, latex, csv or json.
+    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
+        .txt.
+    """
+
+    graded_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
+    _: KW_ONLY
+    multi: FilePath | None = _role()
+    single: FilePath | None = _role()
+    picked: FilePath | None = _role()
+    shuffled: FilePath | None = _role()
+    blind: FilePath | None = _role()
+    by: str | None = option(None, metavar="TAG")
+    # With fewer, the ends of a 95% interval would be single resamples.
+    resamples: int = option(10_000, metavar="N", min=99)
+    seed: int = option(0, metavar="N", min=0)
+    format: TableFormat = option("table", metavar="FORMAT", panel=OUTPUT)
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    runs: FilePath = runs_option()
+
+
+@declares
+class McqLeaderboardOptions:
+    """The arguments of `capeval.mcq_leaderboard`.
+
+    Parameters
+    ----------
+    graded_runs : Graded runs to show besides those under runs/: names, folders, or grades.json
+        files.
+    by : The tag whose groups are the columns. By default task (TUNA-MCQ), reasoning_type (TOMATO)
+        or duration (Video-MME).
+    published : Add the published accuracies of TUNA-MCQ, TOMATO and a study of answer selection.
+    format : The format: table, markdown, latex, csv or json.
+    out : Write the leaderboard to this file, in the format of its suffix: .csv, .json, .md, .tex
+        or .txt.
+    """
+
+    graded_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
+    _: KW_ONLY
+    by: str | None = option(None, metavar="TAG", panel=OUTPUT)
+    format: TableFormat = option("table", metavar="FORMAT", panel=OUTPUT)
+    published: bool = False
+    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    runs: FilePath = runs_option()

@@ -1,0 +1,1 @@
+"""Graded runs of multiple-choice benchmarks in ranked tables, beside published ones."""

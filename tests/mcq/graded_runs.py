@@ -1,0 +1,84 @@
+"""Responses and graded runs made of numbers, for the tests of commands that compare them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import capeval
+
+__all__ = ["FRAMES", "KINDS", "edit", "grade", "paired", "write_responses"]
+
+KINDS = ("rotation", "direction", "count")
+# What `capeval mcq answer` stores of the frames it showed.
+FRAMES: Mapping[str, Mapping[str, Any]] = {
+    "multi": {"policy": "16", "indices": [0, 10, 20, 30]},
+    "single": {"policy": "1", "single": "random", "indices": [20]},
+    "picked": {"policy": "1", "single": "column:best", "indices": [30]},
+    "shuffled": {"policy": "16", "order": "shuffled", "indices": [20, 0, 30, 10]},
+    "blind": {"blind": True},
+}
+
+
+def write_responses(
+    folder: Path,
+    correct: Sequence[bool | None],
+    frames: Mapping[str, Any],
+    *,
+    per_video: int = 3,
+    benchmark: str = "tomato",
+) -> Path:
+    """Write responses.jsonl; None is a failed call."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for at, right in enumerate(correct):
+        kind = KINDS[at % len(KINDS)]
+        line: dict[str, Any] = {
+            "id": f"{kind}/{at}",
+            "benchmark": benchmark,
+            "video": f"human/{at // per_video:04}",
+            "question": "Which way?",
+            "options": ["left", "right", "up"],
+            "answer": "B",
+            "reply": None if right is None else "B" if right else "C",
+            "frames": dict(frames),
+            "reasoning_type": kind,
+        }
+        lines.append(line | ({"reason": "timed out"} if right is None else {}))
+    file = folder / "responses.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def grade(
+    folder: Path,
+    correct: Sequence[bool | None],
+    frames: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    select: str = "exact",
+    **more: Any,
+) -> Path:
+    """Write a graded run with a few resamples, and return its grades.json."""
+    responses = write_responses(folder, correct, frames, **more)
+    file = folder / "grades.json"
+    capeval.mcq_grade(responses, select=select, out=file, resamples=200)
+    if model is not None:
+        edit(file, settings={**json.loads(file.read_text("utf-8"))["settings"], "model": model})
+    return file
+
+
+def edit(file: Path, **changes: Any) -> None:
+    """Change fields of a grades.json."""
+    value = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**value, **changes}), encoding="utf-8")
+
+
+def paired(seed: int, *shares: float, questions: int = 60) -> list[list[bool | None]]:
+    """Return answers of runs with these accuracies, where hard questions are hard for all."""
+    rng = random.Random(seed)
+    hardness = [rng.random() for _ in range(questions)]
+    return [[0.7 * h + 0.3 * rng.random() < share for h in hardness] for share in shares]

@@ -1,0 +1,191 @@
+"""`capeval mcq leaderboard`: graded runs in sections, and published tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import capeval
+from capeval.errors import InputError
+from tests.judged_runs import capeval as type_command
+from tests.latex import PDFLATEX, typeset
+from tests.mcq.graded_runs import FRAMES, edit, grade, paired
+
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    return lambda *arguments: type_command(monkeypatch, capsys, "mcq", "leaderboard", *arguments)
+
+
+def make(name: str, correct: list[bool | None], **more: Any) -> Path:
+    return grade(Path("runs") / name, correct, more.pop("frames", FRAMES["multi"]), **more)
+
+
+def test_runs_are_ranked_and_ties_share_a_rank() -> None:
+    good, poor = paired(1, 0.7, 0.3)
+    for name, correct in (("poor", poor), ("good", good), ("good-again", good)):
+        make(name, correct)
+    (section,) = capeval.mcq_leaderboard().sections
+    assert [(one.name, one.rank) for one in section.entries] == [
+        ("good", 1),
+        ("good-again", 1),
+        ("poor", 3),
+    ]
+    assert section.columns == ("rotation", "direction", "count")
+    assert section.questions == (20, 20, 20)
+
+
+def test_baselines_are_in_every_section() -> None:
+    make("one", paired(1, 0.5)[0])
+    (section,) = capeval.mcq_leaderboard().sections
+    named = {one.name: one for one in section.baselines}
+    assert {"chance", "frequent choice", "human (videos)"} <= set(named)
+    chance = named["chance"].overall
+    assert chance is not None
+    assert chance.value == pytest.approx(1 / 3)
+
+
+def test_runs_that_saw_less_have_no_rank(typed: Typed) -> None:
+    many, one = paired(1, 0.6, 0.9)
+    make("many", many)
+    make("shuffled", one, frames=FRAMES["shuffled"])
+    (section,) = capeval.mcq_leaderboard().sections
+    assert [(e.name, e.rank) for e in section.entries] == [("many", 1), ("shuffled", None)]
+    out = typed()[1]
+    assert "One frame, shuffled frames or none" in out
+    assert "Not ranked" not in out
+
+
+def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown(typed: Typed) -> None:
+    good, poor = paired(1, 0.9, 0.3)
+    make("poor", poor)
+    make("good-but-part", [None, *good[1:]])
+    (section,) = capeval.mcq_leaderboard().sections
+    assert [(one.name, one.rank) for one in section.entries] == [
+        ("poor", 1),
+        ("good-but-part", None),
+    ]
+    out = " ".join(typed()[1].split())
+    assert "Not ranked, fewer than 99% of the questions are scored: good-but-part" in out
+
+
+def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
+    correct = paired(1, 0.5)[0]
+    make("a", correct)
+    make("b", correct, select="exact+random")
+    make("c", correct[:30])
+    make("d", correct, benchmark="own")
+    sections = capeval.mcq_leaderboard().sections
+    assert sorted([one.name for one in section.entries] for section in sections) == [
+        *(["a"], ["b"], ["c"], ["d"])
+    ]
+
+
+def test_published_tables_follow(typed: Typed) -> None:
+    make("one", paired(1, 0.5)[0])
+    board = capeval.mcq_leaderboard(published=True)
+    assert [one.benchmark for one in board.sections] == [
+        "tomato",
+        "tuna",
+        "tomato",
+        "mmmu-pro",
+        "mmmu-pro",
+    ]
+    code, out, err = typed("--published", "--full")
+    assert (code, err) == (0, "")
+    assert out.startswith("one: accuracy ")
+    flat = " ".join(out.split())
+    assert flat.count("published, not computed here") == 5 - 1
+    assert "¹ LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
+    assert "13.12" in out
+    assert "1,440" in out
+
+
+def test_published_alone_need_no_run(typed: Typed) -> None:
+    code, out, _ = typed("--published")
+    assert code == 0
+    assert out.startswith("Gemini 1.5 Pro: accuracy 60.8 on tuna, the highest of 21 published")
+
+
+def test_nothing_to_show_is_an_error() -> None:
+    with pytest.raises(InputError, match="has no graded run"):
+        capeval.mcq_leaderboard()
+
+
+def test_broken_run_is_left_out_unless_it_is_named(typed: Typed) -> None:
+    make("one", paired(1, 0.5)[0])
+    edit(make("broken", paired(2, 0.5)[0]), items=[])
+    code, out, err = typed()
+    assert code == 3
+    assert "broken" not in out
+    assert err.startswith("left out: ")
+    with pytest.raises(InputError, match="broken"):
+        capeval.mcq_leaderboard(["broken"])
+
+
+def test_own_columns_by_another_tag(typed: Typed) -> None:
+    make("one", paired(1, 0.5)[0])
+    (section,) = capeval.mcq_leaderboard(by="frames").sections
+    assert section.columns == ("4",)
+    assert "no run is broken down by nope" in typed("--by", "nope")[1]
+
+
+def test_json_has_what_the_function_returns(typed: Typed) -> None:
+    make("one", paired(1, 0.5)[0])
+    shown = json.loads(typed("--json", "--published")[1])
+    own, tuna, tomato, study, chance = shown["sections"]
+    assert own["entries"][0]["overall"]["n"] == 60
+    assert tuna["entries"][0]["by"]["Camera Motion"] == {
+        "value": 0.494,
+        "low": None,
+        "high": None,
+        "n": 256,
+    }
+    assert {note["model"] for note in tomato["footnotes"]} == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}
+    assert study["entries"][0]["overall"] is None
+    assert chance["counts"] is True
+
+
+def test_csv_has_a_row_for_each_group_and_no_formula(typed: Typed) -> None:
+    make("=1+1", paired(1, 0.5)[0])
+    rows = [*csv.DictReader(io.StringIO(typed("--format", "csv")[1]))]
+    assert rows[-1]["name"] == "'=1+1"
+    assert {row["bucket"] for row in rows} == {"", "rotation", "direction", "count"}
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_every_published_row_is_in_the_tables_of_a_paper(form: str, typed: Typed) -> None:
+    out = typed("--published", "--format", form)[1]
+    for name in ("LLaVA-Video-72B", "Frequent choice", "Yi-VL-34B", "AuroraCap-7B-VID"):
+        assert name in out
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
+def test_latex_is_typeset_within_the_text(tmp_path: Path, typed: Typed) -> None:
+    make("one_run & more", paired(1, 0.5)[0])
+    log = typeset(tmp_path, typed("--published", "--format", "latex")[1])
+    assert "Overfull" not in log
+
+
+def test_out_is_written_and_inputs_are_kept(typed: Typed) -> None:
+    file = make("one", paired(1, 0.5)[0])
+    code, out, _ = typed("--out", "board.md")
+    assert (code, Path("board.md").is_file()) == (0, True)
+    assert out.endswith("Written: board.md\n")
+    before = file.read_bytes()
+    assert typed("--out", str(file))[0] == 2
+    assert file.read_bytes() == before

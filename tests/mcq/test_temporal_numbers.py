@@ -1,0 +1,184 @@
+"""The temporal diagnostics as numbers: against the TOMATO paper, by hand, and in simulations."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capeval.mcq.temporal import Diagnostic, Role, diagnose, mean_change, relative_change
+from capeval.stats.paired_ratios import ratio_intervals
+from capeval.stats.values import Floats, Interval, Missing
+
+PAPER = tomllib.loads(
+    Path(__file__).with_name("temporal_published.toml").read_text(encoding="utf-8")
+)
+MODELS = ("GPT-4o", "Qwen2-VL")
+HALF = 0.05 + 1e-9
+
+
+def cells() -> Iterator[Any]:
+    for table in PAPER["tables"]:
+        for model in MODELS:
+            for benchmark, cell in zip(PAPER["benchmarks"], table[model], strict=True):
+                yield pytest.param(*cell, id=f"{table['number']}-{model}-{benchmark}")
+
+
+def test_there_are_forty_cells() -> None:
+    assert len(list(cells())) == 40
+
+
+@pytest.mark.parametrize(("lower", "upper", "printed"), [*cells()])
+def test_paper_is_reproduced_as_far_as_its_accuracies_are_printed(
+    lower: float, upper: float, printed: float
+) -> None:
+    least = relative_change(upper - HALF, lower + HALF)
+    most = relative_change(upper + HALF, lower - HALF)
+    assert isinstance(least, float)
+    assert isinstance(most, float)
+    assert 100 * least - HALF <= printed <= 100 * most + HALF
+
+
+@pytest.mark.parametrize("table", PAPER["tables"], ids=lambda table: table["number"])
+@pytest.mark.parametrize("at", range(5), ids=PAPER["benchmarks"])
+def test_paper_averages_are_means_of_the_models_ratios(table: dict[str, Any], at: int) -> None:
+    mean = mean_change([table[model][at][2] for model in MODELS])
+    assert mean == pytest.approx(table["average"][at], abs=2 * HALF)
+
+
+def test_average_is_not_the_ratio_of_the_average_accuracies() -> None:
+    """Table 5, TOMATO: 34.1% is the mean of the ratios, and 32.9% that of the mean accuracies."""
+    table = PAPER["tables"][2]
+    lower, upper, _ = np.mean([table[model][4] for model in MODELS], axis=0)
+    of_means = relative_change(float(upper), float(lower))
+    assert of_means == pytest.approx(0.329, abs=0.001)
+    assert table["average"][4] == 34.1
+
+
+def one(correct: dict[Role, list[float | None]], video: list[int] | None = None) -> Any:
+    arrays = {role: np.array(values, dtype=np.float64) for role, values in correct.items()}
+    size = len(next(iter(arrays.values())))
+    ids = np.array(range(size) if video is None else video, dtype=np.int64)
+    (found,) = diagnose(arrays, ids, [np.ones(size, dtype=np.bool_)], draws=500)
+    return found
+
+
+def test_measures_by_hand() -> None:
+    found = one(
+        {
+            "multi": [1, 1, 1, 1, 0, 0],
+            "single": [1, 0, 0, 0, 0, 1],
+            "picked": [1, 1, 0, 0, 0, 1],
+            "shuffled": [1, 1, 1, 0, 0, 0],
+        }
+    )
+    assert {name: of.value for name, of in found.items()} == pytest.approx(
+        {
+            "multi_frame_gain": 1.0,
+            "multi_frame_gain_picked": 1 / 3,
+            "frame_order_sensitivity": 1 / 3,
+            "frame_information_disparity": 0.5,
+            "needs_frames": 0.5,
+            "needs_frames_picked": 2 / 6,
+        }
+    )
+
+
+def test_question_unscored_in_either_run_is_left_out_of_both() -> None:
+    found = one({"multi": [1, 1, None, 0, 1], "single": [1, None, 1, 1, 0]})
+    gain: Diagnostic = found["multi_frame_gain"]
+    assert (gain.upper, gain.lower, gain.questions, gain.value) == (2, 2, 3, 0.0)
+
+
+def test_pairs_leave_out_only_their_own_gaps() -> None:
+    found = one({"multi": [1, 1], "single": [None, 1], "shuffled": [1, None]})
+    assert found["multi_frame_gain"].questions == 1
+    assert found["frame_order_sensitivity"].questions == 1
+    assert "frame_information_disparity" not in found
+
+
+def test_no_value_where_nothing_is_right_below_the_line() -> None:
+    found = one({"multi": [1] * 6, "single": [0] * 6})
+    gain = found["multi_frame_gain"]
+    assert (
+        gain.value == gain.interval == Missing("no question is answered correctly with one frame")
+    )
+    assert found["needs_frames"].value == 1.0
+
+
+def test_no_value_without_a_common_question() -> None:
+    found = one({"multi": [1, None], "single": [None, 1]})
+    assert found["multi_frame_gain"].value == Missing("no question has an answer in both runs")
+    assert found["needs_frames"].value == Missing("no question has an answer in both runs")
+
+
+def test_four_videos_have_no_interval() -> None:
+    found = one({"multi": [1, 1, 0, 1, 1, 0, 1, 1], "single": [1, 0, 0, 1] * 2}, [0, 1, 2, 3] * 2)
+    assert found["multi_frame_gain"].interval == Missing(
+        "4 videos are too few to resample: at least 5"
+    )
+
+
+def test_empty_runs_have_no_value() -> None:
+    found = one({"multi": [], "single": []})
+    assert isinstance(found["multi_frame_gain"].value, Missing)
+
+
+def test_videos_are_resampled_and_not_questions() -> None:
+    """Ten copies of each question say no more than one: the interval is as wide."""
+    rng = np.random.default_rng(1)
+    single: list[float | None] = [float(x < 0.4) for x in rng.random(60)]
+    multi: list[float | None] = [float(x < 0.6) for x in rng.random(60)]
+    once = one({"multi": multi, "single": single})["multi_frame_gain"]
+    tenfold = one({"multi": multi * 10, "single": single * 10}, [*range(60)] * 10)
+    assert tenfold["multi_frame_gain"].interval == once.interval
+
+
+def test_pairing_narrows_the_interval() -> None:
+    rng = np.random.default_rng(2)
+    hard = rng.random(200)
+    multi: list[float | None] = [float(h < 0.6) for h in hard]
+    paired = one({"multi": [*multi], "single": [float(h < 0.5) for h in hard]})
+    shuffled = [float(h < 0.5) for h in rng.permutation(hard)]
+    unpaired = one({"multi": [*multi], "single": [*shuffled]})
+    widths = [f["multi_frame_gain"].interval for f in (paired, unpaired)]
+    assert 2 * (widths[0].high - widths[0].low) < widths[1].high - widths[1].low
+
+
+def test_buckets_have_their_own_questions_and_videos() -> None:
+    correct: dict[Role, Floats] = {
+        "multi": np.array([1.0, 1, 0, 1]),
+        "single": np.array([1.0, 0, 1, 1]),
+    }
+    masks = [np.array([True, True, False, False]), np.array([False, False, True, True])]
+    first, second = diagnose(correct, np.array([0, 0, 0, 1]), masks)
+    assert (first["multi_frame_gain"].value, first["multi_frame_gain"].videos) == (1.0, 1)
+    assert (second["multi_frame_gain"].value, second["multi_frame_gain"].videos) == (-0.5, 2)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 1.0, None]), st.sampled_from([0.0, 1.0, None])), max_size=40
+    )
+)
+def test_values_stay_within_their_scales(pairs: list[tuple[float | None, float | None]]) -> None:
+    found = one({"multi": [a for a, _ in pairs], "single": [b for _, b in pairs]})
+    for name, lowest, highest in (("multi_frame_gain", -1.0, np.inf), ("needs_frames", 0.0, 1.0)):
+        of = found[name]
+        if isinstance(of.value, Missing):
+            assert of.interval == of.value
+            continue
+        assert lowest <= of.value <= highest
+        if isinstance(of.interval, Interval):
+            assert lowest <= of.interval.low <= of.value <= of.interval.high <= highest
+
+
+def test_arrays_of_other_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match="shapes differ"):
+        ratio_intervals(np.ones((2, 1)), np.ones((3, 1)), np.ones((2, 1), dtype=np.bool_))
