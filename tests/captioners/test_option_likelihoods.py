@@ -77,7 +77,7 @@ async def test_likelihoods_are_those_of_one_pass_over_the_whole_sequence(
     assert {1} < {n for _, n in expected}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["llava-video", "qwen2.5-vl", "qwen3.5", "glm-4.1v"])
 def test_the_shared_cache_gives_what_the_tokens_one_by_one_give(family: str, load: Load) -> None:
     model = load(family)
     scorer = ContinuationScorer(model)
@@ -111,7 +111,8 @@ async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
         for (found, tokens), (expected, same) in zip(
             outcome.likelihoods, alone.likelihoods, strict=True
         ):
-            assert (found, tokens) == (pytest.approx(expected, abs=1e-3), same)
+            assert found == pytest.approx(expected, abs=1e-3)
+            assert tokens == same
 
 
 async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make) -> None:
