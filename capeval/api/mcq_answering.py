@@ -172,9 +172,9 @@ def _readers(
         readers = {question.id: opened(view.single_frame(question)) for question in chosen}
         return lambda question: readers[question.id]
     policies = {view.policy_name(question) for question in chosen}
-    shared = {
-        policy: SharedReader(given if given is not None else opened(policy)) for policy in policies
-    }
+    # Questions on one video follow each other, but each reader may be at another video.
+    keep = max(2, options.readers)
+    shared = {policy: SharedReader(given or opened(policy), keep) for policy in policies}
     return lambda question: shared[view.policy_name(question)]
 
 
