@@ -206,4 +206,9 @@ def one_line_errors(model: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+        if isinstance(error, OSError) and "couldn't connect to" in str(error):
+            raise UsageError(
+                f"{model}: the hub cannot be reached, and the model was not downloaded before; "
+                "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
+            ) from error
         raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error

@@ -52,7 +52,7 @@ class GenerateOptions(ModelOptions):
     attn : Attention in this process: sdpa, eager, flash_attention_2, flash_attention_3 or
         flex_attention. By default sdpa.
     batch_size : Videos at a time on a device: a number or auto.
-    device : The device: cuda, mps or cpu. By default the best available.
+    device : The device: cuda, one GPU such as cuda:1, mps or cpu. By default the best available.
     videos : The folder of the videos. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or

@@ -36,10 +36,9 @@ from capeval.video.published_policies import (
 )
 
 FORMS = (
-    "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps, internvl-32 "
-    "or tarsier-32 (as these models' code), 1 (the middle one), or indices from 0 such as 0,5,9 "
-    "(one index: 7,)"
+    "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
+    "tuna-auto, tuna-32, internvl-32, tarsier-32 (as published code), 1 (the middle one), or "
+    "indices from 0 such as 0,5,9 (one index: 7,)"
 )
 
 
