@@ -103,6 +103,13 @@ def test_impossible_sizes_are_refused(folder: Path, field: str, value: object) -
     _refusal(folder)
 
 
+def test_a_part_of_the_layers_is_not_loaded(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(checkpoint("llava-video"), tmp_path / "model"))
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
+    assert "more layers than its config.json states" in _refusal(model)
+
+
 def test_an_adapter_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
     model = Path(shutil.copytree(checkpoint("qwen2-vl"), tmp_path / "model"))
     (model / "adapter_config.json").write_text("{}")

@@ -243,9 +243,7 @@ def test_an_index_that_names_a_file_elsewhere_is_refused(
 ) -> None:
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(
-        UsageError, match=r"weight_map: .* is not a file in its folder"
-    ):
+    with pytest.raises(UsageError, match=r"weight_map: .* is not a file in its folder"):
         folder_hash(folder, cache=cache)
 
 
