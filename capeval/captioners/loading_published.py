@@ -62,7 +62,7 @@ def load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> Loa
     # Otherwise a part of a model would write captions.
     if left := sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key):
         raise UsageError(
-            f"{model}: its checkpoint has more layers than its config.json states, such as {left[0]}"
+            f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
         )
     prepare_tokenizer(tokenizer)
     if len(tokenizer) > config.image_token_index:
