@@ -20,6 +20,7 @@ from capeval.video.choice import (
     SHORT_SECONDS,
     Choice,
     Policy,
+    check_count,
     check_most,
     check_number,
     check_rate,
@@ -83,14 +84,16 @@ class Fps:
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
         if timeline.is_variable:
+            check_count(timeline.times[-1] * self.rate)
             # A moment that is exactly a frame's time must not miss it because of rounding.
             moments = range(int(timeline.times[-1] * self.rate + 1e-6) + 1)
             chosen = [bisect_right(timeline.times, i / self.rate + 1e-6) - 1 for i in moments]
         else:
             step = timeline.fps / self.rate
+            # A rate above the video's own would show a frame twice, or a million times.
+            step = max(step, 1.0)
             count = int(timeline.total / step) + 1
             chosen = [i for i in (int(n * step) for n in range(count)) if i < timeline.total]
-        # A rate above the video's own would show a frame twice.
         indices = tuple(dict.fromkeys(chosen))
         warnings: tuple[str, ...] = ()
         if self.rate > timeline.fps * 1.001 and len(indices) == timeline.total:
