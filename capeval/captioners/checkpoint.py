@@ -12,7 +12,15 @@ from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
 from capeval.captioners.checkpoint_size import CheckpointSize, checkpoint_size
-from capeval.captioners.weights_identity import folder_hash
+from capeval.captioners.weights_identity import folder_hash, model_files
+from capeval.errors import UsageError
+from capeval.text import shown
+
+_LAYERS = frozenset(
+    {"num_hidden_layers", "num_layers", "n_layers", "n_layer", "depth", "encoder_layers"}
+)
+# The largest published models have some hundred.
+_MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,40 @@ class Checkpoint:
         }
 
 
+def _refuse_absurd(model: str, config: Mapping[str, Any], before: str = "") -> None:
+    # Even without its weights a model of so many layers fills the memory before it can be refused.
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            _refuse_absurd(model, value, f"{before}{name}.")
+        elif name in _LAYERS and isinstance(value, int) and value > _MOST_LAYERS:
+            raise UsageError(
+                f"{model}: config.json: {before}{name}: {value} is above {_MOST_LAYERS}"
+            )
+
+
+def _refuse_what_transformers_ignores(folder: Path, config: Mapping[str, Any]) -> None:
+    weights = config.get("transformers_weights")
+    if weights is not None and (not isinstance(weights, str) or Path(weights).name != weights):
+        raise UsageError(
+            f"{folder}: config.json: transformers_weights: {shown(weights)} is not a file in the "
+            "folder"
+        )
+    file = folder / "generation_config.json"
+    if file.is_file():
+        # A damaged one would be replaced by defaults.
+        try:
+            read = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UsageError(f"{file}: is not JSON: {error}") from None
+        if not isinstance(read, dict):
+            raise UsageError(f"{file}: must be an object")
+
+
 def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     """Return a hub id's or a folder's checkpoint; raises `OSError` or `ValueError`."""
     is_local = Path(model).is_dir()
     if is_local:
+        model_files(Path(model))  # refuses what could not be read
         file: str | Path | None = Path(model) / "config.json"
     else:
         file = cached_file(model, "config.json", revision=revision)
@@ -79,5 +117,8 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     loaded = json.loads(Path(file).read_text(encoding="utf-8"))
     if not isinstance(loaded, dict):
         raise OSError("its config.json is not an object")
+    _refuse_absurd(model, loaded)
+    if is_local:
+        _refuse_what_transformers_ignores(Path(model), loaded)
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)

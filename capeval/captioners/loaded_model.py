@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +17,8 @@ from capeval.captioners.device_maps import spread
 from capeval.captioners.devices import Placement, does_not_fit, free_memory, place
 from capeval.captioners.load_options import LoadOptions
 from capeval.captioners.protocol import BatchMaker, LoadedModel
-from capeval.errors import UsageError
-from capeval.text import one_line
+from capeval.errors import CapevalError, UsageError
+from capeval.text import describe, one_line
 
 _ATTENTION = "sdpa"
 # Removed once decoding is greedy, so that no record suggests that they were used.
@@ -202,8 +203,25 @@ def check_known(model: str, info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def one_line_errors(model: str) -> Iterator[None]:
-    """Turn transformers' multi-line errors into one line."""
+    """Turn whatever transformers raises over a checkpoint into one line."""
     try:
         yield
+    except CapevalError:
+        raise
     except (OSError, ValueError, KeyError, ImportError, StrictDataclassError) as error:
+        if isinstance(error, OSError) and "couldn't connect to" in str(error):
+            raise UsageError(
+                f"{model}: the hub cannot be reached, and the model was not downloaded before; "
+                "check the connection (and HF_ENDPOINT, if it is set), or name a folder as ./FOLDER"
+            ) from error
         raise UsageError(f"{model}: cannot be loaded: {one_line(str(error), 220)}") from error
+    except pickle.UnpicklingError as error:
+        # torch's message advises to run the code in the file.
+        raise UsageError(
+            f"{model}: cannot be loaded: its weights are damaged, or hold code, which is never run"
+        ) from error
+    except Exception as error:
+        # A damaged file or a malformed field can raise anything.
+        raise UsageError(
+            f"{model}: cannot be loaded: {one_line(describe(error, 220), 220)}"
+        ) from error

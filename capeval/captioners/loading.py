@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -27,6 +28,7 @@ from capeval.captioners.pixel_bounds import preset_bounds
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.published import find_family
 from capeval.captioners.published.checkpoint import has_architecture
+from capeval.captioners.weights_identity import folder_state
 from capeval.errors import UsageError
 from capeval.llm.transport import check_proxies
 
@@ -34,10 +36,23 @@ from capeval.llm.transport import check_proxies
 def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> LoadedModel:
     """Load `model`, a hub id or a folder, that the run calls `name`; raises `UsageError`."""
     transformers.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        # An error is then one line.
+        transformers.logging.disable_progress_bar()
     if not Path(model).is_dir():
         check_proxies()
     with one_line_errors(model):
         source = find_checkpoint(model, options.get("revision"))
+    before = folder_state(source.folder) if source.is_local else None
+    with one_line_errors(model):
+        loaded = _load(source, name, options)
+    if before is not None and folder_state(source.folder) != before:
+        # Its hash may then be that of other weights.
+        raise UsageError(f"{model}: was changed while it was loaded; run the same command again")
+    return loaded
+
+
+def _load(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
     family = find_family(source.published)
     if family is not None:
         return load_family(source, family, name, options)
@@ -48,6 +63,9 @@ def load_model(model: str, *, name: str, **options: Unpack[LoadOptions]) -> Load
 
 def _load_native(source: Checkpoint, name: str, options: LoadOptions) -> LoadedModel:
     model = source.model
+    if source.is_local and source.file("adapter_config.json") is not None:
+        # Whether it is applied depends on a package that may not be there.
+        raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
     system_prompt = options.get("system_prompt")
     processing = dict(options.get("processor_options") or {})
     template = dict(options.get("template") or {})

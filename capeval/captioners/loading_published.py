@@ -59,6 +59,11 @@ def load_llava_video(source: Checkpoint, name: str, options: LoadOptions) -> Loa
             **loading,
         )
     check_complete(model, info)
+    # Otherwise a part of a model would write captions.
+    if left := sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key):
+        raise UsageError(
+            f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
+        )
     prepare_tokenizer(tokenizer)
     if len(tokenizer) > config.image_token_index:
         raise UsageError(f"{name}: its tokenizer leaves no id for the frames")

@@ -48,7 +48,7 @@ class CaptionerOptions(ModelOptions):
     attn : Attention in this process: sdpa, eager, flash_attention_2, flash_attention_3 or
         flex_attention. By default sdpa.
     batch_size : Videos at a time on a device: a number or auto.
-    device : The device: cuda, mps or cpu. By default the best available.
+    device : The device: cuda, one GPU such as cuda:1, mps or cpu. By default the best available.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), or
         qwen-2fps or tuna-2fps, as published code takes them. By default the catalogue's.
     decoder : The decoder: pyav or decord.

@@ -99,16 +99,20 @@ class Generation:
 
     @property
     def warnings(self) -> dict[str, int]:
-        """How many captions have each warning; warnings that differ only in numbers are merged."""
+        """How many captions have each warning; those that differ only in numbers are merged."""
         # Earlier versions stored whatever a captioner returned as a warning.
         stored = [line.get("warnings") for line in self.captions]
         texts = [text for each in stored if isinstance(each, list) for text in each]
-        counts = Counter(
-            "".join("N" if c.isdigit() else c for c in text)
-            for text in texts
-            if isinstance(text, str)
-        )
-        return {re.sub("N{2,}", "N", warning): counts[warning] for warning in sorted(counts)}
+        counts = Counter(text for text in texts if isinstance(text, str))
+        kinds: dict[str, list[str]] = {}
+        for text in counts:
+            kinds.setdefault(re.sub(r"\d+", "N", text), []).append(text)
+        # A kind with one text keeps its numbers.
+        merged = {
+            alike[0] if len(alike) == 1 else kind: sum(counts[text] for text in alike)
+            for kind, alike in kinds.items()
+        }
+        return dict(sorted(merged.items()))
 
     @property
     def revisions(self) -> list[str]:

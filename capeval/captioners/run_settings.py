@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from capeval.captioners.protocol import Captioner
@@ -16,6 +17,11 @@ from capeval.video import FrameReader
 
 EARLIER = "earlier_settings"
 """The manifest's list of ids of settings that identified weights less well."""
+
+_ROOM = 160
+"""Characters of an error's 300 that are left for the settings that differ."""
+
+_FROM_PROMPT = "generation.processor.prompt_tokens"
 
 _FOLDER, _HASH = "generation.weights.folder", "generation.weights.sha256"
 
@@ -101,18 +107,36 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...
             "choose another --run",
             file=run.path,
         )
-    different = [
-        f"{key.removeprefix('generation.')} {shown(then.get(key))} (now {shown(now.get(key))})"
-        for key in {**then, **now}
-        if dumps(then.get(key)) != dumps(now.get(key))
-    ]
+    different = [key for key in {**then, **now} if dumps(then.get(key)) != dumps(now.get(key))]
     if different:
         raise InputError(
             "was generated with other settings, which cannot be mixed; choose another --run, or go "
-            f"back to {', '.join(different)}",
+            f"back to {_changes(different, then, now)}",
             file=run.path,
         )
     return earlier
+
+
+def _changes(different: Sequence[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    # An error has one line, and a value that a reader can type says more than a hash.
+    beside = {key.rpartition(".")[0] for key in different if not key.endswith(".sha256")}
+    readable = [
+        key
+        for key in different
+        if not (key.endswith(".sha256") and key.rpartition(".")[0] in beside)
+        and not (key == _FROM_PROMPT and "prompt" in beside)
+    ]
+    prefix = re.compile(r"^(generation\.)*")
+    texts = [
+        f"{prefix.sub('', key)} {shown(then.get(key))} (now {shown(now.get(key))})"
+        for key in readable
+    ]
+    named = sorted(texts, key=len)
+    while len(named) > 1 and len(", ".join(named)) > _ROOM:
+        named.pop()
+    named.sort(key=texts.index)
+    more = len(texts) - len(named)
+    return ", ".join(named) + (f", and {more} more" if more else "")
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import platformdirs
 
 from capeval.errors import UsageError
+from capeval.text import shown
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 # Configuration, tokenizer (also sentencepiece and tiktoken) and processor; not README and pictures.
@@ -33,6 +35,8 @@ _UNUSED = frozenset(
 _WORTH_A_NOTICE = 2 << 30
 # Hashing is limited by the disk; more threads would only compete for it.
 _THREADS = 4
+# Those that transformers looks for first.
+_PREFERRED = ("model.safetensors", "model.safetensors.index.json")
 
 
 def folder_hash(
@@ -63,7 +67,9 @@ def folder_hash(
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: cannot be read ({error.strerror})") from None
     named = zip((file.relative_to(folder).as_posix() for file in files), hashes, strict=True)
-    return hashlib.sha256("".join(f"{name}\0{one}\n" for name, one in named).encode()).hexdigest()
+    listed = "".join(f"{name}\0{one}\n" for name, one in named)
+    # A name need not be UTF-8.
+    return hashlib.sha256(os.fsencode(listed)).hexdigest()
 
 
 def default_cache() -> Path:
@@ -71,21 +77,60 @@ def default_cache() -> Path:
     return Path(platformdirs.user_cache_dir("capeval")) / "weights"
 
 
+def folder_state(folder: Path) -> list[dict[str, Any]]:
+    """Return what changes when a file of a model is replaced: paths, sizes and times.
+
+    Raises `UsageError` as `model_files` does.
+    """
+    try:
+        return [_state(file) for file in model_files(folder)]
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: cannot be read ({error.strerror})") from None
+
+
 def model_files(folder: Path) -> list[Path]:
-    """Return the files of `folder` from which a model, its tokenizer or processor is loaded."""
+    """Return the files of `folder` from which a model, its tokenizer or processor is loaded.
+
+    Raises `UsageError` where one is a device or a pipe, or an index names a file elsewhere.
+    """
     inside = [path for path in folder.iterdir() if _is_used(path)]
     # Further chat templates have a folder of their own.
     inside += (folder / "additional_chat_templates").glob("*.jinja")
-    weights = [path for path in inside if path.suffix in _WEIGHTS]
-    if any(path.suffix == ".safetensors" for path in weights):
-        # transformers prefers them; the same weights may be there in another format as well.
+    if any(path.name in _PREFERRED for path in inside):
+        # The same weights may be there in another format as well.
         inside = [path for path in inside if path.suffix not in _WEIGHTS[1:]]
-    return sorted(inside)
+    for index in [path for path in inside if path.name.endswith(".index.json")]:
+        inside += _shards_below(folder, index)
+    return sorted(set(inside))
+
+
+def _shards_below(folder: Path, index: Path) -> list[Path]:
+    """Return the files in subfolders that an index of weights names."""
+    try:
+        names = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []  # transformers refuses it
+    below = []
+    for name in names:
+        parts = PurePosixPath(name).parts if isinstance(name, str) else ()
+        if not parts or ".." in parts or PurePosixPath(name).is_absolute():
+            raise UsageError(f"{index}: weight_map: {shown(name)} is not a file in its folder")
+        if len(parts) > 1 and (folder / name).is_file():
+            below.append(folder / name)
+    return below
 
 
 def _is_used(path: Path) -> bool:
     is_kind = path.suffix in _WEIGHTS or path.suffix in _OTHER
-    return is_kind and path.name not in _UNUSED and not path.name.startswith(".") and path.is_file()
+    if not is_kind or path.name in _UNUSED or path.name.startswith("."):
+        return False
+    if path.is_file():
+        return True
+    with suppress(OSError):  # a link that leads nowhere
+        if not stat.S_ISDIR(path.stat().st_mode):
+            # Opening a pipe would wait for its other end.
+            raise UsageError(f"{path}: is not a regular file")
+    return False
 
 
 def _file_hash(file: Path, cache: Path) -> str:
@@ -121,7 +166,7 @@ def _kept(file: Path, cache: Path) -> str | None:
     try:
         kept = json.loads(_entry(state["path"], cache).read_text(encoding="utf-8"))
         found = kept.pop("sha256")
-    except (OSError, ValueError, AttributeError, LookupError, TypeError):
+    except (OSError, ValueError, AttributeError, LookupError, TypeError, RecursionError):
         return None
     is_hash = isinstance(found, str) and len(found) == 64
     return found if is_hash and kept == state else None

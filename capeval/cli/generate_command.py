@@ -173,7 +173,7 @@ def _show(
     if not_reached := len(left) - len(failed):
         session.lost(f"{run.name}: {counted(not_reached, 'video')} not captioned")
     for warning, count in generation.warnings.items():
-        session.print(f"{run.name}: {counted(count, 'caption')}: {warning}")
+        session.print(f"{run.name}: {counted(count, 'caption')} with a warning: {warning}")
     if len(generation.revisions) > 1:
         session.print(f"{run.name}: written by {' and '.join(generation.revisions[:5])}")
     if generation.stopped:

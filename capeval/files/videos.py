@@ -63,8 +63,10 @@ class VideoFolder:
         if asked.is_absolute() or ".." in asked.parts or "\\" in name or "\0" in name or not name:
             raise VideoError("the annotation's path leads out of the folder of the videos")
         try:
-            if (self.path / asked).is_file():
-                return self.path / asked
+            file = self.path / asked
+            # A link that leads nowhere is found, too: whoever reads it says where it leads.
+            if file.is_file() or (file.is_symlink() and not file.exists()):
+                return file
         except OSError:
             raise VideoError("no file can have this name") from None
         found = self._by_stem.get(asked.name, [])

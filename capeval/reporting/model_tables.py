@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
@@ -55,7 +56,13 @@ def print_models(entries: Sequence[ModelEntry], console: Console, *, full: bool 
 
 def print_model(entry: ModelEntry, console: Console) -> None:
     """Print everything about one model."""
-    newest = "the newest; captions record which one it was" if entry.hub else None
+    is_on_hub = entry.hub is not None and not entry.hub.startswith(("./", "../", "/", "~"))
+    newest = "the newest; captions record which one it was" if is_on_hub else None
+    images = None
+    if entry.serve or entry.base_url or entry.reached == "endpoint":
+        images = (
+            f"{entry.images} (at an endpoint)" if entry.reached == "transformers" else entry.images
+        )
     fields = {
         "model": entry.name,
         "hub": entry.hub,
@@ -65,18 +72,25 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "frames": entry.frames,
         "prompt": entry.prompt,
         "system": entry.system,
-        "tokens": f"{entry.max_new_tokens} at most, temperature {entry.temperature}",
-        "options": ", ".join(f"{k} = {v}" for k, v in entry.options.items()) or None,
+        "tokens": f"{entry.max_new_tokens:,} at most, temperature {entry.temperature:g}",
+        "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
         "reached": entry.reached,
         "endpoint": entry.base_url and public_url(entry.base_url),
         "serve": entry.serve,
-        "images": entry.images if entry.serve or entry.reached == "endpoint" else None,
+        "images": images,
         "note": entry.note,
         "paper": "in its table 7" if entry.paper else None,
     }
     for field, value in fields.items():
         if value is not None:
             print_line(one_line(f"{field}: {value}", 2000), console)
+
+
+def _toml(value: object) -> str:
+    """Return a value as `capeval.toml` has it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _memory(entry: ModelEntry) -> str:

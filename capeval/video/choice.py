@@ -14,6 +14,9 @@ from capeval.video.frames import FrameSet, Timeline
 
 # The paper's limit (appendix B.1).
 SHORT_SECONDS = 16.0
+MOST_BYTES = 8 * 2**30
+"""The memory that the frames of a video may take."""
+
 # More frames than any model takes: a larger number is a typing error.
 _MOST = 100_000
 
@@ -35,13 +38,16 @@ class Choice:
         timeline: Timeline,
         decoded: NDArray[np.uint8],
         *,
+        path: Path,
         decoder: str,
         version: str,
         warnings: tuple[str, ...],
     ) -> FrameSet:
-        """Return the frames of `to_decode` in the order of this choice."""
+        """Return the frames of `to_decode` in the order of this choice; raises `VideoError`."""
         place = {index: n for n, index in enumerate(self.to_decode)}
         order = [place[index] for index in self.indices]
+        height, width = decoded.shape[1:3]
+        check_memory(len(order), width, height, path)
         return FrameSet(
             # Indexing copies, and most choices are in order already.
             frames=decoded if order == list(range(len(order))) else decoded[order],
@@ -83,6 +89,21 @@ def spread(total: int, n: int) -> tuple[int, ...]:
     if n == 1:
         return ((total - 1) // 2,)
     return tuple(int(i) for i in np.linspace(0, total - 1, n).astype(int))
+
+
+def check_memory(count: int, width: int, height: int, path: Path) -> None:
+    """Raise `VideoError` where so many frames do not fit into memory, also repeated ones."""
+    if (needed := count * width * height * 3) > MOST_BYTES:
+        raise VideoError(
+            f"{count} frames of {width}x{height} need {needed / 2**30:.0f} GiB; ask for fewer",
+            file=path,
+        )
+
+
+def check_count(count: float) -> None:
+    """Raise `ValueError` where a rate takes more frames than any model, as of a false duration."""
+    if count > _MOST:
+        raise ValueError(f"would be {count:.0f} frames, and at most {_MOST} are taken")
 
 
 def check_number(n: int) -> None:

@@ -98,6 +98,7 @@ class DecordDecoder:
         return choice.frame_set(
             timeline,
             np.frombuffer(pixels, np.uint8).reshape(shape),
+            path=path,
             decoder=self.name,
             version=self._version,
             warnings=choice.warnings,

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capeval.video.choice import SHORT_SECONDS, Choice, check_number, check_rate, spread
+from capeval.video.choice import (
+    SHORT_SECONDS,
+    Choice,
+    check_count,
+    check_number,
+    check_rate,
+    spread,
+)
 from capeval.video.frames import Timeline
 
 
@@ -36,6 +43,7 @@ class TunaFps:
         count = int(timeline.total / timeline.fps * self.rate)
         if not count:
             raise ValueError(f"is too short: {self} takes no frame of {timeline.duration:.3g} s")
+        check_count(count)
         step = timeline.fps / self.rate
         return Choice(tuple(int(n * step) for n in range(count)))
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import MissingExtra, VideoError
 from capeval.text import one_line
-from capeval.video.choice import Policy, choose_frames
+from capeval.video.choice import Policy, check_memory, choose_frames
 from capeval.video.container_check import broken_at
 from capeval.video.container_size import announced_size, lacks_index
 from capeval.video.frames import (
@@ -50,7 +50,6 @@ _FORMATS = (
     "rm,wtv,dv,yuv4mpegpipe,wav,mp3,flac,aac,amr,ac3,w64,aiff,caf"
 )
 _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
-_MOST_BYTES = 8 * 2**30
 _DRAINS = 64
 _NAMED = 10
 _MISSING = "decoding needs PyAV"
@@ -117,6 +116,7 @@ class PyAVDecoder:
         return choice.frame_set(
             timeline,
             taken.frames,
+            path=path,
             decoder=self.name,
             version=self._version,
             warnings=(*scan.warnings, *choice.warnings, *taken.warnings()),
@@ -181,13 +181,7 @@ class _Taken:
 
     def add(self, number: int, frame: VideoFrame) -> None:
         if self._count == 0:
-            needed = len(self.wanted) * frame.width * frame.height * 3
-            if needed > _MOST_BYTES:
-                raise VideoError(
-                    f"{len(self.wanted)} frames of {frame.width}x{frame.height} need "
-                    f"{needed / 2**30:.0f} GiB; ask for fewer",
-                    file=self.path,
-                )
+            check_memory(len(self.wanted), frame.width, frame.height, self.path)
         pixels = self._upright(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8), frame)
         if self._count == 0:
             self.frames = _fresh((len(self.wanted), *pixels.shape))

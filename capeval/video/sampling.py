@@ -20,6 +20,7 @@ from capeval.video.choice import (
     SHORT_SECONDS,
     Choice,
     Policy,
+    check_count,
     check_most,
     check_number,
     check_rate,
@@ -36,10 +37,9 @@ from capeval.video.published_policies import (
 )
 
 FORMS = (
-    "32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1), 2fps@64 or auto@64 (at most "
-    "64), tuna-2fps, tuna-auto or tuna-32 (as the TUNA benchmark's code), qwen-2fps, internvl-32 "
-    "or tarsier-32 (as these models' code), 1 (the middle one), or indices from 0 such as 0,5,9 "
-    "(one index: 7,)"
+    "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
+    "tuna-auto, tuna-32, internvl-32, tarsier-32 (as published code), 1 (the middle one), or "
+    "indices from 0 such as 0,5,9 (one index: 7,)"
 )
 
 
@@ -84,14 +84,16 @@ class Fps:
     def choose(self, timeline: Timeline) -> Choice:
         """Choose; always the first frame at least."""
         if timeline.is_variable:
+            check_count(timeline.times[-1] * self.rate)
             # A moment that is exactly a frame's time must not miss it because of rounding.
             moments = range(int(timeline.times[-1] * self.rate + 1e-6) + 1)
             chosen = [bisect_right(timeline.times, i / self.rate + 1e-6) - 1 for i in moments]
         else:
             step = timeline.fps / self.rate
+            # A rate above the video's own would show a frame twice, or a million times.
+            step = max(step, 1.0)
             count = int(timeline.total / step) + 1
             chosen = [i for i in (int(n * step) for n in range(count)) if i < timeline.total]
-        # A rate above the video's own would show a frame twice.
         indices = tuple(dict.fromkeys(chosen))
         warnings: tuple[str, ...] = ()
         if self.rate > timeline.fps * 1.001 and len(indices) == timeline.total:

@@ -122,3 +122,12 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m" / "vocab.json").unlink()
     with pytest.raises(UsageError, match=r"no tokenizer\.json, tokenizer\.model or vocab\.json"):
         load_model(str(tmp_path / "m"), name="m", device="cpu")
+
+
+def test_a_piece_that_would_take_hours_is_refused() -> None:
+    text = b"a" * 2_000_000
+    length = b"\x80\x89\x7a"
+    piece = b"\x0a" + length + text
+    data = b"\x0a\x84\x89\x7a" + piece
+    with pytest.raises(ValueError, match="has a piece of 2000000 characters"):
+        read_sentencepiece(data)

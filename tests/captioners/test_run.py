@@ -375,6 +375,37 @@ async def test_warnings_are_counted_by_kind(run: RunFolder, wanted_of: Wanting) 
     assert generation.revisions == ["r0", "r1"]
 
 
+async def test_a_warning_that_all_share_keeps_its_numbers(
+    run: RunFolder, wanted_of: Wanting
+) -> None:
+    def answer(request: Any) -> Any:
+        return captioned(request.index, warnings=("cut off at 1024 tokens",))
+
+    generation = await go(run, wanted_of(["v1", "v2"]), FakeCaptioner(answer=answer))
+    assert generation.warnings == {"cut off at 1024 tokens": 2}
+
+
+async def test_a_refusal_names_what_a_user_can_type_and_counts_the_rest(
+    run: RunFolder, wanted_of: Wanting, tmp_path: Path
+) -> None:
+    wanted = wanted_of(INDEXES)
+    await go(run, replace(wanted, limit=1))
+    (tmp_path / "p.txt").write_text("Say it.")
+    others = {f"setting_{number}": "x" * 40 for number in range(9)}
+    with pytest.raises(InputError) as caught:
+        await go(
+            run,
+            replace(wanted, prompts=load_caption_prompts(tmp_path / "p.txt")),
+            FakeCaptioner(settings={"backend": "fake", "max_new_tokens": 512, **others}),
+            FakeReader(policy="2fps"),
+        )
+    said = str(caught.value)
+    assert 'frames "32" (now "2fps")' in said
+    assert "max_new_tokens 1024 (now 512)" in said
+    assert "sha256" not in said
+    assert said.endswith(" more")
+
+
 async def test_five_thousand_videos_with_one_in_a_hundred_broken(
     run: RunFolder, wanted_of: Wanting
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
         *("config.json", "generation_config.json", "preprocessor_config.json", "merges.txt"),
         *("tokenizer.json", "chat_template.jinja", "model-1.safetensors", "model-2.safetensors"),
         *("README.md", "trainer_state.json", "pytorch_model.bin", ".hidden.json"),
+        "model.safetensors.index.json",
     ):
         (made / name).write_text(f"content of {name}")
     return made
@@ -59,6 +61,7 @@ def test_everything_that_is_loaded_counts_and_nothing_else(folder: Path, cache: 
     assert used == {
         *("config.json", "generation_config.json", "preprocessor_config.json", "merges.txt"),
         *("tokenizer.json", "chat_template.jinja", "model-1.safetensors", "model-2.safetensors"),
+        "model.safetensors.index.json",
     }
     for path in sorted(folder.iterdir()):
         content = path.read_text()
@@ -73,7 +76,7 @@ def test_everything_that_is_loaded_counts_and_nothing_else(folder: Path, cache: 
 def test_a_file_is_read_once(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = reads(monkeypatch)
     first = folder_hash(folder, cache=cache)
-    assert len(seen) == 8
+    assert len(seen) == 9
     seen.clear()
     assert folder_hash(folder, cache=cache) == first
     assert seen == []
@@ -214,3 +217,65 @@ def test_a_hub_models_weights_are_its_commit(
     pinned = load_model("org/m", name="m", device="cpu", revision=commits[0])
     assert pinned.revision == commits[0]
     assert json.dumps(dict(pinned.settings))
+
+
+def test_weights_beside_safetensors_of_another_name_count(folder: Path, cache: Path) -> None:
+    # transformers then loads pytorch_model.bin.
+    (folder / "model.safetensors.index.json").unlink()
+    before = folder_hash(folder, cache=cache)
+    (folder / "pytorch_model.bin").write_text("others")
+    assert folder_hash(folder, cache=cache) != before
+
+
+def test_weights_in_a_subfolder_count(folder: Path, cache: Path) -> None:
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "below/x.safetensors"}}))
+    (folder / "below").mkdir()
+    (folder / "below" / "x.safetensors").write_text("some")
+    before = folder_hash(folder, cache=cache)
+    (folder / "below" / "x.safetensors").write_text("others")
+    assert folder_hash(folder, cache=cache) != before
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x.safetensors", "a/../../x", 5, None, ""])
+def test_an_index_that_names_a_file_elsewhere_is_refused(
+    folder: Path, cache: Path, name: object
+) -> None:
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(UsageError, match=r"weight_map: .* is not a file in its folder"):
+        folder_hash(folder, cache=cache)
+
+
+def test_names_that_are_not_utf_8_count(folder: Path, cache: Path) -> None:
+    before = folder_hash(folder, cache=cache)
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json")).write_text("{}")
+    assert folder_hash(folder, cache=cache) != before
+
+
+@pytest.mark.parametrize("name", ["config.json", "model-1.safetensors", "tokenizer.json"])
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(UsageError, match=f"{name}: is not a regular file"):
+        load_model(str(folder), name="m")
+
+
+def test_weights_that_are_replaced_while_they_are_loaded_are_refused(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(checkpoint("qwen2-vl"), model)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    original = weights_identity.folder_hash
+
+    def replacing(folder: Path, **more: Any) -> str:
+        found = original(folder, **more)
+        weights = folder / "model.safetensors"
+        weights.with_name("new").write_bytes(weights.read_bytes())
+        weights.with_name("new").replace(weights)
+        return found
+
+    monkeypatch.setattr("capeval.captioners.checkpoint.folder_hash", replacing)
+    with pytest.raises(UsageError, match="was changed while it was loaded"):
+        load_model(str(model), name="m", device="cpu")

@@ -361,6 +361,15 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "8 of them now" in whole.out
 
 
+async def test_an_entry_of_a_folder_is_shown_as_capeval_toml_has_it(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text(
+        '[models."mine"]\nhub = "./ours"\noptions = { template = { enable_thinking = false } }\n'
+    )
+    shown = await here(tmp_path, "models", "mine")
+    assert "options: template = { enable_thinking = false }" in shown.out
+    assert "revision" not in shown.out  # a folder has none
+
+
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
     listed = await here(tmp_path, "models")

@@ -81,6 +81,12 @@ def test_what_cannot_be_found_says_why(name: str, said: str, folder: VideoFolder
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["gone.mp4", "gone"])
+def test_a_link_that_leads_nowhere_is_found(name: str, tmp_path: Path) -> None:
+    (tmp_path / "gone.mp4").symlink_to(tmp_path / "elsewhere.mp4")
+    assert VideoFolder(tmp_path).find(name) == tmp_path / "gone.mp4"
+
+
 def test_a_folder_is_needed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist; name the folder"):
         VideoFolder(tmp_path / "none")

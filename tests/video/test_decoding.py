@@ -369,7 +369,7 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
 
 
 def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capeval.video.pyav_decoder._MOST_BYTES", 100_000)
+    monkeypatch.setattr("capeval.video.choice.MOST_BYTES", 100_000)
     path = make_clip(tmp_path / "v.mp4")
     with pytest.raises(VideoError, match="48 frames of 128x96 need"):
         read(path)

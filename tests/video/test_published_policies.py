@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
+
 import pytest
 
-from capeval.errors import UsageError
+from capeval.errors import UsageError, VideoError
+from capeval.video import open_reader
 from capeval.video.frames import Timeline
 from capeval.video.sampling import read_policy
+from tests.video.clips import make_clip
 
 
 def clip(total: int) -> Timeline:
@@ -44,3 +49,22 @@ def test_indices_are_those_of_the_published_rule(
 def test_impossible_numbers_are_refused(policy: str) -> None:
     with pytest.raises(UsageError, match="is not a number from 2 to"):
         read_policy(policy)
+
+
+def test_a_false_time_does_not_make_millions_of_frames() -> None:
+    # The last frame of a small hostile file may be shown after years.
+    late = Timeline((0.0, 0.1, 0.2, 1e9), 3e-9, 1e9 + 0.1)
+    for policy in ("2fps", "auto", "tuna-2fps", "tuna-auto", "1000fps"):
+        with pytest.raises(ValueError, match="at most 100000 are taken"):
+            read_policy(policy).choose(late)
+    assert read_policy("qwen-2fps").choose(late).indices == (0, 1, 2, 3)
+    slow = Timeline(tuple(1e8 * at for at in range(5)), 1e-8, 5e8)
+    assert read_policy("1000fps").choose(slow).indices == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("policy", ["tuna-99999", "internvl-99999", "tuna-1000fps"])
+def test_repeated_frames_must_fit_into_memory(policy: str, tmp_path: Path) -> None:
+    # Of a clip of 5 frames, which alone would fit.
+    file = make_clip(tmp_path / "clip.mp4", 5, rate=Fraction(1, 20), size=(256, 192))
+    with pytest.raises(VideoError, match=r"frames of 256x192 need \d+ GiB; ask for fewer"):
+        open_reader(policy, "pyav").read(file)

@@ -24,6 +24,9 @@ _SPACE = "▁"
 # SentencePiece's types of pieces and of models.
 _CONTROL, _USER_DEFINED = 3, 4
 _BPE = 2
+# SentencePiece makes pieces of 16 characters unless asked for more; the ways to split one of a
+# million would take hours to find.
+_LONGEST = 1000
 
 
 def load_tokenizer(model: str, files: Files, *, revision: str | None, text_config: Any) -> Any:
@@ -78,7 +81,10 @@ def read_sentencepiece(data: bytes) -> SentencePieceModel:
         if number == 1:
             piece = dict(_fields(value))
             score = struct.unpack("<f", piece.get(2, bytes(4)))[0]
-            pieces.append((piece[1].decode("utf-8"), score, int(piece.get(3, 1))))
+            text, kind = piece[1].decode("utf-8"), int(piece.get(3, 1))
+            if len(text) > _LONGEST:
+                raise ValueError(f"it has a piece of {len(text)} characters")
+            pieces.append((text, score, kind))
         elif number == 2:
             trainer = dict(_fields(value))
         elif number == 3:
@@ -136,7 +142,7 @@ def from_sentencepiece(
     """
     try:
         stored = read_sentencepiece(data)
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
         raise UsageError(f"{model}: tokenizer.model: cannot be read: {error}") from None
     for fault, is_one in {
         "is not a byte-pair encoding": stored.kind != _BPE,
