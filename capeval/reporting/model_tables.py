@@ -73,7 +73,7 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "prompt": entry.prompt,
         "system": entry.system,
         "tokens": f"{entry.max_new_tokens:,} at most",
-        "temperature": plain_number(entry.temperature),
+        "temperature": None if entry.temperature is None else plain_number(entry.temperature),
         "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
         "reached": entry.reached,
         "endpoint": entry.base_url and public_url(entry.base_url),
