@@ -36,7 +36,7 @@ from capeval.files.id_hints import look_alike
 from capeval.files.reading import parse_json, read_text
 from capeval.scoring import Signature
 from capeval.stats.averaging import mean_interval, mean_p
-from capeval.stats.comparison import holm
+from capeval.stats.multiple_testing import holm
 from capeval.stats.statistic import STATISTICS
 from capeval.stats.values import GroupingName, Interval, Missing, Value
 from capeval.text import complaint, counted, cut, listed, shown

@@ -24,18 +24,12 @@ from capeval.correlation.result import (
     reason_of,
 )
 from capeval.schema import RaterMode
-from capeval.stats.comparison import (
-    MetricComparison,
-    compare,
-    holm,
-    leave_one_system_out,
-    rank_clusters,
-    williams,
-)
+from capeval.stats.comparison import MetricComparison, compare, leave_one_system_out, williams
 from capeval.stats.design import Design, first_rows
 from capeval.stats.estimate import common_to
 from capeval.stats.groupings import POOLED, grouping_of
 from capeval.stats.intervals import Kind, interval
+from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.pair import Pair
 from capeval.stats.pairwise import calibrate
 from capeval.stats.percentiles import bootstrap_p

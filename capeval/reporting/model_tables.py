@@ -10,7 +10,7 @@ from rich.console import Console
 
 from capeval.captioners.catalogue import ModelEntry
 from capeval.llm.redact import public_url
-from capeval.reporting.numbers import NOTHING, billions
+from capeval.reporting.numbers import NOTHING, billions, plain_number
 from capeval.reporting.table import Column, Page, Table
 from capeval.reporting.terminal import print_line, print_pages
 from capeval.text import counted, one_line
@@ -72,7 +72,8 @@ def print_model(entry: ModelEntry, console: Console) -> None:
         "frames": entry.frames,
         "prompt": entry.prompt,
         "system": entry.system,
-        "tokens": f"{entry.max_new_tokens:,} at most, temperature {entry.temperature:g}",
+        "tokens": f"{entry.max_new_tokens:,} at most",
+        "temperature": None if entry.temperature is None else plain_number(entry.temperature),
         "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
         "reached": entry.reached,
         "endpoint": entry.base_url and public_url(entry.base_url),

@@ -26,7 +26,7 @@ from capeval.scoring.comparison_result import (
 )
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, as_arrays, measures
 from capeval.stats import Value, difference_intervals
-from capeval.stats.comparison import holm, rank_clusters
+from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.sign_flips import detectable_difference, sign_flips, units_needed
 
 Floats = NDArray[np.float64]

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capeval.stats.comparison import holm
+from capeval.stats.multiple_testing import holm
 from capeval.stats.values import Floats
 
 FEWEST_SYSTEMS = 5

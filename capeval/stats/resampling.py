@@ -71,7 +71,7 @@ def _coins(units: int, draws: int, rng: np.random.Generator) -> Iterator[Counts]
         yield rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float32)
 
 
-_Make = Callable[[int, int, np.random.Generator], Iterator[Counts]]
+_Make = Callable[[int, int, "np.random.Generator"], Iterator[Counts]]
 
 
 def _same(make: _Make, units: int, draws: int, seed: int) -> Iterable[Counts]:

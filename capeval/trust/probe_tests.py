@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from capeval.stats.comparison import holm
+from capeval.stats.multiple_testing import holm
 from capeval.stats.sign_flips import sign_flips
 from capeval.stats.values import Missing, Value
 from capeval.trust.probe import KINDS, Kind

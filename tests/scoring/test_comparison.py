@@ -16,7 +16,7 @@ from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.buckets import memberships
 from capeval.scoring.comparison import differences, flips, measured, moves, ranked
 from capeval.scoring.comparison_result import BucketDifference, Difference, Differences
-from capeval.stats.comparison import holm
+from capeval.stats.multiple_testing import holm
 from tests.scoring.making import annotation, relations, scored, scores
 
 Run = list[Scored]

@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from capeval.stats import comparison, jackknife, sign_flips, significance, video_bootstrap
-from capeval.stats.comparison import (
-    holm,
-    leave_one_system_out,
-    rank_clusters,
-    williams,
-)
+from capeval.stats.comparison import leave_one_system_out, williams
 from capeval.stats.design import Design
 from capeval.stats.estimate import Estimate
 from capeval.stats.groupings import GROUPINGS
+from capeval.stats.multiple_testing import holm, rank_clusters
 from capeval.stats.pair import Pair
 from capeval.stats.percentiles import percentiles
 from capeval.stats.sign_flips import sign_flip
