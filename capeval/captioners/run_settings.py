@@ -92,7 +92,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...
     if before is None:
         if run.exists():
             raise InputError(
-                "holds captions that were not generated here; choose another --run", file=run.path
+                "has captions that were not generated here; choose another --run", file=run.path
             )
         return ()
     earlier = earlier_ids(manifest)
@@ -103,7 +103,7 @@ def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> tuple[str, ...
         had, has = str(then.get(_HASH))[:12], str(now.get(_HASH))[:12]
         raise InputError(
             f"was generated with other weights: the folder {shown(now.get(_FOLDER))} held those "
-            f"with the hash {had} and now holds {has}; captions of two models cannot be mixed; "
+            f"with the hash {had} and now has {has}; captions of two models cannot be mixed; "
             "choose another --run",
             file=run.path,
         )

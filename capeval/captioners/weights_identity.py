@@ -1,4 +1,4 @@
-"""Which weights a folder holds: a hash of the content of every file that a model is loaded from.
+"""Identify the weights in a folder: a hash of the content of every file that is loaded from it.
 
 The name of a folder does not identify its content, which may be replaced. Reading 15 GB takes half
 a minute, so each file's hash is kept in the user's cache folder, under the file's path, size and

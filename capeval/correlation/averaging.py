@@ -355,6 +355,9 @@ def _mean(
     p: Value = _UNTESTED
     if chance is not None:
         p = _p([value - chance for value in values], there, names)
+    test = None
+    if not isinstance(p, Missing):
+        test = there[0].test if len(there) == 1 else METHOD
     return base.model_copy(
         update={
             "value": fmean(values),
@@ -362,11 +365,7 @@ def _mean(
             "interval": bounds.method if isinstance(bounds, Interval) else None,
             "p": number_of(p),
             "p_reason": reason_of(p),
-            "test": None
-            if isinstance(p, Missing)
-            else there[0].test
-            if len(there) == 1
-            else METHOD,
+            "test": test,
             **{
                 name: _mean_of(getattr(r, name) for r in there)
                 for name in ("cross_fitted", "untied", "constant")

@@ -64,7 +64,7 @@ class VideoFolder:
             raise VideoError("the annotation's path leads out of the folder of the videos")
         try:
             file = self.path / asked
-            # A link that leads nowhere is found, too: whoever reads it says where it leads.
+            # A link that leads nowhere is found, too: the reader's error says where it leads.
             if file.is_file() or (file.is_symlink() and not file.exists()):
                 return file
         except OSError:

@@ -27,7 +27,7 @@ def gate_results(
 
 def gate_lines(found: Comparison | Matrix) -> list[str]:
     """Return a line for each gate that failed."""
-    return [f"gate failed: {gate.told}" for gate in found.gates if not gate.passed]
+    return [f"gate failed: {gate.message}" for gate in found.gates if not gate.passed]
 
 
 def _of_difference(found: Comparison, outcome: GateOutcome, gate: DifferenceGate) -> GateResult:
@@ -53,7 +53,7 @@ def _of_difference(found: Comparison, outcome: GateOutcome, gate: DifferenceGate
         value=value,
         at_least=gate.points,
         passed=outcome.passed,
-        told=f"{sentence}; {_allowed(gate)}",
+        message=f"{sentence}; {_allowed(gate)}",
     )
 
 
@@ -79,6 +79,6 @@ def _of_coverage(
         value=outcome.value,
         at_least=number,
         passed=outcome.passed,
-        told=f"{thousands(found.paired)} of {thousands(found.annotated)} annotated videos "
+        message=f"{thousands(found.paired)} of {thousands(found.annotated)} annotated videos "
         f"({share}%) are scored in {all_runs}; --min-coverage requires at least {required}",
     )

@@ -140,8 +140,7 @@ class Flips(ResultModel):
 class GateResult(ResultModel):
     """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
-    A missing value is None and fails. `told`, a JSON key since the first version, is the result
-    in words.
+    A missing value is None and fails. `message` is the result in words.
     """
 
     gate: str
@@ -149,7 +148,7 @@ class GateResult(ResultModel):
     value: float | None
     at_least: float
     passed: bool
-    told: str
+    message: str
 
 
 class _Compared(ResultModel):

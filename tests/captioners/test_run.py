@@ -219,7 +219,7 @@ async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_o
         await go(run, wanted, local(SECOND))
     assert str(caught.value) == (
         f'{run.path}: was generated with other weights: the folder "m" held those with the hash '
-        "aaaaaaaaaaaa and now holds bbbbbbbbbbbb; captions of two models cannot be mixed; choose "
+        "aaaaaaaaaaaa and now has bbbbbbbbbbbb; captions of two models cannot be mixed; choose "
         "another --run"
     )
     assert run.captions.read_bytes() == before

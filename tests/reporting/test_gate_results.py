@@ -51,7 +51,7 @@ def test_the_sentence_names_the_value_and_the_limit(
     group, _, measure = gate.partition("=")[0].rpartition(".")
     found = comparison(group or "all", measure, value=value, low=low)
     (result,) = gate_results(found, apply_gates(found, read_gates([gate], on=on)))
-    assert result.told.startswith(sentence)
+    assert result.message.startswith(sentence)
     assert (result.gate, result.on) == (gate.partition("=")[0], on)
 
 
@@ -75,7 +75,7 @@ def test_coverage_names_its_videos_and_failed_gates_are_a_line_each(
     coverage = CountOrShare.read(typed, "--min-coverage")
     results = gate_results(found, apply_gates(found, coverage=coverage))
     sentence = f"989 of 1,000 annotated videos (98.90%) {sentence}"
-    assert [result.told for result in results] == [sentence]
+    assert [result.message for result in results] == [sentence]
     assert gate_lines(found) == []
     failed, passed = (results[0].model_copy(update={"passed": of}) for of in (False, True))
     several = found.model_copy(update={"gates": (failed, passed, failed)})
