@@ -30,7 +30,7 @@ def answered(place: str, replies: str = "AB", questions: int | None = None) -> P
     """Write a run with one reply for each character."""
     folder = Path(place)
     folder.mkdir(parents=True)
-    lines = [
+    lines: list[dict[str, object]] = [
         {"id": f"q{n}", "benchmark": "own", "video": f"v{n}", "question": "Which?",
          "options": ["left", "right"], "answer": "A", "reply": reply, "reason": None,
          "frames": {}, "likelihood": None}
@@ -91,11 +91,9 @@ def test_a_name_that_several_runs_have_is_refused(find: Callable[[str], Path]) -
 
 
 NAMES = [
-    ("mime@8", InputError, "is neither a file of responses nor a run under runs/; did you mean "
-     '"mine@8"?'),
+    ("mime@8", InputError, 'nor a run under runs/; did you mean "mine@8"?'),
     ("own/mine@8", InputError, "own/mine@8: does not exist; did you mean runs/mcq/own/mine@8?"),
-    ("mcq/own/mine@8", InputError, "mcq/own/mine@8: does not exist; did you mean "
-     "runs/mcq/own/mine@8?"),
+    ("mcq/own/mine@8", InputError, "does not exist; did you mean runs/mcq/own/mine@8?"),
     ("", UsageError, "the name of a run is empty; name a run under runs/, or a path"),
     ("a\0b", InputError, "a\\x00b: is neither a file of responses nor a run under runs/"),
     ("x" * 5000, InputError, "is neither a file of responses nor a run under runs/"),

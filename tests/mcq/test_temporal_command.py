@@ -166,7 +166,7 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
     (
         "no such run",
         {"graded_runs": ["m-multi", "nope"]},
-        "nope: is neither a graded run nor a run",
+        "is neither a graded run nor",
     ),
     ("not graded", {"graded_runs": ["m-multi", "empty"]}, "holds no grades.json"),
     ("unknown tag", {"graded_runs": ["m-multi", "m-single"], "by": "task"}, "no question has this"),
