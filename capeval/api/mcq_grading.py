@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, prompts_label
-from capeval.mcq.questions import load_questions
+from capeval.mcq.questions import load_questions, select
 from capeval.mcq.responses import load_responses, responses_hash
 from capeval.mcq.strategies import (
     ALL,
@@ -34,6 +34,8 @@ from capeval.mcq.strategies import (
     usable,
 )
 from capeval.options import takes
+from capeval.reporting.formats import FORM_OF_SUFFIX, Format, form_for, rendered
+from capeval.reporting.mcq_tables import grades_headline, grades_page
 from capeval.runs.outputs import check_output, write_output
 from capeval.runs.resolve import RUNS
 from capeval.schema.question import Question, Response
@@ -76,7 +78,8 @@ def _no_collection() -> Iterator[None]:
 async def _grade(o: GradeOptions) -> Grades:
     source = find_responses(o.responses, Path(o.runs))
     blind_source = None if o.blind_run is None else find_responses(o.blind_run, Path(o.runs))
-    out = grades_path(o.responses, out=o.out, runs=o.runs)
+    out = grades_path(o.responses, out=o.out, runs=o.runs, where=o.where)
+    form = "json" if o.out is None else _form_of(Path(o.out))
     if out is not None:
         read = (source, None if o.questions is None else Path(o.questions), blind_source)
         check_output(out, [one for one in read if one is not None])
@@ -90,10 +93,16 @@ async def _grade(o: GradeOptions) -> Grades:
                 "of these, and --questions counts the others"
             )
     responses = _in_set(loaded, questions)
+    if o.where:
+        responses = select(responses, tuple(o.where))
+        questions = None if questions is None else select(questions, tuple(o.where))
     chosen, convention = _chosen(o)
     others = {one.benchmark for one in responses} - {o.convention}
     if convention is not None and others:
-        o.on_notice(f"--as {convention.name}: there are responses to {', '.join(sorted(others))}")
+        o.on_notice(
+            f"--as {convention.name}: the responses are to questions of another benchmark "
+            f"({', '.join(sorted(others))})"
+        )
     blind = None
     if blind_source is not None:
         blind = load_responses(blind_source, o.on_notice, questions)
@@ -103,6 +112,10 @@ async def _grade(o: GradeOptions) -> Grades:
     _check_likelihoods(chosen, responses)
     has_model = o.llm is not None
     several = usable(responses, has_model=has_model) if o.select == ALL else []
+    if o.select == ALL:
+        _name_left_out(several, has_model=has_model, on_notice=o.on_notice)
+    if o.per_token and not any(one.needs_likelihood for one in (chosen, *several)):
+        raise UsageError(f"--per-token: {chosen.name} uses no likelihoods; choose another --select")
     async with _open_reader(o, [chosen, *several]) as reader:
         decisions = await _decide(asked, chosen, settings, reader, o)
         sides = {
@@ -136,6 +149,7 @@ async def _grade(o: GradeOptions) -> Grades:
         "seed": o.seed,
         "resamples": graded.draws,
         "published": chosen.published,
+        **({"where": list(o.where)} if o.where else {}),
     }
     found = count_grades(
         graded, signature=str(signature), settings=made_with, strategies=STRATEGIES
@@ -143,14 +157,36 @@ async def _grade(o: GradeOptions) -> Grades:
     if captioning is not None:
         found = found.model_copy(update={"captioning": captioning})
     if out is not None:
-        write_output(out, dumps(found.model_dump(mode="json"), indent=1) + "\n")
+        write_output(out, _written(found, form) + "\n")
     return found
 
 
+def _form_of(out: Path) -> Format:
+    form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
+    if form == "csv":
+        raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
+    return form
+
+
+def _written(found: Grades, form: Format) -> str:
+    if form == "json":
+        return dumps(found.model_dump(mode="json"), indent=1)
+    return rendered([grades_page(found, full=True)], form, headline=grades_headline(found))
+
+
 def grades_path(
-    responses: str | Path, *, out: str | Path | None = None, runs: str | Path = RUNS
+    responses: str | Path,
+    *,
+    out: str | Path | None = None,
+    runs: str | Path = RUNS,
+    where: Collection[str] = (),
 ) -> Path | None:
-    """Return where the grades of responses are written: `out`, or the folder of their run."""
+    """Return where the grades of responses are written: `out`, or the folder of their run.
+
+    Those of some of a run's questions (`where`) never replace the run's own.
+    """
+    if where and out is None:
+        return None
     return grades_file(find_responses(responses, Path(runs))) if out is None else Path(out)
 
 
@@ -174,6 +210,19 @@ def _in_set(
     if not found:
         raise UsageError("--questions: none of the responses is to one of these questions")
     return found
+
+
+def _name_left_out(
+    several: Sequence[Strategy], *, has_model: bool, on_notice: Callable[[str], None]
+) -> None:
+    """Show which strategies `--select all` leaves out, and what they need."""
+    parts = []
+    if not any(one.needs_likelihood for one in several):
+        parts.append("those with likelihoods (`capeval mcq answer --likelihood` stores them)")
+    if not has_model:
+        parts.append("exact+llm and tomato (they need --llm)")
+    if parts:
+        on_notice(f"--select all leaves out {' and '.join(parts)}")
 
 
 def _check_likelihoods(chosen: Strategy, responses: Sequence[Response]) -> None:

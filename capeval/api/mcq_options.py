@@ -21,6 +21,8 @@ class GradeOptions:
     responses : A run of `capeval mcq answer`; a responses.jsonl; a filled template of Video-MME;
         results of TOMATO's code. The grades of a run go to its folder.
     questions : What was asked, to count questions without a response.
+    where : Only questions with this tag, such as motion_type=count. Then grades.json is not
+        written into the run's folder.
     blind_run : A run, or responses, of the same model without videos, as a baseline.
     cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+last, exact+llm,
@@ -43,6 +45,7 @@ class GradeOptions:
     responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
     blind_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     select: str | None = option(None, metavar="NAME")

@@ -63,7 +63,7 @@ def grade(
         output.json(found)
     else:
         print_grades(found, output.console, form=form or "table", full=full)
-        names = ("responses", "out", "runs")
+        names = ("responses", "out", "runs", "where")
         file = mcq_grading.grades_path(**{name: declared[name] for name in names})
         if file is not None and form in (None, "table"):
             output.line(str(file))

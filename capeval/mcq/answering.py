@@ -74,14 +74,18 @@ class Answers:
 class AnswerWork:
     """Answers the questions of a run with one model; a `ResumableTask`."""
 
-    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-
     run: RunFolder
     asking: Asking
     captioner: Captioner
     dollars: Callable[[], float]
     readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def labels(self) -> Labels:
+        """How messages name what is asked."""
+        item = "rotation" if self.asking.circular else "question"
+        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
 
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:

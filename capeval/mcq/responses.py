@@ -99,6 +99,9 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
     try:
         response = Response.model_validate(value)
     except ValidationError as faults:
+        if "reply" not in value and "question" in value:
+            message = "is a question without a reply; `capeval mcq answer` writes responses"
+            raise InputError(message, file=file, where=where) from None
         name, message = complaint(faults, list(Response.model_fields))
         raise InputError(message, file=file, where=where, field=name) from None
     count = len(response.options)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from capeval.cli.main import main
+import capeval
+from capeval.errors import InputError, UsageError
+from tests.judged_runs import capeval as type_command
 from tests.mcq.graded_files import line, write
 
 TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")
@@ -20,8 +22,9 @@ def printed(
     width: int = 80,
 ) -> str:
     monkeypatch.setenv("COLUMNS", str(width))
-    assert main(["mcq", "grade", *map(str, arguments)]) == 0
-    return capsys.readouterr().out
+    code, out, _ = type_command(monkeypatch, capsys, "mcq", "grade", *map(str, arguments))
+    assert code == 0
+    return out
 
 
 def tomato(tmp_path: Path) -> Path:
@@ -49,7 +52,9 @@ def test_first_screen_has_whole_groupings_and_names_the_others(
     assert "continued" not in out
     assert "With --full: " in out
     assert out.count("\n") <= 41
-    assert max(map(len, out.split("Decided by")[0].splitlines())) <= 80
+    headline, *table = out.split("Decided by")[0].splitlines()
+    assert headline.startswith("TOMATO: accuracy ")
+    assert max(map(len, table)) <= 80
     full = printed(capsys, monkeypatch, file, "--full", width=120)
     assert "Human (frames)" in full
     assert "First person" in full
@@ -90,3 +95,56 @@ def test_rotations_of_a_question_are_one_question_of_a_tag(
     lines = [line(n, "C", best_frame=n, rotation=r) for n in range(1, 6) for r in range(4)]
     out = printed(capsys, monkeypatch, write(tmp_path / "responses.jsonl", lines))
     assert "est_frame" not in out
+
+
+def test_out_has_the_format_of_its_suffix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tomato(tmp_path)
+    for suffix, start in {
+        ".json": "{",
+        ".md": "**Accuracy**",
+        ".tex": "% ",
+        ".txt": "TOMATO: ",
+    }.items():
+        out = tmp_path / f"table{suffix}"
+        printed(capsys, monkeypatch, file, "--out", out)
+        assert out.read_text("utf-8").startswith(start)
+    with pytest.raises(UsageError, match=r"are written as \.json, \.md, \.tex or \.txt"):
+        capeval.mcq_grade(file, out=tmp_path / "table.csv")
+
+
+def test_where_grades_some_questions_and_keeps_the_grades_of_the_run(tmp_path: Path) -> None:
+    file = tomato(tmp_path)
+    capeval.mcq_grade(file)
+    grades = (tmp_path / "grades.json").read_bytes()
+    found = capeval.mcq_grade(file, where=["reasoning_type=count", "counterfactual=1"])
+    assert {item["tags"]["reasoning_type"] for item in found.items} == {"count"}
+    assert found.counts.responses == 20
+    assert found.settings["where"] == ["reasoning_type=count", "counterfactual=1"]
+    assert (tmp_path / "grades.json").read_bytes() == grades
+    some = tmp_path / "some.json"
+    capeval.mcq_grade(file, where=["zoom=true"], out=some)
+    assert some.exists()
+    with pytest.raises(UsageError, match='did you mean "count"'):
+        capeval.mcq_grade(file, where=["reasoning_type=cuont"])
+
+
+def test_select_all_names_what_it_leaves_out(tmp_path: Path) -> None:
+    notices: list[str] = []
+    capeval.mcq_grade(tomato(tmp_path), select="all", on_notice=notices.append)
+    assert len(notices) == 1
+    assert "leaves out those with likelihoods" in notices[0]
+    assert notices[0].endswith("and exact+llm and tomato (they need `llm`)")
+
+
+def test_per_token_is_refused_where_no_likelihood_is_used(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="`per_token`: exact uses no likelihoods"):
+        capeval.mcq_grade(tomato(tmp_path), per_token=True)
+
+
+def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:
+    question = {name: value for name, value in line(1, "").items() if name != "reply"}
+    del question["benchmark"]
+    with pytest.raises(InputError, match="line 1: is a question without a reply"):
+        capeval.mcq_grade(write(tmp_path / "questions.jsonl", [question]))
