@@ -26,6 +26,7 @@ from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import FORMATS, load_questions, select
 from capeval.mcq.subtitles import SubtitleFiles
 from capeval.options import takes
+from capeval.reporting.mcq_names import benchmark_name
 from capeval.runs.engine import Progress
 from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
@@ -188,7 +189,10 @@ def _subtitles(
         raise UsageError("--blind shows no frames, and --subtitles are those at the frames")
     without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
     if without:
-        raise UsageError(f"--subtitles: the prompt of {listed(without)} has no place for them")
+        raise UsageError(
+            f"--subtitles: questions of {listed(map(benchmark_name, without))} are asked without "
+            "subtitles; omit the option"
+        )
     files = SubtitleFiles(Path(options.subtitles))
     videos = list(dict.fromkeys(question.video for question in chosen))
     # All are read now, so that a damaged file stops nothing half-way.

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from capeval.mcq.grades import Accuracy, Grades, Group
 from capeval.reporting.formats import Format, rendered
+from capeval.reporting.mcq_names import benchmark_name, way_name
 from capeval.reporting.numbers import (
     NOTHING,
     interval,
@@ -25,23 +26,6 @@ from capeval.scoring import Estimate
 from capeval.scoring.result import Ends
 from capeval.text import counted, one_line
 
-_NAMES = {"tuna": "TUNA-MCQ", "tomato": "TOMATO", "video-mme": "Video-MME", "own": "Own questions"}
-_WAYS = {
-    "skill": "Skill",
-    "task": "Task",
-    "visual_characteristic": "Visual characteristic",
-    "reasoning_type": "Reasoning type",
-    "demonstration_type": "Demonstration type",
-    "frames": "Frames",
-    "composite": "Composite motion",
-    "counterfactual": "Counterfactual",
-    "zoom": "Zoomed in",
-    "first_person": "First person",
-    "duration": "Duration",
-    "domain": "Domain",
-    "sub_category": "Sub-category",
-    "task_type": "Task type",
-}
 _FULL_ONLY = ("sub_category",)
 """Ways with so many groups that the first screen leaves them out."""
 
@@ -86,7 +70,8 @@ def grades_headline(found: Grades) -> str:
     """Return the accuracy and what it is over, in a sentence."""
     counts, overall = found.counts, found.overall
     names = sorted({item["benchmark"] for item in found.items})
-    what = ", ".join(_NAMES.get(name, one_line(name, 60)) for name in names)
+    what = ", ".join(map(benchmark_name, names))
+    what = what[:1].upper() + what[1:]
     over = "replies that are read" if counts.counted < counts.scored else "replies"
     if not overall.n:
         why = f"{thousands(counts.failed)} unscored, {thousands(counts.scored)} unread"
@@ -183,7 +168,7 @@ def _groups(found: Grades, *, full: bool, ways: Sequence[str]) -> Table:
     rows = [_row("all", found.overall, baselines, captions, "all")]
     for way in ways:
         groups = found.by[way]
-        rows.append([_way(way)])
+        rows.append([way_name(way)])
         rows += [
             _row(name, group, baselines, captions, _SKILLS.get(name, "") if way == "skill" else "")
             for name, group in groups.items()
@@ -192,7 +177,7 @@ def _groups(found: Grades, *, full: bool, ways: Sequence[str]) -> Table:
     if "frequent" in baselines:
         letter = found.baselines["frequent"]["letter"]
         notes.append(f"Frequent: always {letter}, the most common right answer")
-    hidden = [_way(way) for way in found.by if way not in ways]
+    hidden = [way_name(way) for way in found.by if way not in ways]
     if not full and (shown := [name for name in baselines if name in humans]):
         about = shown[0].partition("(")[2].rstrip(")")
         notes.append(f"Human: as published, with {about}")
@@ -204,11 +189,6 @@ def _groups(found: Grades, *, full: bool, ways: Sequence[str]) -> Table:
 
 def _heading(baseline: str, *, full: bool) -> str:
     name = baseline if full else baseline.partition(" (")[0]
-    return name[:1].upper() + name[1:]
-
-
-def _way(way: str) -> str:
-    name = _WAYS.get(way, one_line(way, 60))
     return name[:1].upper() + name[1:]
 
 
@@ -242,7 +222,7 @@ def _changes(found: Grades) -> Table:
         ends = Estimate(value=change.value, low=change.low, high=change.high)
         rows.append(
             [
-                _WAYS[flag],
+                way_name(flag),
                 percent(false.accuracy.value),
                 percent(true.accuracy.value),
                 points(change.value) if change.low is None else points_interval(ends),

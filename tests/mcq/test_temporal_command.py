@@ -255,7 +255,7 @@ def test_screen_begins_with_the_headline_and_fits(typed: Typed) -> None:
     runs = make_runs()
     code, out, err = typed(*map(str, runs.values()), "--resamples", "200")
     assert (code, err) == (0, "")
-    assert out.startswith("m-multi on tomato: multi-frame gain +")
+    assert out.startswith("m-multi on TOMATO: multi-frame gain +")
     assert len(out.splitlines()) <= 40
     assert max(map(len, out.splitlines()[1:])) <= 80
     full = typed(*map(str, runs.values()), "--resamples", "200", "--full")[1]

@@ -20,6 +20,7 @@ from capeval.reporting.mcq_leaderboard.published import (
     PublishedTable,
     read_published_accuracies,
 )
+from capeval.reporting.mcq_names import benchmark_name
 from capeval.text import counted, listed
 
 LEAST_SCORED = 0.99
@@ -168,7 +169,7 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
     ]
     return McqSection(
         benchmark=benchmark,
-        title=f"{benchmark or 'questions'}, {counted(len(runs[0].answers), 'question')}",
+        title=_title(benchmark, len(runs[0].answers)),
         about=f"replies read by {read_by(runs[0])}",
         by=way if columns else None,
         columns=columns,
@@ -177,6 +178,12 @@ def _section(runs: Sequence[GradedRun], by: str | None) -> McqSection:
         baselines=tuple(_baselines(runs, str(way), columns)),
         notes=tuple(notes),
     )
+
+
+def _title(benchmark: str, questions: int) -> str:
+    if benchmark in ("", "own"):
+        return counted(questions, "own question" if benchmark else "question")
+    return f"{benchmark_name(benchmark)}, {counted(questions, 'question')}"
 
 
 def _entry(run: GradedRun, way: str, repeated: bool) -> McqEntry:
