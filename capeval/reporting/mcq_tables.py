@@ -238,13 +238,14 @@ def _circular(found: Grades) -> Table:
     rows: list[Row] = []
     if circular is not None:
         rows = [
-            ["every rotation counts by itself", _accuracy(circular.accuracy)],
-            ["right with all rotations", _accuracy(circular.all_rotations)],
+            ["over all rotations", _accuracy(circular.accuracy)],
+            ["right with every rotation", _accuracy(circular.all_rotations)],
         ]
+    columns = [Column("Questions", words=True), Column("Accuracy [95% CI]")]
     note = "" if circular is None else f"Over {counted(circular.questions, 'question')}."
     if circular is not None and circular.incomplete:
         note += f" {counted(circular.incomplete, 'question')} without all rotations left out."
-    return Table("Rotated options", [Column("", words=True), Column("Accuracy")], rows, note)
+    return Table("Rotated options", columns, rows, note)
 
 
 def _notes(found: Grades) -> list[str]:

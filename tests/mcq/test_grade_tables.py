@@ -148,3 +148,13 @@ def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:
     del question["benchmark"]
     with pytest.raises(InputError, match="line 1: is a question without a reply"):
         capeval.mcq_grade(write(tmp_path / "questions.jsonl", [question]))
+
+
+def test_rotations_are_shown_together_and_by_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line(n, "C", rotation=r, answer="C") for n in range(1, 7) for r in range(4)]
+    out = printed(capsys, monkeypatch, write(tmp_path / "responses.jsonl", lines))
+    assert "over all rotations" in out
+    assert "right with every rotation" in out
+    assert "Over 6 questions." in out
