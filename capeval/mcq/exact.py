@@ -140,11 +140,7 @@ def _read(text: str, symbols: Symbols, texts: OptionTexts) -> Reading:
 
 def _may_except(text: str) -> bool:
     return (
-        "except" in text
-        or "but" in text
-        or "besides" in text
-        or " than" in text
-        or "apart" in text
+        "except" in text or "but" in text or "besides" in text or " than" in text or "apart" in text
     )
 
 
