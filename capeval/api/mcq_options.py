@@ -10,6 +10,7 @@ from capeval.options import INPUTS, JUDGE, LIMITS, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
+    from capeval.runs.engine import Progress
 
 
 @declares
@@ -38,6 +39,7 @@ class GradeOptions:
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos. By default 10,000.
     """
 
@@ -59,6 +61,7 @@ class GradeOptions:
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
     resamples: int | None = option(None, metavar="N", min=99)
     seed: int = seed_option()
     runs: FilePath = runs_option()
