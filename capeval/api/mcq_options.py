@@ -10,6 +10,7 @@ from capeval.options import INPUTS, JUDGE, LIMITS, declares, option, python_only
 
 if TYPE_CHECKING:
     from capeval.llm.types import ChatClient
+    from capeval.runs.engine import Progress
 
 
 @declares
@@ -24,6 +25,7 @@ class GradeOptions:
     where : Only questions with this tag, such as motion_type=count. Then grades.json is not
         written into the run's folder.
     blind_run : A run, or responses, of the same model without videos, as a baseline.
+    model : The model's name. By default as the responses have it.
     cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+last, exact+llm,
         likelihood-symbol, tomato and others, or all of them side by side. By default exact.
@@ -39,6 +41,7 @@ class GradeOptions:
     api_key : Of the endpoint. By default OPENAI_API_KEY.
     cache : SQLite file of replies. By default in the user's cache folder.
     client : Replaces the network, for tests and recordings.
+    progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos. By default 10,000.
     """
 
@@ -47,6 +50,7 @@ class GradeOptions:
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
     where: Collection[str] = option((), panel=INPUTS, metavar="TAG=VALUE")
     blind_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    model: str | None = option(None, metavar="NAME")
     cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
@@ -60,6 +64,7 @@ class GradeOptions:
     api_key: str | None = python_only(None, shown=False)
     cache: FilePath | None = python_only(None)
     client: "ChatClient | None" = python_only(None, method="complete")
+    progress: "Progress | None" = python_only(None, method="update", shown=False)
     resamples: int | None = option(None, metavar="N", min=99)
     seed: int = seed_option()
     runs: FilePath = runs_option()
@@ -98,7 +103,8 @@ class ExportOptions:
     responses : A run of `capeval mcq answer`, or a responses.jsonl.
     to : video-mme writes the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
-    model : The name of the model, which the names of TOMATO's files have.
+    model : The name of the model, which the names of TOMATO's files have. By default as the
+        responses have it.
     """
 
     responses: FilePath = required(positional=True, metavar="RUN")
