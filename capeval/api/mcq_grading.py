@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
@@ -36,7 +37,7 @@ from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.scoring.signature import VERSION, Signature
-from capeval.text import counted
+from capeval.text import counted, shown
 from capeval.version import __version__
 
 
@@ -77,7 +78,7 @@ async def _grade(o: GradeOptions) -> Grades:
         check_output(Path(o.out), inputs)
     questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
     loaded = load_responses(Path(o.responses), o.on_notice, questions)
-    responses = _in_set(loaded, questions)
+    responses = _in_set(loaded, questions, o.on_notice)
     chosen, convention = _chosen(o)
     others = {one.benchmark for one in responses} - {o.convention}
     if convention is not None and others:
@@ -85,6 +86,8 @@ async def _grade(o: GradeOptions) -> Grades:
     blind = None
     if o.blind_run is not None:
         blind = load_responses(Path(o.blind_run), o.on_notice, questions)
+        if not {*map(_key, blind)} & {*map(_key, responses)}:
+            raise UsageError("--blind-run: none of its responses is to one of these questions")
     captioning = None if o.cap_run is None else _captioning(o)
     settings = Settings(seed=o.seed, per_token=o.per_token)
     asked = [Asked(one) for one in responses]
@@ -145,15 +148,32 @@ def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
     return strategy(o.select), convention
 
 
+def _key(response: Response) -> tuple[str, str]:
+    return response.benchmark, response.id
+
+
 def _in_set(
-    responses: Sequence[Response], questions: Sequence[Question] | None
+    responses: Sequence[Response], questions: Sequence[Question] | None, on_notice: Notices
 ) -> Sequence[Response]:
     if questions is None:
         return responses
-    known = {(question.benchmark, question.id) for question in questions}
-    found = [one for one in responses if (one.benchmark, one.id) in known]
+    known = {(question.benchmark, question.id): question for question in questions}
+    found = []
+    for one in responses:
+        question = known.get((one.benchmark, one.id))
+        if question is None:
+            continue
+        if (question.options, question.answer) != (one.options, one.answer):
+            raise UsageError(
+                f"--questions: {shown(one.id)} has other options, or another right one, than its "
+                "response; grade without --questions, or ask again"
+            )
+        found.append(one)
     if not found:
         raise UsageError("--questions: none of the responses is to one of these questions")
+    if others := len(responses) - len(found):
+        verb = "is" if others == 1 else "are"
+        on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
     return found
 
 

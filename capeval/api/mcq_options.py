@@ -96,6 +96,7 @@ class ExportOptions:
     to : video-mme writes the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
     model : The name of the model, which the names of TOMATO's files have.
+    force : Replace files that have other contents.
     """
 
     responses: FilePath = required(positional=True, metavar="RESPONSES")
@@ -103,4 +104,5 @@ class ExportOptions:
     to: Literal["tomato", "video-mme"] = required(metavar="LAYOUT")
     out: FilePath = required(metavar="PATH")
     model: str | None = option(None, metavar="NAME")
+    force: bool = option(False)
     on_notice: Notices = on_notice_option()
