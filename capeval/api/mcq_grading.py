@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.api import Notices
 from capeval.api.mcq_options import GradeOptions
 from capeval.api.sync_async import blocking
 from capeval.errors import UsageError
@@ -43,10 +44,8 @@ from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
 from capeval.scoring.signature import VERSION, Signature
-from capeval.text import counted, listed
+from capeval.text import counted, listed, shown
 from capeval.version import __version__
-
-Notices = Callable[[str], None]
 
 
 @takes(GradeOptions)
@@ -107,7 +106,7 @@ class GradingSession:
         loaded = load_responses(source, on_notice, self._questions)
         if self._questions is None:
             _count_missing(loaded, source, on_notice)
-        self._responses = _in_set(loaded, self._questions)
+        self._responses = _in_set(loaded, self._questions, on_notice)
         if o.where:
             self._responses = select(self._responses, tuple(o.where))
             if self._questions is not None:
@@ -122,6 +121,8 @@ class GradingSession:
         blind: Sequence[Response] = ()
         if blind_source is not None:
             blind = load_responses(blind_source, on_notice, self._questions)
+            if not {*map(_key, blind)} & {*map(_key, self._responses)}:
+                raise UsageError("--blind-run: none of its responses is to one of these questions")
         self._captioning = None if o.cap_run is None else _captioning(o)
         self._model = o.model or _model(self._responses, on_notice)
         self._settings = Settings(seed=o.seed, per_token=o.per_token)
@@ -328,15 +329,32 @@ def _model(responses: Sequence[Response], on_notice: Notices) -> str | None:
     return "+".join(found) or None
 
 
+def _key(response: Response) -> tuple[str, str]:
+    return response.benchmark, response.id
+
+
 def _in_set(
-    responses: Sequence[Response], questions: Sequence[Question] | None
+    responses: Sequence[Response], questions: Sequence[Question] | None, on_notice: Notices
 ) -> Sequence[Response]:
     if questions is None:
         return responses
-    known = {(question.benchmark, question.id) for question in questions}
-    found = [one for one in responses if (one.benchmark, one.id) in known]
+    known = {(question.benchmark, question.id): question for question in questions}
+    found = []
+    for one in responses:
+        question = known.get((one.benchmark, one.id))
+        if question is None:
+            continue
+        if (question.options, question.answer) != (one.options, one.answer):
+            raise UsageError(
+                f"--questions: {shown(one.id)} has other options, or another right one, than its "
+                "response; grade without --questions, or ask again"
+            )
+        found.append(one)
     if not found:
         raise UsageError("--questions: none of the responses is to one of these questions")
+    if others := len(responses) - len(found):
+        verb = "is" if others == 1 else "are"
+        on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
     return found
 
 

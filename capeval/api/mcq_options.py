@@ -105,6 +105,7 @@ class ExportOptions:
     out : The file to write for video-mme, or the folder of results for tomato.
     model : The name of the model, which the names of TOMATO's files have. By default as the
         responses have it.
+    force : Replace files that have other contents.
     """
 
     responses: FilePath = required(positional=True, metavar="RUN")
@@ -113,4 +114,5 @@ class ExportOptions:
     out: FilePath = required(metavar="PATH")
     model: str | None = option(None, metavar="NAME")
     runs: FilePath = runs_option()
+    force: bool = option(False)
     on_notice: Notices = on_notice_option()

@@ -79,6 +79,11 @@ class Question(BaseModel):
         return OPTION_LETTERS.index(self.answer)
 
 
+Nats = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+# No model reads a text of so many tokens; larger numbers could not be divided by.
+TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
+
+
 class Likelihoods(BaseModel):
     """Summed negative log-likelihoods of each option, by what was scored, in nats.
 
@@ -89,10 +94,10 @@ class Likelihoods(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    symbol: tuple[float, ...]
-    symbol_text: tuple[float, ...]
-    text: tuple[float, ...]
-    tokens: Mapping[str, tuple[int, ...]]
+    symbol: tuple[Nats, ...]
+    symbol_text: tuple[Nats, ...]
+    text: tuple[Nats, ...]
+    tokens: Mapping[str, tuple[TokenCount, ...]]
 
 
 class Response(BaseModel):

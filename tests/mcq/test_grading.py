@@ -452,6 +452,11 @@ def edited(**changes: Any) -> Callable[[], dict[str, Any]]:
     return lambda: line(1, "C") | changes
 
 
+def scored(**changes: Any) -> Callable[[], dict[str, Any]]:
+    sums = {name: [0.5, 1, 2, 3] for name in ("symbol", "symbol_text", "text")}
+    return edited(likelihood=sums | {"tokens": {"symbol": [1, 1, 1, 1]}} | changes)
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -462,6 +467,16 @@ def edited(**changes: Any) -> Callable[[], dict[str, Any]]:
         (edited(rotation="x"), "rotation"),
         (edited(symbols="runes"), "symbols"),
         (lambda: {"id": "1"}, "is missing"),
+        (edited(level={"a": 1}), "line 1: level: must be text, a number, true, false, null or a"),
+        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: must be at least 0, not -0.5"),
+        (scored(text=[True, 1, 2, 3]), "likelihood.text.1: must be a number, not true"),
+        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: must be a number, not "1"'),
+        (scored(text=[0, None, 2, 3]), "likelihood.text.2: must be a number, not null"),
+        (
+            scored(tokens={"symbol": [1, 1, 1, 10**400]}),
+            "likelihood.tokens.symbol.4: must be at most 1,000,000,000",
+        ),
+        (scored(tokens={"text": [1.5, 1, 1, 1]}), "likelihood.tokens.text.1: must be a whole"),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
@@ -476,6 +491,54 @@ def test_duplicated_responses_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "r.jsonl", [line(1, "C"), line(1, "B")])
     with pytest.raises(InputError, match="duplicated"):
         capeval.mcq_grade(file)
+
+
+def test_responses_are_found_by_their_content(tmp_path: Path) -> None:
+    file = write(tmp_path / "responses.txt", [line(1, "C"), line(2, "B")])
+    assert capeval.mcq_grade(file).overall.correct == 1
+    (tmp_path / "list.json").write_text(json.dumps([line(1, "C")]), encoding="utf-8")
+    with pytest.raises(InputError, match="has neither responses, as JSON lines, nor the layout"):
+        capeval.mcq_grade(tmp_path / "list.json")
+
+
+def own_question(number: int, **changes: Any) -> dict[str, Any]:
+    made = line(number, "C")
+    return {name: made[name] for name in ("id", "video", "question", "options", "answer")} | changes
+
+
+@pytest.mark.parametrize("changes", [{"answer": "A"}, {"options": ["Apples.", "C", "B", "A"]}])
+def test_questions_that_differ_from_what_was_asked_are_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C")])
+    asked = write(tmp_path / "q.jsonl", [own_question(1), own_question(2, **changes)])
+    with pytest.raises(UsageError, match='"2" has other options, or another right'):
+        capeval.mcq_grade(file, questions=asked)
+
+
+def test_responses_to_other_questions_are_left_out_with_a_notice(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C"), line(2, "C"), line(3, "C")])
+    notices: list[str] = []
+    asked = write(tmp_path / "q.jsonl", [own_question(1)])
+    found = capeval.mcq_grade(file, questions=asked, on_notice=notices.append)
+    assert found.counts.responses == 1
+    assert notices == ["`questions`: 2 responses to other questions are left out"]
+
+
+def test_a_blind_run_of_other_questions_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    other = write(tmp_path / "b.jsonl", [line(2, "C")])
+    with pytest.raises(UsageError, match="none of its responses"):
+        capeval.mcq_grade(file, blind_run=other)
+
+
+def test_the_responses_of_another_run_are_not_replaced_by_grades(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    other = write(tmp_path / "responses.jsonl", [line(2, "C")])
+    before = other.read_bytes()
+    with pytest.raises(UsageError, match="has a name that capeval uses itself"):
+        capeval.mcq_grade(file, out=other)
+    assert other.read_bytes() == before
 
 
 def test_unknown_strategy_and_missing_model_are_refused(tmp_path: Path) -> None:
