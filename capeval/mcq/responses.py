@@ -157,9 +157,7 @@ def models_of(responses: Iterable[Response]) -> list[str]:
 
 def responses_hash(responses: Sequence[Response]) -> str:
     """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
-    keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
-    lines = [
-        "\0".join((benchmark, name, question, *options, answer)) + "\n"
-        for benchmark, name, question, options, answer in sorted(keys)
-    ]
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    lines = {
+        "\0".join((r.benchmark, r.id, r.question, *r.options, r.answer)) + "\n" for r in responses
+    }
+    return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()
