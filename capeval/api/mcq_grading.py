@@ -17,6 +17,7 @@ from capeval.files.jsonl import dumps
 from capeval.llm.asker import Asker, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
+from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, prompts_label
@@ -37,6 +38,7 @@ from capeval.mcq.strategies import (
 from capeval.options import takes
 from capeval.runs.engine import Progress, execute
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import RUNS
 from capeval.schema.question import Question, Response
 from capeval.schema.usage import Usage
 from capeval.scoring.signature import VERSION, Signature
@@ -92,12 +94,22 @@ class GradingSession:
     """Responses that were read from their files, and the replies that are left to a model."""
 
     def __init__(self, o: GradeOptions, asker: Asker | None, on_notice: Notices) -> None:
-        inputs = [Path(one) for one in (o.responses, o.questions, o.blind_run) if one is not None]
-        if o.out is not None:
-            check_output(Path(o.out), inputs)
+        source = find_responses(o.responses, Path(o.runs))
+        blind_source = None if o.blind_run is None else find_responses(o.blind_run, Path(o.runs))
+        self._out = grades_path(o.responses, out=o.out, runs=o.runs)
+        if self._out is not None:
+            read = (source, None if o.questions is None else Path(o.questions), blind_source)
+            check_output(self._out, [one for one in read if one is not None])
         self._o, self.asker = o, asker
         self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
-        loaded = load_responses(Path(o.responses), on_notice, self._questions)
+        loaded = load_responses(source, on_notice, self._questions)
+        if self._questions is None and (asked_for := questions_of_run(source)):
+            there = len({(one.benchmark, one.id) for one in loaded})
+            if there < asked_for:
+                on_notice(
+                    f"{there:,} of the run's {asked_for:,} questions have a response; the accuracy "
+                    "is of these, and --questions counts the others"
+                )
         self._responses = _in_set(loaded, self._questions)
         self._chosen, self._convention = _chosen(o)
         others = {one.benchmark for one in self._responses} - {o.convention}
@@ -106,8 +118,8 @@ class GradingSession:
                 f"--as {self._convention.name}: there are responses to {', '.join(sorted(others))}"
             )
         blind: Sequence[Response] = ()
-        if o.blind_run is not None:
-            blind = load_responses(Path(o.blind_run), on_notice, self._questions)
+        if blind_source is not None:
+            blind = load_responses(blind_source, on_notice, self._questions)
         self._captioning = None if o.cap_run is None else _captioning(o)
         self._model = o.model or _model(self._responses, on_notice)
         self._settings = Settings(seed=o.seed, per_token=o.per_token)
@@ -219,8 +231,8 @@ class GradingSession:
         )
         if self._captioning is not None:
             found = found.model_copy(update={"captioning": self._captioning})
-        if o.out is not None:
-            write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
+        if self._out is not None:
+            write_output(self._out, dumps(found.model_dump(mode="json"), indent=1) + "\n")
         return found
 
 
@@ -255,6 +267,13 @@ async def open_grading(
         max_concurrency=o.max_concurrency,
     ) as asker:
         yield GradingSession(o, asker, on_notice)
+
+
+def grades_path(
+    responses: str | Path, *, out: str | Path | None = None, runs: str | Path = RUNS
+) -> Path | None:
+    """Return where the grades of responses are written: `out`, or the folder of their run."""
+    return grades_file(find_responses(responses, Path(runs))) if out is None else Path(out)
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:

@@ -56,14 +56,14 @@ def grade(
     full: Full = False,
     quiet: Quiet = False,
 ) -> None:
-    """Grade responses: turn replies into answers by a named strategy, and count them.
+    """Turn replies into answers by a named strategy, and count them: grades.json.
 
     A reply that yields no answer is wrong; a failed call counts nowhere. Every table shows how many
     replies each rule decided, and how many were decided by chance.
 
     `--select all` compares the strategies.
     """
-    from capeval.api.mcq_grading import open_grading
+    from capeval.api.mcq_grading import grades_path, open_grading
     from capeval.cli.session import DONE, Session, ask, expected_cost
     from capeval.reporting.mcq_tables import print_grades
 
@@ -95,6 +95,10 @@ def grade(
             output.json(found)
         else:
             print_grades(found, output.console, form=form or "table", full=full)
+            names = ("responses", "out", "runs")
+            file = grades_path(**{name: declared[name] for name in names})
+            if file is not None and form in (None, "table"):
+                output.line(str(file))
         if grading.asker is not None:
             session.print_spent(grading.asker.meter, options.llm or "")
         return DONE

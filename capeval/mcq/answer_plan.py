@@ -16,6 +16,7 @@ from capeval.captioners.run_settings import accepted_ids, same_settings
 from capeval.errors import InputError, VideoError
 from capeval.files.jsonl import as_stored, numbered_lines
 from capeval.files.videos import VideoFolder, none_found
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.frames import ReaderFor, Shown
 from capeval.mcq.prompting import prompts_label
 from capeval.mcq.question_job import QuestionJob, key_of
@@ -27,7 +28,6 @@ from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video.frames import file_size
 
-RESPONSES = "responses.jsonl"
 _PART = re.compile(r"responses\.\d+-of-\d+\.jsonl", re.ASCII)
 
 
