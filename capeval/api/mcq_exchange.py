@@ -14,7 +14,7 @@ from capeval.files.jsonl import dumps
 from capeval.mcq.exchange.tomato import tomato_files, tomato_responses
 from capeval.mcq.exchange.video_mme import video_mme_template
 from capeval.mcq.questions import load_questions
-from capeval.mcq.responses import load_responses
+from capeval.mcq.responses import load_responses, models_of
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Response
@@ -71,13 +71,12 @@ def mcq_export(o: ExportOptions) -> Exported:
         The responses are to another benchmark, or `out` cannot be written.
     """
     source, out = Path(o.responses), Path(o.out)
-    if o.to == "tomato":
-        model = o.model or ""
-        if not model or "/" in model or model in (".", ".."):
-            raise UsageError("--to tomato: name the model with --model, without slashes")
-    elif o.model is not None:
+    if o.to != "tomato" and o.model is not None:
         raise UsageError("--model is for --to tomato; the template of Video-MME names no model")
     responses = load_responses(source, o.on_notice)
+    model = o.model or "+".join(models_of(responses))
+    if o.to == "tomato" and (not model or "/" in model or model in (".", "..")):
+        raise UsageError("--to tomato: name the model with --model, without slashes")
     texts: dict[Path, str]
     try:
         if o.to == "tomato":

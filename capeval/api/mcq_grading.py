@@ -20,7 +20,7 @@ from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, prompts_label
 from capeval.mcq.questions import load_questions
-from capeval.mcq.responses import load_responses, responses_hash
+from capeval.mcq.responses import load_responses, models_of, responses_hash
 from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
@@ -36,7 +36,7 @@ from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Question, Response
 from capeval.scoring.signature import VERSION, Signature
-from capeval.text import counted
+from capeval.text import counted, listed
 from capeval.version import __version__
 
 
@@ -116,6 +116,7 @@ async def _grade(o: GradeOptions) -> Grades:
     )
     signature = _signature(graded, responses, settings, o.llm)
     made_with = {
+        "model": o.model or _model(responses, o),
         "select": ALL if several else chosen.name,
         "strategy": chosen.name,
         "as": convention.name if convention else None,
@@ -143,6 +144,13 @@ def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
     if o.select == ALL:
         return strategy(convention.select if convention else "exact"), convention
     return strategy(o.select), convention
+
+
+def _model(responses: Sequence[Response], o: GradeOptions) -> str | None:
+    found = models_of(responses)
+    if len(found) > 1:
+        o.on_notice(f"the responses are of several models: {listed(found)}")
+    return "+".join(found) or None
 
 
 def _in_set(

@@ -21,6 +21,7 @@ class GradeOptions:
     responses : A responses.jsonl or a folder with one; a filled template of Video-MME; results of
         TOMATO's code.
     questions : What was asked, to count questions without a response.
+    model : The model's name. By default as the responses have it.
     blind_run : Responses of the same model without videos, as a baseline.
     cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+last, exact+llm,
@@ -43,6 +44,7 @@ class GradeOptions:
     responses: FilePath = required(positional=True, metavar="RESPONSES")
     _: KW_ONLY
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
+    model: str | None = option(None, metavar="NAME")
     blind_run: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
     cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
@@ -95,7 +97,8 @@ class ExportOptions:
     responses : A responses.jsonl, or a folder with one.
     to : video-mme writes the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
-    model : The name of the model, which the names of TOMATO's files have.
+    model : The name of the model, which the names of TOMATO's files have. By default as the
+        responses have it.
     """
 
     responses: FilePath = required(positional=True, metavar="RESPONSES")

@@ -54,7 +54,8 @@ class Asked:
     def exact(self) -> Reading:
         """What `exact` reads, as an option of the question."""
         found = read_answer(self.reply, self.options, self.symbols)
-        return Reading(self.of_prompt(found.option), found.rule)
+        option = self.of_prompt(found.option)
+        return found if option == found.option else Reading(option, found.rule)
 
     @cached_property
     def last(self) -> int | None:

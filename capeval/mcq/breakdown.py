@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from capeval.errors import UsageError
@@ -95,13 +96,15 @@ def grouped(
     """
     found = {}
     for way in by or _usual(responses):
-        places: dict[str, list[int]] = {}
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        is_tag = way not in ("frames", "benchmark")
         for at, response in enumerate(responses):
-            tag = response.tags.get(way)
-            # Most tags are one text, which is its own bucket.
-            buckets = (tag,) if type(tag) is str and way != "frames" else buckets_of(response, way)
-            for bucket in buckets:
-                places.setdefault(bucket, []).append(at)
+            tag = response.tags.get(way) if is_tag else None
+            if type(tag) is str:  # most tags are one text, which is its own bucket
+                places[tag].append(at)
+                continue
+            for bucket in buckets_of(response, way):
+                places[bucket].append(at)
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})
             raise UsageError(

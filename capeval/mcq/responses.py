@@ -127,11 +127,17 @@ def _refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
         raise InputError("has no responses", file=file)
 
 
+def models_of(responses: Iterable[Response]) -> list[str]:
+    """Return the models that replied, as far as the responses name them."""
+    named = (one.call.get("model") for one in responses if one.call)
+    return sorted({name for name in named if isinstance(name, str) and name.strip()})
+
+
 def responses_hash(responses: Sequence[Response]) -> str:
     """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
-    digest = hashlib.sha256()
     keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
-    for benchmark, name, question, options, answer in sorted(keys):
-        text = "\0".join((benchmark, name, question, *options, answer))
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    lines = [
+        "\0".join((benchmark, name, question, *options, answer)) + "\n"
+        for benchmark, name, question, options, answer in sorted(keys)
+    ]
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

@@ -15,7 +15,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.paired_ratios import ratio_intervals
 from capeval.stats.values import Floats, Interval, Mask, Missing, Value
 from capeval.stats.video_ratios import VideoRatios
 
@@ -122,13 +121,11 @@ def diagnose(
     # Columns of `_sums`: correct above, correct below, correct only above, questions.
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
-    present = np.stack([t[:, 3] > 0 for *_, t in tables], axis=1)
-    intervals = ratio_intervals(above, below, present, draws=draws, seed=seed)
-    shares = [column for column, (_, measure, _) in enumerate(tables) if measure.share]
-    of_shares = VideoRatios(above[:, shares], below[:, shares], draws=draws, seed=seed)
-    for number, column in enumerate(shares):
-        if below[:, column].any():
-            intervals[column] = of_shares.interval(number)
+    ratios = VideoRatios(above, below, draws=draws, seed=seed)
+    intervals = [
+        ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
+        for at, (_, measure, table) in enumerate(tables)
+    ]
     found: list[dict[str, Diagnostic]] = [{} for _ in buckets]
     for (at, measure, table), interval in zip(tables, intervals, strict=True):
         found[at][measure.name] = _diagnostic(measure, table, interval)

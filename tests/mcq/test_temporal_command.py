@@ -179,6 +179,9 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
     ("changed video", {"graded_runs": ["m-multi", "changed"]}, "has another video or answer"),
     ("other set", {"graded_runs": ["m-multi", "other"]}, "several benchmarks: tomato, tuna"),
     ("mixed", {"graded_runs": ["m-multi", "mixed"]}, "were asked with"),
+    ("other models", {"graded_runs": ["a", "b"]}, r"different models.*a/grades.json \(A\), .*B"),
+    ("other models, named", {"multi": "a", "single": "b"}, "the runs are of different models"),
+    ("no model", {"graded_runs": ["m-multi", "b"]}, "name no model.*m-multi.*with --model"),
 ]
 
 
@@ -190,6 +193,8 @@ def test_mistakes_are_explained(what: str, arguments: dict[str, Any], message: s
     make_runs(multi=0.6, single=0.3, blind=0.2)
     Path("runs/empty").mkdir()
     grade(Path("runs/m-multi2"), many, FRAMES["multi"])
+    grade(Path("runs/a"), many, FRAMES["multi"], model="A")
+    grade(Path("runs/b"), one, FRAMES["single"], model="B")
     changed = grade(Path("runs/changed"), one, FRAMES["single"])
     items = json.loads(changed.read_text("utf-8"))["items"]
     edit(changed, items=[{**items[0], "video": "another"}, *items[1:]])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from capeval.stats.paired_ratios import ratio_intervals
 from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
 from capeval.stats.values import Floats, Interval, Missing
 from capeval.stats.video_ratios import MANY_VIDEOS, VideoRatios
@@ -70,7 +69,7 @@ def test_accuracies_near_the_limits_are_covered(share: float, least: float) -> N
     """Percentiles alone cover 88% at 5 and 95%."""
     right, asked = answers(np.random.default_rng(1), 40, 500, share, 0.3)
     found = VideoRatios(right, asked, draws=1000)
-    assert covered([found.interval(at) for at in range(500)], share) >= least
+    assert covered([found.share(at) for at in range(500)], share) >= least
 
 
 @pytest.mark.parametrize("videos", [8, 20])
@@ -82,8 +81,9 @@ def test_ratios_to_few_right_answers_are_covered(videos: int) -> None:
         (hard + np.sqrt(0.3) * rng.normal(size=hard.shape) < stats.norm.ppf(share)).astype(float)
         for share in (0.15, 0.1)
     )
-    found = ratio_intervals(upper, lower, np.ones(upper.shape, dtype=np.bool_), draws=1000)
-    assert covered(found, 1.5) >= 0.94
+    found = VideoRatios(upper, lower, draws=1000)
+    present = np.ones(videos, dtype=np.bool_)
+    assert covered([found.ratio(at, present) for at in range(800)], 1.5) >= 0.94
 
 
 def test_relative_changes_of_small_groups_are_covered() -> None:
@@ -94,7 +94,7 @@ def test_relative_changes_of_small_groups_are_covered() -> None:
     inside = (np.arange(60) < groups)[:, None].astype(np.float64)
     asked = np.repeat(np.hstack([inside, 1 - inside]), sets, axis=1)
     found = VideoRatios(np.hstack([right, right]) * asked, asked, draws=1000)
-    assert covered([found.change(at, sets + at) for at in range(sets)], 0.0) >= 0.94
+    assert covered([found.share_change(at, sets + at) for at in range(sets)], 0.0) >= 0.94
 
 
 def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
@@ -103,11 +103,11 @@ def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
     asked[:8, 0], right[:7, 0] = 1, 1
     asked[8:, 1], right[8:1504, 1] = 1, 1
     found = VideoRatios(right, asked)
-    group = found.interval(0)
+    group = found.share(0)
     assert isinstance(group, Interval)
     assert group.low < 0.5
     assert 0.875 < group.high <= 1
-    change = found.change(0, 1)
+    change = found.share_change(0, 1)
     assert isinstance(change, Interval)
     assert change.low < 0.875 / 0.5 - 1 < change.high
 
@@ -115,4 +115,4 @@ def test_a_small_group_of_many_videos_has_the_interval_of_few() -> None:
 def test_share_above_a_group_without_right_answers_has_no_change() -> None:
     asked = np.ones((20, 2))
     right = np.stack([np.zeros(20), np.ones(20)], axis=1)
-    assert VideoRatios(right, asked).change(0, 1) == Missing("no answer of one side is right")
+    assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
