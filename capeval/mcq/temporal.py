@@ -122,7 +122,10 @@ def diagnose(
     above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
     below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
     ratios = VideoRatios(above, below, draws=draws, seed=seed)
-    intervals = [ratios.ratio(at, t[:, 3] > 0) for at, (*_, t) in enumerate(tables)]
+    intervals = [
+        ratios.share(at) if measure.share else ratios.ratio(at, table[:, 3] > 0)
+        for at, (_, measure, table) in enumerate(tables)
+    ]
     found: list[dict[str, Diagnostic]] = [{} for _ in buckets]
     for (at, measure, table), interval in zip(tables, intervals, strict=True):
         found[at][measure.name] = _diagnostic(measure, table, interval)
@@ -153,8 +156,6 @@ def _diagnostic(measure: Measure, table: Floats, interval: Interval | Missing) -
         interval = value
     elif isinstance(interval, Interval) and not measure.share:
         interval = Interval(interval.low - 1, interval.high - 1, interval.method)
-    elif isinstance(interval, Interval):
-        interval = Interval(interval.low, min(interval.high, 1.0), interval.method)
     videos = int((table[:, 3] > 0).sum())
     return Diagnostic(value, interval, upper, lower, questions, videos)
 

@@ -158,9 +158,8 @@ def _of_model(
     questions = _questions(roles, answers)
     notes += _notes(model, roles, answers)
     correct = {role: _correct(of, questions) for role, of in answers.items()}
-    videos = {
-        name: at for at, name in enumerate(dict.fromkeys(q.video for q in questions.values()))
-    }
+    # Sorted, so that the resamples do not depend on the order of the responses.
+    videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
     video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
     groups = _groups([*questions.values()], way) if way else {}
     if asked and not groups:

@@ -12,14 +12,13 @@ import numpy as np
 
 from capeval.stats.design import Design
 from capeval.stats.percentiles import percentiles
+from capeval.stats.ratio_ends import ratio_ends, share_ends, widened
 from capeval.stats.resampling import FEWEST, same_draws, too_few
 from capeval.stats.values import Floats, Interval, Mask, Missing
 
 MANY_VIDEOS = 3_000
-"""With more videos, the interval of a share is that of the normal distribution: it is as good, and
-10,000 resamples would take seconds."""
-
-_Z = 1.959963984540054
+"""With more videos, intervals of shares and of their changes have the ends of `ratio_ends` alone:
+they are as good, and 10,000 resamples would take seconds."""
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
@@ -32,7 +31,8 @@ class VideoRatios:
     """Sums over videos above and below a line, in columns such as a task's.
 
     Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
-    for few videos (Hesterberg, 2015).
+    for few videos (Hesterberg, 2015). They are too near to shares and ratios that few videos
+    decide: the intervals of both reach at least to the ends of `ratio_ends`.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class VideoRatios:
     ValueError
         The arrays differ in shape.
 
-    >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200)
-    >>> found.share(0)
-    Interval(low=0.5, high=0.5, method='bootstrap')
+    >>> found = VideoRatios(np.ones((20, 1)), np.full((20, 1), 2.0), draws=200).share(0)
+    >>> round(found.low, 2), round(found.high, 2), found.method
+    (0.34, 0.66, 'bootstrap')
     >>> right_with_16 = np.array([[2.0], [1.0], [1.0], [0.0], [2.0], [1.0]])
     >>> right_with_1 = np.array([[1.0], [1.0], [0.0], [0.0], [1.0], [1.0]])
     >>> found = VideoRatios(right_with_16, right_with_1).ratio(0, right_with_1[:, 0] >= 0)
     >>> round(found.low, 2), round(found.high, 2), found.method
-    (1.0, 6.0, 'bootstrap')
+    (0.96, 6.0, 'bootstrap')
     """
 
     def __init__(self, upper: Floats, lower: Floats, *, draws: int = 10_000, seed: int = 0) -> None:
@@ -92,25 +92,35 @@ class VideoRatios:
         if value in (0.0, 1.0):
             missed = 1 - 0.025 ** (1 / videos)
             return Interval(max(0.0, value - missed), min(1.0, value + missed), "exact")
+        ends = share_ends(part[whole > 0], whole[whole > 0])
         if self.videos > MANY_VIDEOS:
-            spread = float(np.sqrt(np.sum((part - value * whole) ** 2))) / total
-            return Interval(max(0.0, value - _Z * spread), min(1.0, value + _Z * spread), "normal")
+            return Interval(*ends, "score")
         found = percentiles(self._shares[:, column], units=videos, around=value)
         if isinstance(found, Missing):
             return found
-        return Interval(max(0.0, found.low), min(1.0, found.high), found.method)
+        return widened(Interval(max(0.0, found.low), min(1.0, found.high), found.method), ends)
 
     def share_change(self, column: int, base: int) -> Interval | Missing:
         """Return the interval of one column's share divided by another's, minus 1."""
-        shared = min(int((self._lower[:, one] > 0).sum()) for one in (column, base))
-        if shared < FEWEST:
+        part, whole = self._upper[:, [column, base]], self._lower[:, [column, base]]
+        videos = int((whole > 0).sum(axis=0).min())
+        if videos < FEWEST:
             return Missing(f"fewer than {FEWEST} videos")
+        if not part.any(axis=0).all():
+            return Missing("no answer of one side is right")
+        shares = part.sum(axis=0) / whole.sum(axis=0)
+        change = float(shares[0] / shares[1])
         if self.videos > MANY_VIDEOS:
-            return Missing(f"more than {MANY_VIDEOS:,} videos")
+            deviations = (part - shares * whole) / part.sum(axis=0)
+            low, high = ratio_ends(change, deviations[:, 0], deviations[:, 1], videos)
+            return Interval(low - 1, high - 1, "t of the logarithm")
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = self._shares[:, column] / self._shares[:, base] - 1
+            values = self._shares[:, column] / self._shares[:, base]
         values[~np.isfinite(values)] = np.nan
-        return percentiles(values, units=shared)
+        found = percentiles(values, units=videos, around=change)
+        if isinstance(found, Missing):
+            return found
+        return Interval(max(found.low, 0.0) - 1, found.high - 1, found.method)
 
     def ratio(self, column: int, present: Mask) -> Interval | Missing:
         """Return the interval of a ratio of any size; where the lower sum is 0 there is none.
@@ -136,4 +146,8 @@ class VideoRatios:
             return found
         if found.high - found.low <= _SLACK:
             return Missing("all resamples have one value")
-        return Interval(max(found.low, 0.0), found.high, found.method)
+        found = Interval(max(found.low, 0.0), found.high, found.method)
+        # Where nothing is above the line all resamples are 0, so that there is a logarithm here.
+        upper, lower = self._upper[:, column], self._lower[:, column]
+        ends = ratio_ends(observed, upper / upper.sum(), lower / lower.sum(), videos)
+        return widened(found, ends)

@@ -326,6 +326,16 @@ def test_baselines(tmp_path: Path) -> None:
     }
 
 
+def test_frequent_letter_of_rotated_options_is_that_of_the_prompt(tmp_path: Path) -> None:
+    """Who always answers A is right in one of four rotations, whatever the right option is."""
+    lines = [
+        line(number, "A", "C", rotation=rotation) for number in range(6) for rotation in range(4)
+    ]
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines))
+    assert found.overall.accuracy.value == 0.25
+    assert found.baselines["frequent"] == {"letter": "A", "value": 0.25}
+
+
 def test_groups_of_tomato_with_relative_change_and_human_accuracy(tmp_path: Path) -> None:
     lines = []
     for number in range(60):
@@ -406,6 +416,22 @@ def test_the_same_responses_and_seed_give_the_same_bytes(tmp_path: Path) -> None
     assert {"signature", "counts", "overall", "by", "decided_by", "baselines", "items"} <= set(
         stored
     )
+
+
+def test_order_of_the_responses_changes_no_number(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    lines = []
+    for n in range(300):
+        options = [f"object {at}" for at in range(rng.choice([2, 3, 7, 26]))]
+        reply = rng.choice("AB") if rng.random() < 0.7 else "I cannot tell."
+        more = {"options": options, "video": f"video {n % 90}", "kind": rng.choice("xyz")}
+        lines.append(line(n, reply, rng.choice("AB"), **more))
+    ordered = capeval.mcq_grade(write(tmp_path / "a.jsonl", lines), select="all")
+    rng.shuffle(lines)
+    shuffled = capeval.mcq_grade(write(tmp_path / "b.jsonl", lines), select="all")
+    assert ordered.signature == shuffled.signature
+    drop = {"items"}
+    assert ordered.model_dump_json(exclude=drop) == shuffled.model_dump_json(exclude=drop)
 
 
 def test_grades_are_read_back(tmp_path: Path) -> None:

@@ -159,6 +159,15 @@ def test_result_does_not_depend_on_the_order_of_the_runs() -> None:
     assert (first.overall, first.by) == (second.overall, second.by)
 
 
+def test_result_does_not_depend_on_the_order_of_the_questions() -> None:
+    runs = [*make_runs().values()]
+    first = capeval.mcq_temporal(runs, resamples=FEW).models[0]
+    for run in runs:
+        edit(run, items=json.loads(run.read_text())["items"][::-1])
+    second = capeval.mcq_temporal(runs, resamples=FEW).models[0]
+    assert (first.overall, first.by) == (second.overall, second.by)
+
+
 FAULTS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"graded_runs": ["m-multi"]}, "at least two graded runs"),
     ("the same run twice", {"graded_runs": ["m-multi", "runs/m-multi"]}, "at least two graded"),
