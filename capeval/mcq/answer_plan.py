@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ class Asking:
     @property
     def policies(self) -> str | dict[str, str]:
         """How frames are chosen, by benchmark if that differs."""
-        found = {q.benchmark: self.view.policy_name(q) for q in self.chosen}
+        # Of all questions: a part of them belongs to the same run.
+        found = {q.benchmark: self.view.policy_name(q) for q in self.questions}
         return next(iter(found.values())) if len({*found.values()}) == 1 else found
 
     def folder_name(self, model: str) -> str:
@@ -178,7 +179,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
                 where=f"line {place[1]}",
             )
         index = key_of(stored.id, stored.rotation)
-        if not _is_same(stored, question, folder):
+        if not _is_current(stored, question, asking, folder):
             again += 1
         elif stored.reply is not None or index not in kept or kept[index].reason is not None:
             kept[index] = ResponseOutcome(index, _of(question, stored))
@@ -191,7 +192,15 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
             if index in kept and kept[index].reason is None:
                 continue
             try:
-                todo.append(_job(asking, question, rotation, folder, folds_system))
+                path, video = _found(question, folder)
+                todo.append(
+                    replace(
+                        _job(asking, question, rotation, video),
+                        path=path,
+                        reader=asking.reader_for(question) if asking.reader_for else None,
+                        folds_system=folds_system,
+                    )
+                )
             except VideoError as error:
                 missing[index] = str(error)
                 response = Response.to(
@@ -204,11 +213,13 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
             f"{none_found(missing)}; name the folder of the videos with --videos",
             file=asking.videos,
         )
+    # A video is decoded once for the questions about it, so they are asked one after the other.
+    first = {path: n for n, path in enumerate(dict.fromkeys(job.path for job in todo))}
     return AnswerPlan(
         name=run.name,
         kept=kept,
         # Those that failed before come last: one that breaks the model keeps no other waiting.
-        todo=tuple(sorted(todo, key=lambda job: job.index in kept)),
+        todo=tuple(sorted(todo, key=lambda job: (job.index in kept, first[job.path]))),
         run=run,
         asking=asking,
         settings=settings,
@@ -218,32 +229,32 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
 
 
 def _job(
-    asking: Asking, question: Question, rotation: int, folder: VideoFolder | None, folds: bool
+    asking: Asking, question: Question, rotation: int, video: Mapping[str, Any]
 ) -> QuestionJob:
-    path, video = Path(), {}
-    if folder is not None:
-        path = folder.find(question.video)
-        video = _file_of(path, folder)
+    """Return how a question is asked; its path and its reader are set once it is to be asked."""
     cues = asking.subtitles.of(question.video) if asking.subtitles else None
     return QuestionJob(
         key_of(question.id, rotation),
-        path,
+        Path(),
         question.question + "".join(question.options),
         video,
         question=question,
         rotation=rotation,
         shown=asking.view,
-        reader=asking.reader_for(question) if asking.reader_for else None,
+        reader=None,
         policy=asking.view.policy_name(question),
         symbols=asking.symbols,
         cues=cues or (),
         has_likelihood=asking.likelihood,
-        folds_system=folds,
     )
 
 
-def _file_of(path: Path, folder: VideoFolder) -> dict[str, Any]:
-    return {"file": path.relative_to(folder.path).as_posix(), "bytes": file_size(path)}
+def _found(question: Question, folder: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
+    """Return the path of a question's video, and what is recorded of it; raises `VideoError`."""
+    if folder is None:
+        return Path(), {}
+    path = folder.find(question.video)
+    return path, {"file": path.relative_to(folder.path).as_posix(), "bytes": file_size(path)}
 
 
 def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
@@ -256,18 +267,21 @@ def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
                 raise InputError(message, file=file, where=f"line {number}", field=name) from None
 
 
-def _is_same(stored: Response, question: Question, folder: VideoFolder | None) -> bool:
-    """Return whether a response answers a question as it is now, about the video as it is now."""
-    same = ("question", "options", "video")
+def _is_current(
+    stored: Response, question: Question, asking: Asking, folder: VideoFolder | None
+) -> bool:
+    """Return whether a response answers a question as it would be asked now."""
+    same = ("benchmark", "question", "options", "video")
     if any(getattr(stored, name) != getattr(question, name) for name in same):
         return False
-    if folder is None or stored.reply is None:
+    if stored.reply is None:
         return True
     try:
-        return stored.call.get("video") == _file_of(folder.find(question.video), folder)
+        _, video = _found(question, folder)
     except VideoError:
         # The file no longer exists; its stored reply is still valid.
-        return True
+        video = {}
+    return _job(asking, question, stored.rotation, video).is_answered_by(stored)
 
 
 def _of(question: Question, stored: Response) -> Response:
