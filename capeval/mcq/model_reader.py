@@ -95,26 +95,29 @@ class ModelReader:
         return [one for one in found if one is not None]
 
     async def _choice(self, asked: Asked) -> int | None:
-        letters = OPTION_LETTERS[: len(asked.options)]
-        choices = [*letters, NONE]
+        # As the reply was asked for: "2" is no letter, and "B" no number.
+        symbols = tuple(asked.symbols)
+        choices = (*symbols, NONE)
         data = {
             "question": asked.response.question,
-            "options": _options(asked),
+            "options": dict(zip(symbols, asked.options, strict=True)),
             "reply": asked.reply[-_LONGEST:],
         }
         request = self._request(
-            "choice", data, ", ".join(json.dumps(one) for one in choices), _schema(len(letters))
+            "choice", data, ", ".join(map(_quoted_symbol, choices)), _schema(choices)
         )
 
         def check(reply: ChatReply) -> str:
             return _chosen(reply.text, choices)
 
         answer = await self._asker.ask(request, check)
-        return None if answer.value == NONE else letters.index(answer.value)
+        return None if answer.value == NONE else symbols.index(answer.value)
 
     async def _tomato(self, asked: Asked) -> int | None:
         letters = OPTION_LETTERS[: len(asked.options)]
-        data = {"reply": asked.reply[-_LONGEST:], "options": _options(asked)}
+        # The published prompt knows letters only.
+        options = dict(zip(letters, asked.options, strict=True))
+        data = {"reply": asked.reply[-_LONGEST:], "options": options}
         for repeat in range(TRIES):
             request = self._request("tomato", data, "", None, repeat)
             try:
@@ -143,8 +146,8 @@ class ModelReader:
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
 
 
-def _options(asked: Asked) -> dict[str, str]:
-    return dict(zip(OPTION_LETTERS, asked.options, strict=False))
+def _quoted_symbol(symbol: str) -> str:
+    return json.dumps(symbol, ensure_ascii=False)
 
 
 def _quoted(data: object) -> str:
@@ -152,13 +155,12 @@ def _quoted(data: object) -> str:
 
 
 @lru_cache
-def _schema(options: int) -> ReplySchema:
-    choices = [*OPTION_LETTERS[:options], NONE]
+def _schema(choices: tuple[str, ...]) -> ReplySchema:
     return ReplySchema(
         "choice",
         {
             "type": "object",
-            "properties": {"choice": {"type": "string", "enum": choices}},
+            "properties": {"choice": {"type": "string", "enum": [*choices]}},
             "required": ["choice"],
             "additionalProperties": False,
         },
@@ -175,10 +177,13 @@ def _chosen(text: str, choices: Sequence[str]) -> str:
     if len(found) != 1:
         raise ReplyError(expected)
     try:
-        value = json.loads(found[0])
-    except ValueError:
+        pairs = json.loads(found[0], object_pairs_hook=list)
+    except (ValueError, RecursionError):
         raise ReplyError(expected) from None
-    choice = value.get("choice")
-    if set(value) != {"choice"} or choice not in choices:
+    # A number is a symbol, too; a key that is there twice says two things.
+    if [name for name, _ in pairs] != ["choice"] or isinstance(pairs[0][1], bool | float):
         raise ReplyError(expected)
-    return str(choice)
+    choice = str(pairs[0][1])
+    if choice not in choices:
+        raise ReplyError(expected)
+    return choice
