@@ -161,7 +161,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     folder = None if asking.videos is None else VideoFolder(asking.videos)
     known = {question.id: question for question in asking.questions}
     kept: dict[str, ResponseOutcome] = {}
-    again = 0
+    again = fitting = lines = 0
     for place, stored in _stored(run):
         question = known.get(stored.id)
         if question is None:
@@ -179,10 +179,14 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
                 where=f"line {place[1]}",
             )
         index = key_of(stored.id, stored.rotation)
-        if not _is_current(stored, question, asking, folder):
+        lines, is_same = lines + 1, _is_same(stored, question)
+        fitting += is_same
+        if not is_same or not _is_current(stored, question, asking, folder):
             again += 1
         elif stored.reply is not None or index not in kept or kept[index].reason is not None:
             kept[index] = ResponseOutcome(index, _of(question, stored))
+    if lines and not fitting:
+        _refuse_another_file(run, asking)
     todo: list[QuestionJob] = []
     missing: dict[str, str] = {}
     folds_system = not getattr(captioner, "takes_system_prompts", False)
@@ -267,12 +271,28 @@ def _stored(run: RunFolder) -> Iterator[tuple[tuple[Path, int], Response]]:
                 raise InputError(message, file=file, where=f"line {number}", field=name) from None
 
 
+def _is_same(stored: Response, question: Question) -> bool:
+    same = ("benchmark", "question", "options", "video")
+    return all(getattr(stored, name) == getattr(question, name) for name in same)
+
+
+def _refuse_another_file(run: RunFolder, asking: Asking) -> None:
+    """Refuse a run about other questions with the same ids: its replies would be replaced."""
+    before = run.read_manifest().get("questions")
+    path = before.get("path") if isinstance(before, dict) else None
+    if path is not None and path != asking.path:
+        raise InputError(
+            f"answers other questions with the same ids, those of {shown(path)}; "
+            "choose another --run",
+            file=run.path,
+        )
+
+
 def _is_current(
     stored: Response, question: Question, asking: Asking, folder: VideoFolder | None
 ) -> bool:
     """Return whether a response answers a question as it would be asked now."""
-    same = ("benchmark", "question", "options", "video")
-    if any(getattr(stored, name) != getattr(question, name) for name in same):
+    if stored.rotation not in asking.rotations(question):
         return False
     if stored.reply is None:
         return True

@@ -339,6 +339,23 @@ async def test_exactly_what_would_be_asked_differently_is_asked_again(
             assert line["frames"]["indices"] == [int(line["best"])]
 
 
+async def test_other_questions_with_the_same_ids_do_not_replace_replies(tmp_path: Path) -> None:
+    file = tmp_path / "runs" / "mcq" / "own" / "m@2" / "responses.jsonl"
+    await answered(tmp_path, own_folder(tmp_path / "q", {}, {}), "--frames", "2")
+    before = file.read_bytes()
+    others = own_folder(tmp_path / "p", {"question": "Who?"}, {"question": "Why?"})
+    said, requests = await answered(tmp_path, others, "--frames", "2")
+    assert (said.code, requests) == (2, [])
+    assert "choose another --run" in said.err
+    assert len(said.lines) == 1
+    assert file.read_bytes() == before
+    # One that is the same makes it an edited file.
+    edited = own_folder(tmp_path / "e", {}, {"question": "Why?"})
+    said, _ = await answered(tmp_path, edited, "--frames", "2")
+    assert said.code == 0, said.err
+    assert "m@2: 1 question will be asked again" in said.err
+
+
 async def test_a_part_of_a_mixed_file_belongs_to_the_same_run(tmp_path: Path) -> None:
     questions = own_folder(tmp_path / "q", {"benchmark": "tomato"}, {"benchmark": "mine"})
     await answered(tmp_path, questions)
