@@ -18,8 +18,10 @@ from capeval.captioners.selection import (
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answer_plan import AnswerPlan, Asking, chosen_questions, plan_answers
+from capeval.mcq.answer_plan import AnswerPlan, chosen_questions, plan_answers
 from capeval.mcq.answering import Answers, answer_run
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import MCQ
 from capeval.mcq.frames import ReaderFor, RecentReads, SharedReader, Shown
 from capeval.mcq.prompting import takes_subtitles
 from capeval.mcq.questions import FORMATS, load_questions, select
@@ -71,7 +73,7 @@ class AnsweringSession:
             )
         self._readers = options.readers
         name = options.run or asking.folder_name(captioner.name)
-        folder = Path(options.runs) / "mcq" / asking.benchmark
+        folder = Path(options.runs) / MCQ / asking.benchmark
         self._run = RunFolder(folder / run_name(name))
         self.plan: AnswerPlan = plan_answers(self._run, asking, captioner)
 

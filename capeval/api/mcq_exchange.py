@@ -13,6 +13,7 @@ from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import dumps
 from capeval.mcq.exchange.tomato import tomato_files, tomato_responses
 from capeval.mcq.exchange.video_mme import video_mme_template
+from capeval.mcq.find_run import find_responses
 from capeval.mcq.questions import load_questions
 from capeval.mcq.responses import load_responses
 from capeval.options import takes
@@ -70,7 +71,7 @@ def mcq_export(o: ExportOptions) -> Exported:
     InputError, UsageError
         The responses are to another benchmark, or `out` cannot be written.
     """
-    source, out = Path(o.responses), Path(o.out)
+    source, out = find_responses(o.responses, Path(o.runs)), Path(o.out)
     if o.to == "tomato":
         model = o.model or ""
         if not model or "/" in model or model in (".", ".."):

@@ -16,6 +16,7 @@ from capeval.files.jsonl import dumps
 from capeval.llm.asker import open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.mcq.asked import Asked
+from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
 from capeval.mcq.grades import Grades
 from capeval.mcq.grading import DRAWS, Blind, Graded, count_grades
 from capeval.mcq.model_reader import ModelReader, prompts_label
@@ -34,6 +35,7 @@ from capeval.mcq.strategies import (
 )
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
+from capeval.runs.resolve import RUNS
 from capeval.schema.question import Question, Response
 from capeval.scoring.signature import VERSION, Signature
 from capeval.text import counted
@@ -72,19 +74,29 @@ def _no_collection() -> Iterator[None]:
 
 
 async def _grade(o: GradeOptions) -> Grades:
-    inputs = [Path(one) for one in (o.responses, o.questions, o.blind_run) if one is not None]
-    if o.out is not None:
-        check_output(Path(o.out), inputs)
+    source = find_responses(o.responses, Path(o.runs))
+    blind_source = None if o.blind_run is None else find_responses(o.blind_run, Path(o.runs))
+    out = grades_path(o.responses, out=o.out, runs=o.runs)
+    if out is not None:
+        read = (source, None if o.questions is None else Path(o.questions), blind_source)
+        check_output(out, [one for one in read if one is not None])
     questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
-    loaded = load_responses(Path(o.responses), o.on_notice, questions)
+    loaded = load_responses(source, o.on_notice, questions)
+    if questions is None and (asked_for := questions_of_run(source)):
+        there = len({(one.benchmark, one.id) for one in loaded})
+        if there < asked_for:
+            o.on_notice(
+                f"{there:,} of the run's {asked_for:,} questions have a response; the accuracy is "
+                "of these, and --questions counts the others"
+            )
     responses = _in_set(loaded, questions)
     chosen, convention = _chosen(o)
     others = {one.benchmark for one in responses} - {o.convention}
     if convention is not None and others:
         o.on_notice(f"--as {convention.name}: there are responses to {', '.join(sorted(others))}")
     blind = None
-    if o.blind_run is not None:
-        blind = load_responses(Path(o.blind_run), o.on_notice, questions)
+    if blind_source is not None:
+        blind = load_responses(blind_source, o.on_notice, questions)
     captioning = None if o.cap_run is None else _captioning(o)
     settings = Settings(seed=o.seed, per_token=o.per_token)
     asked = [Asked(one) for one in responses]
@@ -130,9 +142,16 @@ async def _grade(o: GradeOptions) -> Grades:
     )
     if captioning is not None:
         found = found.model_copy(update={"captioning": captioning})
-    if o.out is not None:
-        write_output(Path(o.out), dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    if out is not None:
+        write_output(out, dumps(found.model_dump(mode="json"), indent=1) + "\n")
     return found
+
+
+def grades_path(
+    responses: str | Path, *, out: str | Path | None = None, runs: str | Path = RUNS
+) -> Path | None:
+    """Return where the grades of responses are written: `out`, or the folder of their run."""
+    return grades_file(find_responses(responses, Path(runs))) if out is None else Path(out)
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:

@@ -18,10 +18,10 @@ class GradeOptions:
 
     Parameters
     ----------
-    responses : A responses.jsonl or a folder with one; a filled template of Video-MME; results of
-        TOMATO's code.
+    responses : A run of `capeval mcq answer`; a responses.jsonl; a filled template of Video-MME;
+        results of TOMATO's code. The grades of a run go to its folder.
     questions : What was asked, to count questions without a response.
-    blind_run : Responses of the same model without videos, as a baseline.
+    blind_run : A run, or responses, of the same model without videos, as a baseline.
     cap_run : A judged run of the same model's captions, whose F1 is shown beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+last, exact+llm,
         likelihood-symbol, tomato and others, or all of them side by side. By default exact.
@@ -40,10 +40,10 @@ class GradeOptions:
     resamples : Bootstrap resamples of videos. By default 10,000.
     """
 
-    responses: FilePath = required(positional=True, metavar="RESPONSES")
+    responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
-    blind_run: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
+    blind_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     cap_run: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = python_only(None)
@@ -92,15 +92,16 @@ class ExportOptions:
 
     Parameters
     ----------
-    responses : A responses.jsonl, or a folder with one.
+    responses : A run of `capeval mcq answer`, or a responses.jsonl.
     to : video-mme writes the filled template for submission, tomato the folder of results.
     out : The file to write for video-mme, or the folder of results for tomato.
     model : The name of the model, which the names of TOMATO's files have.
     """
 
-    responses: FilePath = required(positional=True, metavar="RESPONSES")
+    responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     to: Literal["tomato", "video-mme"] = required(metavar="LAYOUT")
     out: FilePath = required(metavar="PATH")
     model: str | None = option(None, metavar="NAME")
+    runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()

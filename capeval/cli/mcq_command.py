@@ -42,7 +42,7 @@ def grade(
     full: Full = False,
     quiet: Quiet = False,
 ) -> None:
-    """Grade responses: turn replies into answers by a named strategy, and count them.
+    """Turn replies into answers by a named strategy, and count them: grades.json.
 
     A reply that yields no answer is wrong; a failed call counts nowhere. Every table shows how many
     replies each rule decided, and how many were decided by chance.
@@ -63,6 +63,10 @@ def grade(
         output.json(found)
     else:
         print_grades(found, output.console, form=form or "table", full=full)
+        names = ("responses", "out", "runs")
+        file = mcq_grading.grades_path(**{name: declared[name] for name in names})
+        if file is not None and form in (None, "table"):
+            output.line(str(file))
 
 
 @app.command(name="import")

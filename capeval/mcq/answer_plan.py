@@ -10,110 +10,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from capeval.captioners.plan import default_run
 from capeval.captioners.protocol import Captioner
 from capeval.captioners.run_settings import accepted_ids, same_settings
 from capeval.errors import InputError, VideoError
-from capeval.files.jsonl import as_stored, numbered_lines
+from capeval.files.jsonl import numbered_lines
 from capeval.files.videos import VideoFolder, none_found
-from capeval.mcq.frames import ReaderFor, Shown
-from capeval.mcq.prompting import prompts_label
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import QuestionJob, key_of
-from capeval.mcq.subtitles import SubtitleFiles
 from capeval.runs.engine import Plan, select
-from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.folder import RunFolder
 from capeval.runs.shards import Shard
 from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video.frames import file_size
 
-RESPONSES = "responses.jsonl"
 _PART = re.compile(r"responses\.\d+-of-\d+\.jsonl", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Asking:
-    """The questions, and how they are asked.
-
-    Attributes
-    ----------
-    questions : all of the file
-    chosen : those that the filters leave
-    reader_for : gives the reader of a question's frames; None without frames
-    """
-
-    questions: tuple[Question, ...]
-    chosen: tuple[Question, ...]
-    path: str
-    videos: Path | None
-    view: Shown
-    reader_for: ReaderFor | None
-    decoder: str
-    symbols: str = "letters"
-    circular: bool = False
-    likelihood: bool = False
-    subtitles: SubtitleFiles | None = None
-    shard: Shard | None = None
-
-    def rotations(self, question: Question) -> range:
-        """Return the rotations of the options that are asked."""
-        return range(len(question.options) if self.circular else 1)
-
-    @property
-    def without_subtitles(self) -> int:
-        """The number of videos that have no subtitles, where subtitles are given."""
-        if self.subtitles is None:
-            return 0
-        videos = {question.video for question in self.chosen}
-        return sum(not self.subtitles.of(video) for video in videos)
-
-    @property
-    def policies(self) -> str | dict[str, str]:
-        """How frames are chosen, by benchmark if that differs."""
-        # Of all questions: a part of them belongs to the same run.
-        found = {q.benchmark: self.view.policy_name(q) for q in self.questions}
-        return next(iter(found.values())) if len({*found.values()}) == 1 else found
-
-    def folder_name(self, model: str) -> str:
-        """Return `MODEL@SETTINGS`, where the settings are those in which runs usually differ.
-
-        Others are in the manifest; a run is refused that has different ones.
-        """
-        view, policies = self.view, self.policies
-        frames = policies if isinstance(policies, str) else "mixed"
-        parts = [
-            "" if view.single or view.blind else frames,
-            view.label,
-            "subtitles" if self.subtitles else "",
-            "" if self.symbols == "letters" else self.symbols,
-            "circular" if self.circular else "",
-            "likelihood" if self.likelihood else "",
-        ]
-        return safe_name(f"{default_run(model)}@{'+'.join(filter(None, parts))}")
-
-    @property
-    def benchmark(self) -> str:
-        """The folder for all runs on these questions."""
-        names = {question.benchmark for question in self.questions}
-        return safe_name(names.pop()) if len(names) == 1 else "mixed"
-
-    def settings(self, captioner: Captioner) -> dict[str, Any]:
-        """Return the settings that affect replies, as JSON values; a run has one set of them."""
-        found: dict[str, Any] = as_stored(
-            {
-                "model": captioner.name,
-                "frames": self.policies,
-                "decoder": self.decoder,
-                **self.view.settings(),
-                "prompt": {"set": prompts_label()},
-                "symbols": self.symbols,
-                "circular": self.circular,
-                "likelihood": self.likelihood,
-                "subtitles": self.subtitles is not None,
-                "generation": dict(captioner.settings),
-            }
-        )
-        return found
 
 
 @dataclass(frozen=True)
@@ -199,7 +111,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
                 path, video = _found(question, folder)
                 todo.append(
                     replace(
-                        _job(asking, question, rotation, video),
+                        asking.job(question, rotation, video),
                         path=path,
                         reader=asking.reader_for(question) if asking.reader_for else None,
                         folds_system=folds_system,
@@ -229,27 +141,6 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
         settings=settings,
         again=again,
         missing=missing,
-    )
-
-
-def _job(
-    asking: Asking, question: Question, rotation: int, video: Mapping[str, Any]
-) -> QuestionJob:
-    """Return how a question is asked; its path and its reader are set once it is to be asked."""
-    cues = asking.subtitles.of(question.video) if asking.subtitles else None
-    return QuestionJob(
-        key_of(question.id, rotation),
-        Path(),
-        question.question + "".join(question.options),
-        video,
-        question=question,
-        rotation=rotation,
-        shown=asking.view,
-        reader=None,
-        policy=asking.view.policy_name(question),
-        symbols=asking.symbols,
-        cues=cues or (),
-        has_likelihood=asking.likelihood,
     )
 
 
@@ -301,7 +192,7 @@ def _is_current(
     except VideoError:
         # The file no longer exists; its stored reply is still valid.
         video = {}
-    return _job(asking, question, stored.rotation, video).is_answered_by(stored)
+    return asking.job(question, stored.rotation, video).is_answered_by(stored)
 
 
 def _of(question: Question, stored: Response) -> Response:

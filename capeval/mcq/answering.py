@@ -16,13 +16,13 @@ from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, RunLocked
 from capeval.files.jsonl import write_jsonl
 from capeval.mcq.answer_plan import (
-    RESPONSES,
     AnswerPlan,
-    Asking,
     ResponseOutcome,
     parts_in,
     plan_answers,
 )
+from capeval.mcq.asking import Asking
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob, key_of
 from capeval.mcq.questions import questions_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute

@@ -14,13 +14,12 @@ from pydantic import ValidationError
 from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text
 from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.formats.video_mme import filled_template
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
 Notices = Callable[[str], None]
-
-RESPONSES = "responses.jsonl"
 
 
 def load_responses(

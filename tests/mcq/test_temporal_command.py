@@ -163,7 +163,11 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"graded_runs": ["m-multi"]}, "at least two graded runs"),
     ("the same run twice", {"graded_runs": ["m-multi", "runs/m-multi"]}, "at least two graded"),
     ("nothing to compare", {"graded_runs": ["m-multi", "m-blind"]}, "nothing can be compared with"),
-    ("no such run", {"graded_runs": ["m-multi", "nope"]}, "nope: does not exist, and is no run"),
+    (
+        "no such run",
+        {"graded_runs": ["m-multi", "nope"]},
+        "is neither a graded run nor",
+    ),
     ("not graded", {"graded_runs": ["m-multi", "empty"]}, "holds no grades.json"),
     ("unknown tag", {"graded_runs": ["m-multi", "m-single"], "by": "task"}, "no question has this"),
     ("two of a role", {"graded_runs": ["m-multi", "m-single", "m-multi2"]}, "both show all frames"),

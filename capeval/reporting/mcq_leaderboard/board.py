@@ -11,8 +11,9 @@ from pathlib import Path
 from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps
 from capeval.mcq.breakdown import ORDERS
+from capeval.mcq.find_run import all_grades
 from capeval.mcq.frame_roles import shown_by
-from capeval.mcq.graded_run import GradedRun, GroupAccuracy, grades_in, read_graded_run
+from capeval.mcq.graded_run import GradedRun, GroupAccuracy, read_graded_run
 from capeval.mcq.temporal_runs import MAIN_WAYS, read_by
 from capeval.reporting.mcq_leaderboard.published import (
     PublishedNote,
@@ -95,13 +96,6 @@ class McqLeaderboard:
     left_out: tuple[McqLeftOut, ...]
 
 
-def runs_shown(runs: Path) -> list[Path]:
-    """Return every grades.json of the runs in a folder."""
-    if not runs.is_dir():
-        return []
-    return [file for place in sorted(runs.iterdir()) if place.is_dir() for file in grades_in(place)]
-
-
 def make_mcq_leaderboard(
     named: Sequence[Path] = (),
     *,
@@ -119,7 +113,7 @@ def make_mcq_leaderboard(
     asked = {path.resolve() for path in named}
     found: list[GradedRun] = []
     left: list[McqLeftOut] = []
-    for path in {file.resolve(): file for file in (*named, *runs_shown(runs))}.values():
+    for path in {file.resolve(): file for file in (*named, *all_grades(runs))}.values():
         try:
             found.append(read_graded_run(path))
         except CapevalError as fault:
