@@ -171,6 +171,8 @@ def _index_in(question: Question, name: str) -> int:
             f"{listed(tags, 12) or 'none'}{nearest(name, tags)}"
         )
     value = question.tags[name]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a column of a table with an empty field has numbers such as 7.0
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -187,10 +189,13 @@ def no_frames() -> FrameSet:
 
 
 class RecentReads:
-    """The last `keep` videos that were read, each with the reader that read it."""
+    """The last `keep` videos that were read, each with the reader that read it.
 
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
+    Fewer are kept if their frames are more than `most_bytes`, but always the last one.
+    """
+
+    def __init__(self, keep: int, most_bytes: int = 1 << 30) -> None:
+        self._keep, self._most_bytes = keep, most_bytes
         self._lock = threading.Lock()
         self._reads: dict[tuple[FrameReader, Path], Future[FrameSet]] = {}
 
@@ -200,9 +205,13 @@ class RecentReads:
             waiting = self._reads.pop((reader, path), None)
             future = waiting or Future()
             self._reads[reader, path] = future
-            while len(self._reads) > self._keep:
+            while len(self._reads) > self._keep or (len(self._reads) > 1 and self._is_full()):
                 del self._reads[next(iter(self._reads))]
         return future, waiting is None
+
+    def _is_full(self) -> bool:
+        read = (one for one in self._reads.values() if one.done() and not one.exception())
+        return sum(one.result().frames.nbytes for one in read) > self._most_bytes
 
 
 class SharedReader:

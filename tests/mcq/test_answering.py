@@ -14,6 +14,7 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
+from capeval.mcq.frames import RecentReads, SharedReader
 from capeval.schema import Usage
 from capeval.video import FrameSet
 from tests.cli_runs import environment, start
@@ -198,7 +199,7 @@ async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> N
     ],
 )
 async def test_a_single_frame(tmp_path: Path, single: str, expected: set[int] | None) -> None:
-    questions = own_folder(tmp_path / "q", {"best": 7}, {"best": "9"}, {"best": 7})
+    questions = own_folder(tmp_path / "q", {"best": 7}, {"best": "9"}, {"best": 7.0})
     said, requests = await answered(tmp_path, questions, "--single", single)
     assert said.code == 0, said.err
     shown = [seen(request) for request in requests]
@@ -429,6 +430,12 @@ WRONG = [
     (("--single", "first", "--order", "shuffled"), "--single shows one frame"),
     (("--single", "column:best"), "has no such field"),
     (("--single", "column:word"), "must be the index of a frame"),
+    (("--single", "column:half"), "must be the index of a frame"),
+    (("--single", "column:yes"), "must be the index of a frame"),
+    (("--single", "column:none"), "must be the index of a frame"),
+    (("--single", "column:"), "--single"),
+    (("--single", "-1"), "--single"),
+    (("--single", "5.0"), "--single"),
     (("--blind", "--frames", "4"), "--blind shows no frames"),
     (("--order", "shuffled", "--frames", "1"), "--order shuffled needs several frames"),
     (("--order", "shuffled", "--frames", "7,"), "--order shuffled needs several frames"),
@@ -450,7 +457,8 @@ WRONG = [
 async def test_a_mistake_is_one_line_and_nothing_is_written(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    questions = own_folder(tmp_path / "q", {"word": "this"})
+    tags = {"word": "this", "half": 0.5, "yes": True, "none": None}
+    questions = own_folder(tmp_path / "q", tags)
     said, requests = await answered(tmp_path, questions, *arguments)
     assert (said.code, requests) == (2, [])
     assert message in said.err
@@ -554,3 +562,20 @@ def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
         Scoring(), questions, frames=Counting(), circular=True, readers=2, runs=tmp_path / "runs"
     )
     assert sorted(reads) == ["v0", "v1", "v2", "v3"]
+
+
+def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
+    reads: list[str] = []
+
+    class Large:
+        policy, decoder = "1", "fake"
+
+        def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+            reads.append(path.stem)
+            return FrameSet(np.zeros((1, 8, 8, 3), np.uint8), (0,), (0.0,), 1, 1.0, 1.0)
+
+    reader = SharedReader(Large(), RecentReads(4, most_bytes=2 * 8 * 8 * 3))
+    for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
+        reader.read(tmp_path / name)
+    # Two fit, and the one that is being read.
+    assert reads == ["a", "b", "c", "d", "a"]
