@@ -534,6 +534,14 @@ def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> N
     assert numbers(request.frames) != list(request.indices)
 
 
+def test_a_single_frame_that_cannot_be_shuffled_is_reported(tmp_path: Path) -> None:
+    questions = own_folder(tmp_path / "q", {}, {})
+    made = capeval.mcq_answer(
+        Scoring(), questions, frames="0.5fps", order="shuffled", runs=tmp_path / "runs"
+    )
+    assert made.warnings == {"a single frame has no order": 2}
+
+
 def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Path) -> None:
     class Silent(Scoring):
         def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned]:
