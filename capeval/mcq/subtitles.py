@@ -113,6 +113,7 @@ class SubtitleFiles:
         self.path = path
         self._read: dict[str, Callable[[], bytes]] = {}
         self._paths: dict[str, list[str]] = {}
+        self._claimed: dict[str, PurePosixPath] = {}
         self._cues: dict[str, tuple[Cue, ...]] = {}
         with reading():
             if path.is_dir():
@@ -181,6 +182,14 @@ class SubtitleFiles:
                 file=self.path,
             )
         for key in found:
+            other = self._claimed.setdefault(key, stem)
+            if stem.parent != other.parent and len(stem.parts) > 1 and len(other.parts) > 1:
+                raise InputError(
+                    f"both {shown(str(other))} and {shown(video)} would have these subtitles; give "
+                    "them the folders of their videos",
+                    file=self.path,
+                    where=key,
+                )
             if key not in self._cues:
                 self._cues[key] = parse_subtitles(_decoded(self._read[key]()))
             return self._cues[key]

@@ -91,7 +91,7 @@ def test_a_zip_is_read_without_unpacking(tmp_path: Path) -> None:
         "notes.txt": b"no",
     }
     files = SubtitleFiles(archive(tmp_path / "subtitle.zip", **entries))
-    for name in ("abc", "abc.mp4", "subtitle/abc", "some/abc.mp4", "utf16"):
+    for name in ("abc", "abc.mp4", "some/abc.mp4", "utf16"):
         assert files.of(name) == (Cue(1, 2, "Hello."),), name
     assert files.of("latin") == (Cue(1, 2, "Café."),)
     for name in ("evil", "evil2", "evil3", "notes", "other"):
@@ -114,6 +114,14 @@ def test_a_name_in_several_folders_needs_its_folder(
             files.of(video)
     else:
         assert files.of(video) == (Cue(1, 2, found),)
+
+
+def test_two_videos_of_one_name_do_not_share_subtitles(tmp_path: Path) -> None:
+    files = SubtitleFiles(archive(tmp_path / "s.zip", **{"subtitle/x.srt": ONE.encode()}))
+    for same in ("human/x.mp4", "human/x", "x"):
+        assert files.of(same) == (Cue(1, 2, "Hello."),)
+    with pytest.raises(InputError, match=r'both "human/x" and "object/x\.mp4" would have'):
+        files.of("object/x.mp4")
 
 
 @pytest.mark.parametrize(
