@@ -88,7 +88,7 @@ def _introduce(session: Session, answering: AnsweringSession) -> None:
         session.notice(
             Loss(
                 f"{plan.name}: {counted(plan.again, 'question')} will be asked again: the question "
-                "or the video file has changed"
+                "or its video, subtitles or frame has changed"
             )
         )
 

@@ -84,24 +84,23 @@ class ModelReader:
         return str(request.messages[0]["content"])
 
     async def _choice(self, asked: Asked) -> int | None:
-        letters = OPTION_LETTERS[: len(asked.options)]
-        choices = [*letters, NONE]
+        choices = _choices(asked)
 
         def check(reply: ChatReply) -> str:
             return _chosen(reply.text, choices)
 
         answer = await self._asker.ask(self._choice_request(asked), check)
-        return None if answer.value == NONE else letters.index(answer.value)
+        return None if answer.value == NONE else choices.index(answer.value)
 
     def _choice_request(self, asked: Asked) -> ChatRequest:
-        choices = [*OPTION_LETTERS[: len(asked.options)], NONE]
+        choices = _choices(asked)
         data = {
             "question": asked.response.question,
-            "options": _options(asked),
+            "options": dict(zip(choices[:-1], asked.options, strict=True)),
             "reply": asked.reply[-_LONGEST:],
         }
-        listed = ", ".join(json.dumps(one) for one in choices)
-        return self._request("choice", data, listed, _schema(len(asked.options)))
+        listed = ", ".join(json.dumps(one, ensure_ascii=False) for one in choices)
+        return self._request("choice", data, listed, _schema(choices))
 
     async def _tomato(self, asked: Asked) -> int | None:
         letters = OPTION_LETTERS[: len(asked.options)]
@@ -117,7 +116,9 @@ class ModelReader:
         return None
 
     def _tomato_request(self, asked: Asked, repeat: int) -> ChatRequest:
-        data = {"reply": asked.reply[-_LONGEST:], "options": _options(asked)}
+        # The published prompt knows letters only.
+        options = dict(zip(OPTION_LETTERS, asked.options, strict=False))
+        data = {"reply": asked.reply[-_LONGEST:], "options": options}
         return self._request("tomato", data, "", None, repeat)
 
     def _request(
@@ -137,8 +138,9 @@ class ModelReader:
         return ChatRequest(self.model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
 
 
-def _options(asked: Asked) -> dict[str, str]:
-    return dict(zip(OPTION_LETTERS, asked.options, strict=False))
+def _choices(asked: Asked) -> tuple[str, ...]:
+    """Return what may be chosen: the symbols that the reply was asked with, and none at the end."""
+    return (*asked.symbols, NONE)
 
 
 def _quoted(data: object) -> str:
@@ -146,13 +148,12 @@ def _quoted(data: object) -> str:
 
 
 @lru_cache
-def _schema(options: int) -> ReplySchema:
-    choices = [*OPTION_LETTERS[:options], NONE]
+def _schema(choices: tuple[str, ...]) -> ReplySchema:
     return ReplySchema(
         "choice",
         {
             "type": "object",
-            "properties": {"choice": {"type": "string", "enum": choices}},
+            "properties": {"choice": {"type": "string", "enum": [*choices]}},
             "required": ["choice"],
             "additionalProperties": False,
         },
@@ -169,10 +170,13 @@ def _chosen(text: str, choices: Sequence[str]) -> str:
     if len(found) != 1:
         raise ReplyError(expected)
     try:
-        value = json.loads(found[0])
-    except ValueError:
+        pairs = json.loads(found[0], object_pairs_hook=list)
+    except (ValueError, RecursionError):
         raise ReplyError(expected) from None
-    choice = value.get("choice")
-    if set(value) != {"choice"} or choice not in choices:
+    # A number is a symbol, too; a key that is there twice says two things.
+    if [name for name, _ in pairs] != ["choice"] or isinstance(pairs[0][1], bool | float):
         raise ReplyError(expected)
-    return str(choice)
+    choice = str(pairs[0][1])
+    if choice not in choices:
+        raise ReplyError(expected)
+    return choice

@@ -21,7 +21,9 @@ from pydantic import (
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files, by their number; a prompt may show other symbols."""
 
-Text = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+# Controls and characters without width do not count: a prompt would show an empty option.
+_VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
+Text = Annotated[str, StringConstraints(strict=True, pattern=_VISIBLE)]
 Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 
