@@ -158,9 +158,9 @@ _LAST_WORD = re.compile(r"[^\W\d_]*(?:'[^\W\d_]+)?\Z")
 # Words that `CUE_BEFORE` can end with, in English; no search is needed behind another word.
 _CONCLUDING = _LEADING | frozenset(
     """was remains one selection response statement description are choosing selected selecting
-    picked picking conclude leaning matches believe that the le this's solution conclusion verdict it
-    ist lautet adalah correcta correta correcte corretta richtige respuesta reponse antwort resposta
-    risposta cevap odpoved svar jawaban wait no sorry correction rather thought""".split()  # noqa: SIM905
+    picked picking conclude leaning matches believe that the le this's solution conclusion verdict
+    it ist lautet adalah correcta correta correcte corretta richtige respuesta reponse antwort
+    resposta risposta cevap odpoved svar jawaban wait no sorry correction rather thought""".split()  # noqa: SIM905
 )
 
 
