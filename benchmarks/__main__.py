@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     against,
+    answering,
     bridging,
     calibrating,
     comparing,
@@ -31,7 +32,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "calibrating"),
-            *("reporting", "probing", "bridging", "mcq"),
+            *("reporting", "probing", "bridging", "mcq", "answering", "temporal"),
         ],
         help="this part alone",
     )
@@ -54,6 +55,8 @@ def main() -> None:
             "probing": probing.measure(Path(folder), videos=chosen.videos),
             "bridging": bridging.measure(Path(folder)),
             "mcq": mcq.measure(Path(folder)),
+            "answering": answering.measure_answering(Path(folder)),
+            "temporal": answering.measure_temporal(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}

@@ -14,8 +14,9 @@ from capeval.files.jsonl import dumps
 from capeval.files.reading import read_bytes
 from capeval.mcq.exchange.tomato import is_part, tomato_files, tomato_responses
 from capeval.mcq.exchange.video_mme import video_mme_template
+from capeval.mcq.find_run import RESPONSES, find_responses
 from capeval.mcq.questions import load_questions
-from capeval.mcq.responses import RESPONSES, load_responses, refuse_duplicates
+from capeval.mcq.responses import load_responses, models_of, refuse_duplicates
 from capeval.options import takes
 from capeval.runs.outputs import check_output, write_output
 from capeval.schema.question import Response
@@ -72,14 +73,13 @@ def mcq_export(o: ExportOptions) -> Exported:
     InputError, UsageError
         The responses are to another benchmark, or `out` cannot be written.
     """
-    source, out = Path(o.responses), Path(o.out)
-    if o.to == "tomato":
-        model = o.model or ""
-        if not is_part(model):
-            raise UsageError("--to tomato: name the model with --model, without slashes")
-    elif o.model is not None:
+    source, out = find_responses(o.responses, Path(o.runs)), Path(o.out)
+    if o.to != "tomato" and o.model is not None:
         raise UsageError("--model is for --to tomato; the template of Video-MME names no model")
     responses = load_responses(source, o.on_notice)
+    model = o.model or "+".join(models_of(responses))
+    if o.to == "tomato" and not is_part(model):
+        raise UsageError("--to tomato: name the model with --model, without slashes")
     texts: dict[Path, str]
     try:
         if o.to == "tomato":

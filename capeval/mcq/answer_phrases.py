@@ -8,6 +8,8 @@ is introduced.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from string import ascii_letters
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
@@ -179,14 +181,26 @@ def leads_to_symbol(before: str) -> bool:
 
 
 def _last_word(text: str) -> str:
-    found = _LAST_WORD.search(text, max(0, len(text) - 15))
+    end = text[-_LAST:]
+    if end.isascii():
+        before = end.rstrip(ascii_letters)
+        word = end[len(before) :]
+        if word and before.endswith("'"):
+            word = before[len(before[:-1].rstrip(ascii_letters)) :] + word
+        return word.lower()
+    found = _LAST_WORD.search(end)
     return found[0].lower() if found else ""
 
+
+# The longest word that leads to a letter or concludes has 12 letters.
+_LAST = 15
 
 # Most words that conclude are short: the longer text is searched only if these are not there.
 _NEAR = 30
 
 
+# A model begins most of its answers with the same few words.
+@lru_cache(maxsize=4_096)
 def concludes(before: str) -> bool:
     """Return whether words that conclude end a text: "so the answer is".
 
@@ -223,6 +237,13 @@ NUMBERED = re.compile(
     r"|\b(?:option|choice)\s*#?\s*(?P<number>\d)\b",
     re.IGNORECASE,
 )
+
+
+def may_number_options(text: str) -> bool:
+    """Return whether `NUMBERED` can match in a text; most texts have none of its words."""
+    lowered = text.lower()
+    # In other scripts there are letters that match "i" and "s" and are written differently.
+    return not text.isascii() or any(one in lowered for one in ("option", "choice", "answer"))
 
 
 def numbered_option(found: re.Match[str], count: int) -> int | None:

@@ -16,6 +16,7 @@ from capeval.captioners.run_settings import accepted_ids, same_settings
 from capeval.errors import InputError, VideoError
 from capeval.files.jsonl import as_stored, numbered_lines
 from capeval.files.videos import VideoFolder, none_found
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.frames import ReaderFor, Shown
 from capeval.mcq.prompting import prompts_label
 from capeval.mcq.question_job import QuestionJob, key_of
@@ -27,7 +28,6 @@ from capeval.schema.question import Question, Response
 from capeval.text import complaint, shown
 from capeval.video.frames import file_size
 
-RESPONSES = "responses.jsonl"
 _PART = re.compile(r"responses\.\d+-of-\d+\.jsonl", re.ASCII)
 
 
@@ -184,6 +184,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
             kept[index] = ResponseOutcome(index, _of(question, stored))
     todo: list[QuestionJob] = []
     missing: dict[str, str] = {}
+    absent: dict[str, str] = {}  # the same by video
     folds_system = not getattr(captioner, "takes_system_prompts", False)
     for question in asking.chosen:
         for rotation in asking.rotations(question):
@@ -193,7 +194,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
             try:
                 todo.append(_job(asking, question, rotation, folder, folds_system))
             except VideoError as error:
-                missing[index] = str(error)
+                missing[index] = absent[question.video] = str(error)
                 response = Response.to(
                     question, None, reason=str(error), rotation=rotation
                 ).model_copy(update={"symbols": asking.symbols})
@@ -201,7 +202,7 @@ def plan_answers(run: RunFolder, asking: Asking, captioner: Captioner) -> Answer
     done = any(one.reason is None for one in kept.values())
     if missing and not todo and not done and asking.videos is not None:
         raise InputError(
-            f"{none_found(missing)}; name the folder of the videos with --videos",
+            f"{none_found(absent)}; name the folder of the videos with --videos",
             file=asking.videos,
         )
     return AnswerPlan(

@@ -16,13 +16,13 @@ from capeval.captioners.run_settings import same_settings, settings_id
 from capeval.errors import BudgetReached, EndpointDown, RunLocked
 from capeval.files.jsonl import write_jsonl
 from capeval.mcq.answer_plan import (
-    RESPONSES,
     AnswerPlan,
     Asking,
     ResponseOutcome,
     parts_in,
     plan_answers,
 )
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_job import ASKED, QuestionJob, key_of
 from capeval.mcq.questions import questions_hash
 from capeval.runs.engine import Finished, Labels, Progress, Spent, execute
@@ -74,14 +74,18 @@ class Answers:
 class AnswerWork:
     """Answers the questions of a run with one model; a `ResumableTask`."""
 
-    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-
     run: RunFolder
     asking: Asking
     captioner: Captioner
     dollars: Callable[[], float]
     readers: int = DEFAULT_READERS
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def labels(self) -> Labels:
+        """How messages name what is asked."""
+        item = "rotation" if self.asking.circular else "question"
+        return Labels(doing="asking", item=item, done="answered", failed="unanswered")
 
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:

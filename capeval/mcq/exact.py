@@ -139,6 +139,12 @@ def _read(text: str, symbols: Symbols, texts: OptionTexts) -> Reading:
     return _Prose(text, mentions, texts).decide()
 
 
+def _may_except(text: str) -> bool:
+    return (
+        "except" in text or "but" in text or "besides" in text or " than" in text or "apart" in text
+    )
+
+
 class _Prose:
     """A reply in sentences, with the options that it mentions."""
 
@@ -216,8 +222,7 @@ class _Prose:
         start, end = self._starts[one.sentence], self._ends[one.sentence]
         before = self.text[max(start, one.start - _CLAUSE) : one.start]
         after = self.text[one.end : min(end, one.end + _CLAUSE)]
-        excepts = any(word in before for word in ("except", "but", "besides", " than", "apart"))
-        if excepts and (found := ALL_EXCEPT.search(before)):
+        if _may_except(before) and (found := ALL_EXCEPT.search(before)):
             # What is said of all others is not true of this one.
             says_wrong = WRONG.search(after) is not None
             all_others = found["subject"].lower() in ("all", "everything", "every", "each")

@@ -76,6 +76,8 @@ class Shown:
             return "blind"
         seeded = f"-seed{self.seed}" if self.seed else ""
         if self.single:
+            if self.single.isdecimal():  # "5" is the name for five frames
+                return f"frame{self.single}"
             return self.single.replace(":", "-") + (seeded if self.single == "random" else "")
         return f"shuffled{seeded}" if self.order == "shuffled" else ""
 

@@ -183,9 +183,7 @@ class _Counter:
         answered = int(self._answered[at].sum())
         right_answered = int((self._right[at] & self._answered[at]).sum())
         return Group.model_construct(
-            accuracy=_accuracy(
-                correct, n, self._ratios.interval(self._number[name]) if n else None
-            ),
+            accuracy=_accuracy(correct, n, self._ratios.share(self._number[name]) if n else None),
             n=n,
             correct=correct,
             answered=answered,
@@ -260,7 +258,7 @@ class _Counter:
         right = self._right if right is None else right
         if not len(at):
             return Accuracy(value=None, reason="there is no reply")
-        return _accuracy(int(right[at].sum()), len(at), self._bootstrap([at], right).interval(0))
+        return _accuracy(int(right[at].sum()), len(at), self._bootstrap([at], right).share(0))
 
     def changes(self) -> dict[str, Accuracy]:
         """Return the relative change of accuracy where a flag is true."""
@@ -275,7 +273,7 @@ class _Counter:
                 where = "true" if value is None else "false"
                 found[flag] = Accuracy(value=None, reason=f"{reason} where it is {where}")
                 continue
-            ends = self._ratios.change(self._number[true], self._number[false])
+            ends = self._ratios.share_change(self._number[true], self._number[false])
             found[flag] = _with_ends(value / base - 1, ends)
         return found
 

@@ -14,6 +14,7 @@ from capeval.mcq.answer_phrases import (
     TITLE,
     concludes,
     leads_to_symbol,
+    may_number_options,
     numbered_option,
 )
 from capeval.text import normal_form
@@ -116,6 +117,7 @@ class OptionTexts:
             key = option_key(option)
             self.of_key[key] = None if key in self.of_key else n
         self.of_key.pop("", None)
+        self._longest_first = sorted(self.of_key, key=len, reverse=True)
         self.has_numbers = any(key.isdigit() for key in self.of_key)
 
     def get(self, text: str) -> int | None:
@@ -127,7 +129,7 @@ class OptionTexts:
         # Both keep the length of the text, so that places remain places.
         flat = _lower(text).replace("\n", " ")
         found: list[Mention] = []
-        for key in sorted(self.of_key, key=len, reverse=True):
+        for key in self._longest_first:
             at = flat.find(key)
             while at >= 0:
                 end = at + len(key)
@@ -199,7 +201,7 @@ def find_mentions(text: str, symbols: Symbols, texts: OptionTexts) -> list[Menti
             and not (has_slash and _in_abbreviation(text, start, end, symbols))
         ):
             found.append(Mention(start, end, symbols.option[match[0]], False))
-    if not texts.has_numbers:
+    if not texts.has_numbers and may_number_options(text):
         for match in NUMBERED.finditer(text):
             number = numbered_option(match, len(symbols.symbols))
             if number is not None:
@@ -265,7 +267,7 @@ def beside(text: str, one: Mention, other: Mention) -> bool:
 def _is_symbol(text: str, start: int, end: int, symbol: str) -> bool:
     """Return whether a letter is the symbol of an option, and not a word, a name or an initial."""
     before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
-    if TITLE.search(before) and after.startswith("."):
+    if after.startswith(".") and TITLE.search(before):
         return False
     bare = before.rstrip(" ")
     if bare.endswith(("(", "[")) and after.lstrip(" ").startswith((")", "]", "\n")):

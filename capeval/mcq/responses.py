@@ -16,13 +16,12 @@ from capeval.files.parquet import is_parquet
 from capeval.files.reading import first_line, parse_json, read_text
 from capeval.files.workbook import is_workbook
 from capeval.mcq.exchange.tomato import is_tomato_line, tomato_responses
+from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.formats.video_mme import filled_template
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.text import complaint, shown
 
 Notices = Callable[[str], None]
-
-RESPONSES = "responses.jsonl"
 
 
 def load_responses(
@@ -116,6 +115,9 @@ def _response(value: dict[str, Any], file: Path, number: int) -> Response:
     try:
         response = Response.model_validate(value)
     except ValidationError as faults:
+        if "reply" not in value and "question" in value:
+            message = "is a question without a reply; `capeval mcq answer` writes responses"
+            raise InputError(message, file=file, where=where) from None
         name, message = complaint(faults, list(Response.model_fields))
         if name.startswith("tags.") and "tags" not in value:
             name, kinds = name.split(".")[1], "text, a number, true, false, null or a list of texts"
@@ -147,11 +149,15 @@ def refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
         raise InputError("has no responses", file=file)
 
 
+def models_of(responses: Iterable[Response]) -> list[str]:
+    """Return the models that replied, as far as the responses name them."""
+    named = (one.call.get("model") for one in responses if one.call)
+    return sorted({name for name in named if isinstance(name, str) and name.strip()})
+
+
 def responses_hash(responses: Sequence[Response]) -> str:
     """Return the SHA-256 (hex) of what was asked: ids, questions, options and right answers."""
-    digest = hashlib.sha256()
-    keys = {(r.benchmark, r.id, r.question, r.options, r.answer) for r in responses}
-    for benchmark, name, question, options, answer in sorted(keys):
-        text = "\0".join((benchmark, name, question, *options, answer))
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    lines = {
+        "\0".join((r.benchmark, r.id, r.question, *r.options, r.answer)) + "\n" for r in responses
+    }
+    return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -160,8 +160,12 @@ class Response(BaseModel):
         if not isinstance(value, dict) or "tags" in value:
             return value
         fields = cls.__pydantic_fields__
-        own = {name: value[name] for name in value if name in fields}
-        return own | {"tags": {name: value[name] for name in value if name not in own}}
+        own: dict[Any, Any] = {}
+        tags: dict[Any, Any] = {}
+        for name, one in value.items():
+            (own if name in fields else tags)[name] = one
+        own["tags"] = tags
+        return own
 
     @model_serializer(mode="wrap")
     def _spread_tags(self, handler: Any) -> dict[str, Any]:

@@ -205,6 +205,9 @@ async def test_a_single_frame(tmp_path: Path, single: str, expected: set[int] | 
     assert {len(frames) for frames in shown} == {1}
     if expected is not None:
         assert {frames[0] for frames in shown} == expected
+        # "5" is the run with five frames.
+        name = {"5": "frame5", "column:best": "column-best"}.get(single, single)
+        assert (tmp_path / "runs" / "mcq" / "own" / f"m@{name}").is_dir()
         return
     assert len({frames[0] for frames in shown}) > 1
     _, again = await answered(tmp_path, questions, "--single", single, "--run", "again")
@@ -263,10 +266,25 @@ async def test_every_rotation_of_the_options_is_asked(tmp_path: Path) -> None:
         "\n1. right\n2. up\n3. left\n",
         "\n1. up\n2. left\n3. right\n",
     }
+    assert "m@2+numbers+circular: asking 3 rotations\n" in said.err
     file = tmp_path / "runs" / "mcq" / "own" / "m@2+numbers+circular" / "responses.jsonl"
     assert [line.get("rotation", 0) for line in lines(file)] == [0, 1, 2]
     assert {line["symbols"] for line in lines(file)} == {"numbers"}
     assert {tuple(line["options"]) for line in lines(file)} == {("left", "right", "up")}
+
+
+async def test_the_videos_that_are_missing_are_named_and_counted_as_videos(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "q")
+    said, requests = await answered(tmp_path, questions, "--videos", str(questions))
+    assert (said.code, requests) == (2, [])
+    assert "holds none of the 4 videos, such as human/clip-" in said.err
+
+
+async def test_subtitles_of_a_benchmark_without_them_are_refused(tmp_path: Path) -> None:
+    questions = tomato_folder(tmp_path / "q")
+    said, requests = await answered(tmp_path, questions, "--subtitles", str(tmp_path))
+    assert (said.code, requests) == (2, [])
+    assert "questions of TOMATO are asked without subtitles" in said.err
 
 
 async def test_a_changed_question_is_asked_again_and_a_corrected_answer_is_not(

@@ -45,7 +45,8 @@ def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path)
     assert [one.id for one in found.responses][:3] == ["count/0", "count/1", "count/2"]
     assert found.responses[0].tags == {"reasoning_type": "count", "demonstration_type": "human"}
     assert any("--questions" in text or "questions" in text for text in notices)
-    written = capeval.mcq_export(out, to="tomato", out=tmp_path / "again", model="some-model")
+    assert found.responses[0].call == {"model": "some-model"}
+    written = capeval.mcq_export(out, to="tomato", out=tmp_path / "again")
     assert (written.responses, written.failed) == (4, 2)
     for file in written.files:
         before = results / file.relative_to(tmp_path / "again")

@@ -19,6 +19,8 @@ from capeval.mcq.grades import Grades
 from capeval.mcq.questions import load_questions
 from capeval.mcq.strategies import STRATEGIES
 from capeval.schema.question import Response
+from tests.judged_runs import capeval as typed
+from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_files import line, write
 from tests.server import LoopbackServer
 
@@ -416,7 +418,7 @@ def test_a_convention_of_another_benchmark_is_noticed(tmp_path: Path) -> None:
     capeval.mcq_grade(hard(tmp_path, "tuna"), convention="tuna", on_notice=notices.append)
     assert notices == []
     capeval.mcq_grade(hard(tmp_path, "tuna"), convention="video-mme", on_notice=notices.append)
-    assert "responses to tuna" in notices[0]
+    assert notices[0].endswith("to questions of another benchmark (tuna)")
 
 
 def test_published_questions_of_tomato(tmp_path: Path) -> None:
@@ -588,3 +590,57 @@ def test_broken_lines_are_refused_with_their_number(
     with pytest.raises(InputError, match="line 2") as error:
         capeval.mcq_grade(file)
     assert message in str(error.value)
+
+
+def test_grades_name_the_model_that_replied(tmp_path: Path) -> None:
+    lines = [
+        line(1, "C", call={"model": "one"}),
+        line(2, None),
+        line(3, "A", call={"model": "one"}),
+    ]
+    found = capeval.mcq_grade(write(tmp_path / "r.jsonl", lines), out=tmp_path / "grades.json")
+    assert found.settings["model"] == "one"
+    assert json.loads((tmp_path / "grades.json").read_text())["settings"]["model"] == "one"
+    assert capeval.mcq_grade(tmp_path / "r.jsonl", model="mine").settings["model"] == "mine"
+    notices: list[str] = []
+    mixed = write(tmp_path / "m.jsonl", [*lines, line(4, "A", call={"model": "two"})])
+    found = capeval.mcq_grade(mixed, on_notice=notices.append)
+    assert found.settings["model"] == "one+two"
+    assert any("several models: one, two" in text for text in notices)
+    unknown = capeval.mcq_grade(write(tmp_path / "u.jsonl", [line(1, "C")]))
+    assert unknown.settings["model"] is None
+
+
+def test_f1_of_the_same_models_captions_is_beside_each_skill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    write_annotations(tmp_path / "a.json")
+    make_run("my-model", "+0- 0++ | 0+- | 00 +")
+    skills = ["Camera State", "Background Scene", "Subject Action", "Object Attribute"]
+    lines = [
+        line(n, "C" if n % 3 else "A", benchmark="tuna", skill=skill, task="any")
+        for n, skill in enumerate(skills * 5)
+    ]
+    file = write(tmp_path / "r.jsonl", lines)
+    found = capeval.mcq_grade(file, cap_run="my-model", runs="runs")
+    scores = capeval.score("my-model", runs="runs")
+    overall = scores.overall.model_dump()
+    assert found.captioning is not None
+    assert found.captioning["signature"] == scores.signature
+    f1 = {name: of["value"] for name, of in found.captioning["f1"].items()}
+    assert f1 == {name: of["f1"]["value"] for name, of in overall.items()}
+    assert set(f1) == {"all", "camera", "scene", "action", "attribute"}
+    code, out, _ = typed(monkeypatch, capsys, "mcq", "grade", "r.jsonl", "--cap-run", "my-model")
+    assert code == 0
+    assert "TUNA-CAP F1" in out
+    for skill, kind in zip(skills, ("camera", "scene", "action", "attribute"), strict=True):
+        (row,) = (text for text in out.splitlines() if text.strip().startswith(skill))
+        assert row.split()[-1] == f"{100 * overall[kind]['f1']['value']:.1f}"
+
+
+def test_a_captioning_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.jsonl", [line(1, "C")])
+    with pytest.raises(InputError, match="nope"):
+        capeval.mcq_grade(file, cap_run="nope", runs=tmp_path)

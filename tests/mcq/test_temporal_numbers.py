@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.mcq.temporal import Diagnostic, Role, diagnose, mean_change, relative_change
-from capeval.stats.paired_ratios import ratio_intervals
 from capeval.stats.values import Floats, Interval, Missing
+from capeval.stats.video_ratios import VideoRatios
 
 PAPER = tomllib.loads(
     Path(__file__).with_name("temporal_published.toml").read_text(encoding="utf-8")
@@ -181,4 +181,4 @@ def test_values_stay_within_their_scales(pairs: list[tuple[float | None, float |
 
 def test_arrays_of_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="shapes differ"):
-        ratio_intervals(np.ones((2, 1)), np.ones((3, 1)), np.ones((2, 1), dtype=np.bool_))
+        VideoRatios(np.ones((2, 1)), np.ones((3, 1)))

@@ -164,6 +164,7 @@ def _response(
         reply=reply,
         reason=None if reply is not None else "no response in the file",
         frames=shown_frames,
+        call={} if reply is None else {"model": file.stem},
         tags=dict(question.tags) if question else tags,
     )
 
