@@ -183,9 +183,14 @@ class Metric(ABC):
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.is_open = False
+        """Whether `open` has been called."""
 
     async def open(self) -> None:
-        """Load what scoring needs; called once, before `score`."""
+        """Load what scoring needs; called once, before the first `score`.
+
+        `score` is called once for each run that is measured.
+        """
         return
 
     @abstractmethod
