@@ -28,6 +28,8 @@ class Asked:
         self.symbols = SYMBOLS[response.symbols][:count]
         turned = response.rotation % count
         self.options = response.options[turned:] + response.options[:turned]
+        # A `cached_property` takes a lock, which is noticed with 100,000 replies.
+        self._exact: Reading | None = None
 
     @property
     def failure(self) -> str | None:
@@ -50,11 +52,17 @@ class Asked:
         """Whether a completed call returned no text."""
         return not self.reply.strip()
 
-    @cached_property
+    @property
     def exact(self) -> Reading:
         """What `exact` reads, as an option of the question."""
+        if self._exact is None:
+            self._exact = self._read()
+        return self._exact
+
+    def _read(self) -> Reading:
         found = read_answer(self.reply, self.options, self.symbols)
-        return Reading(self.of_prompt(found.option), found.rule)
+        option = self.of_prompt(found.option)
+        return found if option == found.option else Reading(option, found.rule)
 
     @cached_property
     def last(self) -> int | None:

@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from capeval.errors import InputError
 from capeval.files.reading import json_lines, parse_json, read_text
 from capeval.files.validation import validated
+from capeval.mcq.find_run import GRADES, RESPONSES
 from capeval.schema.question import Tag
-from capeval.text import cut, listed, shown
-
-GRADES, RESPONSES = "grades.json", "responses.jsonl"
+from capeval.text import shown
 
 
 class GradedAnswer(BaseModel):
@@ -100,35 +99,6 @@ class GradedRun:
     def benchmark(self) -> str:
         """The benchmark's name; several are joined."""
         return "+".join(dict.fromkeys(one.benchmark for one in self.answers if one.benchmark))
-
-
-def find_grades(name_or_path: str | Path, runs: Path) -> Path:
-    """Return the grades.json that a name under `runs`, or a path, means.
-
-    Raises
-    ------
-    InputError
-        There is none, or a folder holds several.
-    """
-    text = str(name_or_path)
-    is_path = isinstance(name_or_path, Path) or "/" in text
-    there = [p for p in ([Path(text)] if is_path else [runs / text, Path(text)]) if p.exists()]
-    if not there:
-        where = "" if is_path else f", and is no run under {runs}/"
-        raise InputError(f"does not exist{where}", file=cut(text, 120))
-    found = grades_in(there[0])
-    if not found:
-        raise InputError(f"holds no {GRADES}; write it with `capeval mcq grade`", file=there[0])
-    if len(found) > 1:
-        raise InputError(f"holds several graded runs; name one of {listed(found)}", file=there[0])
-    return found[0]
-
-
-def grades_in(place: Path) -> list[Path]:
-    """Return the graded runs of a folder; a file is itself."""
-    if not place.is_dir():
-        return [place]
-    return [place / GRADES] if (place / GRADES).is_file() else sorted(place.glob(f"*/{GRADES}"))
 
 
 def read_graded_run(path: Path) -> GradedRun:

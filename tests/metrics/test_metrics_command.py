@@ -376,7 +376,7 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     assert "runs/broken/manifest.json: must be a JSON object" in done.err
     assert own_metrics.SCORED == ["sample_01"] * 2
     both = typed(tmp_path, "metrics", "mine", "other", "--format", "markdown")
-    assert "| mine | 7.4 | 2.0 | 1/1 |" in both.out
+    assert "| mine | 3.4 | 2.0 | 1/1 |" in both.out
     alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
     assert alone.code == 0
     assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
